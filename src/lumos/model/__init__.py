@@ -1,0 +1,1 @@
+"""Frozen values: types, schemas, datasets, URNs, changes, edges and versions."""

@@ -1,0 +1,157 @@
+"""What can change in a schema, how it is judged, and the event that records it."""
+
+import enum
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from lumos.model.schema import Field
+from lumos.model.types import DataType
+
+
+class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """A difference between two schemas at a path such as `properties.items[].price`."""
+
+    path: str
+
+
+class FieldAdded(SchemaChange, tag="added"):
+    """A field that was not there; `position` is its place among its new siblings."""
+
+    after: Field
+    position: int
+
+
+class FieldRemoved(SchemaChange, tag="removed"):
+    """A field that is gone."""
+
+    before: Field
+
+
+class TypeChanged(SchemaChange, tag="type_changed"):
+    """Another type at the same path."""
+
+    before: DataType
+    after: DataType
+
+
+class NullabilityChanged(SchemaChange, tag="nullability"):
+    """Nulls became possible (`after` is true) or impossible."""
+
+    before: bool
+    after: bool
+
+
+class DefaultChanged(SchemaChange, tag="default"):
+    """Another default value."""
+
+    before: str | None
+    after: str | None
+
+
+class DescriptionChanged(SchemaChange, tag="description"):
+    """Other words for the same field."""
+
+    before: str | None
+    after: str | None
+
+
+class TagsChanged(SchemaChange, tag="tags"):
+    """Labels put on or taken off."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class KeyChanged(SchemaChange, tag="key"):
+    """A field joined or left the key."""
+
+    before: bool
+    after: bool
+
+
+class PartitioningChanged(SchemaChange, tag="partitioning"):
+    """A field became or ceased to be a partition column."""
+
+    before: bool
+    after: bool
+
+
+class Reordered(SchemaChange, tag="reordered"):
+    """The common fields stand in another order; the path is their parent's ('' for columns)."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+AnySchemaChange: TypeAlias = (
+    FieldAdded
+    | FieldRemoved
+    | TypeChanged
+    | NullabilityChanged
+    | DefaultChanged
+    | DescriptionChanged
+    | TagsChanged
+    | KeyChanged
+    | PartitioningChanged
+    | Reordered
+)
+
+
+class Verdict(enum.StrEnum):
+    """What a change means to those who depend on the schema."""
+
+    BREAKING = "breaking"
+    UNDETERMINED = "undetermined"
+    COMPATIBLE = "compatible"
+    INFORMATIONAL = "informational"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A change with both verdicts and the rule that gave them."""
+
+    change: AnySchemaChange
+    consumer: Verdict
+    storage: Verdict
+    rule: str
+    flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class EventType(enum.StrEnum):
+    """What happened to a dataset."""
+
+    CREATED = "CREATED"
+    MODIFIED = "MODIFIED"
+    SCHEMA_CHANGED = "SCHEMA_CHANGED"
+    METADATA_CHANGED = "METADATA_CHANGED"
+    DELETED = "DELETED"
+    RESTORED = "RESTORED"
+    RENAMED = "RENAMED"
+    MERGED = "MERGED"
+
+
+Cause: TypeAlias = Literal["scan", "event", "ci", "import", "user"]
+
+
+class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One recorded change; the same change found twice has the same `event_id`."""
+
+    event_id: str
+    urn: str
+    type: EventType
+    at: datetime
+    cause: Cause
+    cloud_version: str
+    schema_version: str
+    source_path: str | None = None
+    old_schema: str | None = None
+    new_schema: str | None = None
+    findings: tuple[Finding, ...] = ()
+    summary: str = ""
+
+    @property
+    def breaking(self) -> bool:
+        """Whether an unchanged consumer may fail."""
+        return any(finding.consumer is Verdict.BREAKING for finding in self.findings)

@@ -1,0 +1,46 @@
+"""JSON and plain values of the model: types travel as their canonical text."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from lumos.model.text import parse_type
+from lumos.model.types import DataType
+
+Value = TypeVar("Value")
+
+
+def _to_wire(value: object) -> object:
+    if isinstance(value, DataType):
+        return value.text
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _from_wire(type: type[Any], value: Any) -> Any:
+    if type is DataType and isinstance(value, str):
+        return parse_type(value)
+    raise TypeError(f"expected the text of a type, found {value!r}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
+
+
+def to_json(value: object, *, indent: int | None = None) -> bytes:
+    """The value as JSON."""
+    encoded = _encoder.encode(value)
+    return encoded if indent is None else msgspec.json.format(encoded, indent=indent)
+
+
+def from_json(data: bytes | str, type: type[Value]) -> Value:
+    """The value of that type from JSON."""
+    return msgspec.json.decode(data, type=type, dec_hook=_from_wire)
+
+
+def to_plain(value: object) -> Any:
+    """The value as dictionaries, lists and scalars."""
+    return msgspec.to_builtins(value, enc_hook=_to_wire)
+
+
+def from_plain(value: object, type: type[Value]) -> Value:
+    """The value of that type from dictionaries, lists and scalars."""
+    return msgspec.convert(value, type=type, dec_hook=_from_wire)

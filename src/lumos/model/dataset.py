@@ -1,0 +1,196 @@
+"""A dataset and its aspects; each aspect is read, written, compared and carried on its own."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from lumos.model.lineage import ColumnMapping, LineageType
+from lumos.model.schema import Schema
+
+Properties = dict[str, str]
+
+
+class Aspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One independently written part of what is known about a dataset."""
+
+
+class Location(Aspect):
+    """Where the data lies and how it is partitioned."""
+
+    uri: str
+    partitioning: str | None = None
+    partition_keys: tuple[str, ...] = ()
+
+
+class ColumnStatistics(Aspect):
+    """What footers say of one column; minimum and maximum only for numbers and times."""
+
+    null_count: int | None = None
+    compressed_bytes: int | None = None
+    minimum: str | None = None
+    maximum: str | None = None
+
+
+class Statistics(Aspect):
+    """Size and age of the live data files."""
+
+    file_count: int = 0
+    total_size_bytes: int = 0
+    row_count: int | None = None
+    row_count_exact: bool = False
+    last_modified: datetime | None = None
+    columns: dict[str, ColumnStatistics] = {}
+
+
+class DriftedShape(Aspect):
+    """A schema that some files of the dataset still have beside the dataset's own."""
+
+    shape: str
+    file_count: int
+    examples: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+
+
+class UpstreamEdge(Aspect):
+    """A dataset this one is made from."""
+
+    urn: str
+    type: LineageType = "TRANSFORMED"
+    columns: tuple[ColumnMapping, ...] = ()
+
+
+class Lineage(Aspect):
+    """What a dataset is made from and what is made from it."""
+
+    upstream: tuple[UpstreamEdge, ...] = ()
+    downstream: tuple[UpstreamEdge, ...] = ()
+
+
+class Owner(Aspect):
+    """A user or a group and the kind of responsibility."""
+
+    name: str
+    kind: Literal["user", "group"] = "user"
+    type: str = "TECHNICAL_OWNER"
+
+
+class Ownership(Aspect):
+    """Who answers for the dataset."""
+
+    owners: tuple[Owner, ...] = ()
+
+
+class Governance(Aspect):
+    """Labels that rules hang on."""
+
+    tags: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+    compliance: tuple[str, ...] = ()
+
+
+class Documentation(Aspect):
+    """What people should know before they use the data."""
+
+    description: str | None = None
+    business_context: str | None = None
+    domain: str | None = None
+
+
+class VersionRecord(Aspect):
+    """One step of a dataset's history."""
+
+    cloud_version: str
+    schema_version: str
+    at: datetime
+    changes: tuple[str, ...] = ()
+
+
+class Versioning(Aspect):
+    """The dataset's present versions and how it came to them."""
+
+    cloud_version: str
+    schema_version: str
+    history: tuple[VersionRecord, ...] = ()
+
+
+class Schedule(Aspect):
+    """When new data is expected."""
+
+    cron: str
+    timezone: str = "UTC"
+    availability_lag_minutes: int = 0
+
+
+class Reader(Aspect):
+    """One consumer's reads in the usage period."""
+
+    name: str
+    reads: int = 0
+    bytes: int | None = None
+    rows: int | None = None
+    last_read: datetime | None = None
+
+
+class Usage(Aspect):
+    """Who read what and when."""
+
+    readers: tuple[Reader, ...] = ()
+    last_accessed: datetime | None = None
+
+
+class QualityCheck(Aspect):
+    """One named expectation and its last result."""
+
+    name: str
+    status: Literal["PASSED", "WARNING", "FAILED"]
+    details: str | None = None
+
+
+class Quality(Aspect):
+    """Measured or imported quality of the data, scores from 0 to 1."""
+
+    score: float | None = None
+    measured_at: datetime | None = None
+    validator: str | None = None
+    dimensions: dict[str, float] = {}
+    checks: tuple[QualityCheck, ...] = ()
+
+
+class Cost(Aspect):
+    """What the dataset costs in a period, by cost type."""
+
+    currency: str
+    period: str
+    own: dict[str, float] = {}
+    attributed: dict[str, float] = {}
+    calculated_at: datetime | None = None
+
+
+class Dataset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A dataset's identity and whichever aspects are known or meant."""
+
+    urn: str
+    name: str
+    platform: str
+    format: str | None = None
+    location: Location | None = None
+    schema: Schema | None = None
+    statistics: Statistics | None = None
+    drift: tuple[DriftedShape, ...] | None = None
+    lineage: Lineage | None = None
+    ownership: Ownership | None = None
+    governance: Governance | None = None
+    documentation: Documentation | None = None
+    properties: Properties | None = None
+    versioning: Versioning | None = None
+    schedule: Schedule | None = None
+    usage: Usage | None = None
+    quality: Quality | None = None
+    cost: Cost | None = None
+
+
+IDENTITY = ("urn", "name", "platform", "format")
+ASPECTS = tuple(name for name in Dataset.__struct_fields__ if name not in IDENTITY)

@@ -1,0 +1,91 @@
+"""The name of a dataset everywhere: lumos://<platform>[@<instance>]/<path>[?env=DEV]."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from lumos.errors import MisuseError
+
+SCHEME: Final = "lumos://"
+DEFAULT_ENVIRONMENT: Final = "PROD"
+_PLATFORM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z", re.ASCII)
+_ENVIRONMENT: Final = re.compile(r"[A-Z][A-Z0-9_-]*\Z", re.ASCII)
+# Everything outside this set is percent-encoded, so that one dataset has one spelling.
+_SAFE: Final = "-._~=:@+,"
+
+
+class InvalidUrn(MisuseError):
+    """Text that names no dataset."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        self.text = text
+        super().__init__(
+            f"'{text}' is not a dataset URN: {problem}. "
+            "A URN looks like lumos://s3/data-lake/raw/events or lumos://snowflake@eu/FINANCE/customers?env=DEV"
+        )
+
+
+class Urn(msgspec.Struct, frozen=True):
+    """A dataset's platform, instance, path segments and environment."""
+
+    platform: str
+    path: tuple[str, ...]
+    instance: str = ""
+    environment: str = DEFAULT_ENVIRONMENT
+
+    @classmethod
+    def of(
+        cls, platform: str, path: Iterable[str], *, instance: str = "", environment: str = ""
+    ) -> "Urn":
+        """A checked URN; an empty environment is the default one."""
+        return cls.parse(str(cls(platform, tuple(path), instance, environment or DEFAULT_ENVIRONMENT)))
+
+    @classmethod
+    def parse(cls, text: str) -> "Urn":
+        if not text.startswith(SCHEME):
+            raise InvalidUrn(text, f"it does not start with {SCHEME}")
+        rest, mark, query = text[len(SCHEME) :].partition("?")
+        authority, slash, path = rest.partition("/")
+        platform, at, instance = authority.partition("@")
+        if not _PLATFORM.match(platform):
+            raise InvalidUrn(text, f"'{platform}' is no platform name")
+        if at and not instance:
+            raise InvalidUrn(text, "the instance after '@' is empty")
+        if not slash or not path:
+            raise InvalidUrn(text, "it has no path")
+        return cls(
+            platform=platform,
+            path=tuple(_decoded(segment) for segment in path.split("/")),
+            instance=_decoded(instance),
+            environment=_environment(text, query) if mark else DEFAULT_ENVIRONMENT,
+        )
+
+    @property
+    def name(self) -> str:
+        """The last segment: what people call the dataset."""
+        return next((segment for segment in reversed(self.path) if segment), self.platform)
+
+    def __str__(self) -> str:
+        instance = f"@{_encoded(self.instance)}" if self.instance else ""
+        path = "/".join(_encoded(segment) for segment in self.path)
+        is_default = self.environment == DEFAULT_ENVIRONMENT
+        environment = "" if is_default else f"?env={self.environment}"
+        return f"{SCHEME}{self.platform}{instance}/{path}{environment}"
+
+
+def _environment(text: str, query: str) -> str:
+    key, _, value = query.partition("=")
+    if key != "env" or not _ENVIRONMENT.match(value):
+        raise InvalidUrn(text, f"'?{query}' is not an environment such as ?env=DEV")
+    return value
+
+
+def _encoded(segment: str) -> str:
+    return quote(segment, safe=_SAFE, errors="surrogatepass")
+
+
+def _decoded(segment: str) -> str:
+    return unquote(segment, errors="surrogatepass")

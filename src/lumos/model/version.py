@@ -1,0 +1,59 @@
+"""The two versions of a dataset: its cloud version and its schema's semantic version."""
+
+import re
+from typing import Final
+
+import msgspec
+
+from lumos.errors import MisuseError
+
+DEFAULT_PREFIX: Final = "S-"
+_SEMVER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z", re.ASCII)
+_CLOUD: Final = re.compile(r"(.*?)(\d+)\Z", re.ASCII | re.DOTALL)
+
+
+class SchemaVersion(msgspec.Struct, frozen=True, order=True):
+    """major.minor.patch, as semantic versioning has it."""
+
+    major: int = 1
+    minor: int = 0
+    patch: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "SchemaVersion":
+        match = _SEMVER.match(text)
+        if match is None:
+            raise MisuseError(f"'{text}' is not a schema version. One looks like 2.1.0")
+        return cls(*map(int, match.groups()))
+
+    def next_major(self) -> "SchemaVersion":
+        return SchemaVersion(self.major + 1, 0, 0)
+
+    def next_minor(self) -> "SchemaVersion":
+        return SchemaVersion(self.major, self.minor + 1, 0)
+
+    def next_patch(self) -> "SchemaVersion":
+        return SchemaVersion(self.major, self.minor, self.patch + 1)
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+class CloudVersion(msgspec.Struct, frozen=True):
+    """A counter with a prefix, one step for each detected change: S-311, S-312."""
+
+    number: int = 1
+    prefix: str = DEFAULT_PREFIX
+
+    @classmethod
+    def parse(cls, text: str) -> "CloudVersion":
+        match = _CLOUD.match(text)
+        if match is None:
+            raise MisuseError(f"'{text}' is not a cloud version. One looks like S-312")
+        return cls(int(match.group(2)), match.group(1))
+
+    def next(self) -> "CloudVersion":
+        return CloudVersion(self.number + 1, self.prefix)
+
+    def __str__(self) -> str:
+        return f"{self.prefix}{self.number}"
