@@ -16,69 +16,69 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     path: str
 
 
-class FieldAdded(SchemaChange, tag="added"):
+class FieldAdded(SchemaChange, frozen=True, kw_only=True, tag="added"):
     """A field that was not there; `position` is its place among its new siblings."""
 
     after: Field
     position: int
 
 
-class FieldRemoved(SchemaChange, tag="removed"):
+class FieldRemoved(SchemaChange, frozen=True, kw_only=True, tag="removed"):
     """A field that is gone."""
 
     before: Field
 
 
-class TypeChanged(SchemaChange, tag="type_changed"):
+class TypeChanged(SchemaChange, frozen=True, kw_only=True, tag="type_changed"):
     """Another type at the same path."""
 
     before: DataType
     after: DataType
 
 
-class NullabilityChanged(SchemaChange, tag="nullability"):
+class NullabilityChanged(SchemaChange, frozen=True, kw_only=True, tag="nullability"):
     """Nulls became possible (`after` is true) or impossible."""
 
     before: bool
     after: bool
 
 
-class DefaultChanged(SchemaChange, tag="default"):
+class DefaultChanged(SchemaChange, frozen=True, kw_only=True, tag="default"):
     """Another default value."""
 
     before: str | None
     after: str | None
 
 
-class DescriptionChanged(SchemaChange, tag="description"):
+class DescriptionChanged(SchemaChange, frozen=True, kw_only=True, tag="description"):
     """Other words for the same field."""
 
     before: str | None
     after: str | None
 
 
-class TagsChanged(SchemaChange, tag="tags"):
+class TagsChanged(SchemaChange, frozen=True, kw_only=True, tag="tags"):
     """Labels put on or taken off."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
 
 
-class KeyChanged(SchemaChange, tag="key"):
+class KeyChanged(SchemaChange, frozen=True, kw_only=True, tag="key"):
     """A field joined or left the key."""
 
     before: bool
     after: bool
 
 
-class PartitioningChanged(SchemaChange, tag="partitioning"):
+class PartitioningChanged(SchemaChange, frozen=True, kw_only=True, tag="partitioning"):
     """A field became or ceased to be a partition column."""
 
     before: bool
     after: bool
 
 
-class Reordered(SchemaChange, tag="reordered"):
+class Reordered(SchemaChange, frozen=True, kw_only=True, tag="reordered"):
     """The common fields stand in another order; the path is their parent's ('' for columns)."""
 
     before: tuple[str, ...]

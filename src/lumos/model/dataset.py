@@ -15,7 +15,7 @@ class Aspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One independently written part of what is known about a dataset."""
 
 
-class Location(Aspect):
+class Location(Aspect, frozen=True, kw_only=True):
     """Where the data lies and how it is partitioned."""
 
     uri: str
@@ -23,7 +23,7 @@ class Location(Aspect):
     partition_keys: tuple[str, ...] = ()
 
 
-class ColumnStatistics(Aspect):
+class ColumnStatistics(Aspect, frozen=True, kw_only=True):
     """What footers say of one column; minimum and maximum only for numbers and times."""
 
     null_count: int | None = None
@@ -32,7 +32,7 @@ class ColumnStatistics(Aspect):
     maximum: str | None = None
 
 
-class Statistics(Aspect):
+class Statistics(Aspect, frozen=True, kw_only=True):
     """Size and age of the live data files."""
 
     file_count: int = 0
@@ -43,7 +43,7 @@ class Statistics(Aspect):
     columns: dict[str, ColumnStatistics] = {}
 
 
-class DriftedShape(Aspect):
+class DriftedShape(Aspect, frozen=True, kw_only=True):
     """A schema that some files of the dataset still have beside the dataset's own."""
 
     shape: str
@@ -54,7 +54,7 @@ class DriftedShape(Aspect):
     last_seen: datetime | None = None
 
 
-class UpstreamEdge(Aspect):
+class UpstreamEdge(Aspect, frozen=True, kw_only=True):
     """A dataset this one is made from."""
 
     urn: str
@@ -62,14 +62,14 @@ class UpstreamEdge(Aspect):
     columns: tuple[ColumnMapping, ...] = ()
 
 
-class Lineage(Aspect):
+class Lineage(Aspect, frozen=True, kw_only=True):
     """What a dataset is made from and what is made from it."""
 
     upstream: tuple[UpstreamEdge, ...] = ()
     downstream: tuple[UpstreamEdge, ...] = ()
 
 
-class Owner(Aspect):
+class Owner(Aspect, frozen=True, kw_only=True):
     """A user or a group and the kind of responsibility."""
 
     name: str
@@ -77,13 +77,13 @@ class Owner(Aspect):
     type: str = "TECHNICAL_OWNER"
 
 
-class Ownership(Aspect):
+class Ownership(Aspect, frozen=True, kw_only=True):
     """Who answers for the dataset."""
 
     owners: tuple[Owner, ...] = ()
 
 
-class Governance(Aspect):
+class Governance(Aspect, frozen=True, kw_only=True):
     """Labels that rules hang on."""
 
     tags: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Governance(Aspect):
     compliance: tuple[str, ...] = ()
 
 
-class Documentation(Aspect):
+class Documentation(Aspect, frozen=True, kw_only=True):
     """What people should know before they use the data."""
 
     description: str | None = None
@@ -99,7 +99,7 @@ class Documentation(Aspect):
     domain: str | None = None
 
 
-class VersionRecord(Aspect):
+class VersionRecord(Aspect, frozen=True, kw_only=True):
     """One step of a dataset's history."""
 
     cloud_version: str
@@ -108,7 +108,7 @@ class VersionRecord(Aspect):
     changes: tuple[str, ...] = ()
 
 
-class Versioning(Aspect):
+class Versioning(Aspect, frozen=True, kw_only=True):
     """The dataset's present versions and how it came to them."""
 
     cloud_version: str
@@ -116,7 +116,7 @@ class Versioning(Aspect):
     history: tuple[VersionRecord, ...] = ()
 
 
-class Schedule(Aspect):
+class Schedule(Aspect, frozen=True, kw_only=True):
     """When new data is expected."""
 
     cron: str
@@ -124,7 +124,7 @@ class Schedule(Aspect):
     availability_lag_minutes: int = 0
 
 
-class Reader(Aspect):
+class Reader(Aspect, frozen=True, kw_only=True):
     """One consumer's reads in the usage period."""
 
     name: str
@@ -134,14 +134,14 @@ class Reader(Aspect):
     last_read: datetime | None = None
 
 
-class Usage(Aspect):
+class Usage(Aspect, frozen=True, kw_only=True):
     """Who read what and when."""
 
     readers: tuple[Reader, ...] = ()
     last_accessed: datetime | None = None
 
 
-class QualityCheck(Aspect):
+class QualityCheck(Aspect, frozen=True, kw_only=True):
     """One named expectation and its last result."""
 
     name: str
@@ -149,7 +149,7 @@ class QualityCheck(Aspect):
     details: str | None = None
 
 
-class Quality(Aspect):
+class Quality(Aspect, frozen=True, kw_only=True):
     """Measured or imported quality of the data, scores from 0 to 1."""
 
     score: float | None = None
@@ -159,7 +159,7 @@ class Quality(Aspect):
     checks: tuple[QualityCheck, ...] = ()
 
 
-class Cost(Aspect):
+class Cost(Aspect, frozen=True, kw_only=True):
     """What the dataset costs in a period, by cost type."""
 
     currency: str

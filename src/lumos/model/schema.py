@@ -9,7 +9,7 @@ from lumos.model.types import DataType, quoted_name, quoted_text
 
 
 class NestedField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a format says of a field inside a field, beyond its type; `path` starts at the column."""
+    """What a format says of a field inside a field, beyond its type; `path` is from the column."""
 
     path: str
     description: str | None = None

@@ -268,7 +268,9 @@ class _Reader:
             if token.text.lower() == unit:
                 self._expect(")")
                 return unit
-        raise self._error(f"'{token.text}' is not a unit of time; known: {', '.join(UNITS)}", token.offset)
+        raise self._error(
+            f"'{token.text}' is not a unit of time; known: {', '.join(UNITS)}", token.offset
+        )
 
     def _strings(self) -> list[str]:
         self._expect("(")

@@ -109,9 +109,9 @@ SIMPLE: Final = {
         FLOAT16, FLOAT32, FLOAT64, DATE, INTERVAL, UUID, JSON, NULL,
     )
 }  # fmt: skip
-SIGNED: Final = {INT8: 8, INT16: 16, INT32: 32, INT64: 64}
-UNSIGNED: Final = {UINT8: 8, UINT16: 16, UINT32: 32, UINT64: 64}
-FLOATS: Final = {FLOAT16: 16, FLOAT32: 32, FLOAT64: 64}
+SIGNED: Final[dict[DataType, int]] = {INT8: 8, INT16: 16, INT32: 32, INT64: 64}
+UNSIGNED: Final[dict[DataType, int]] = {UINT8: 8, UINT16: 16, UINT32: 32, UINT64: 64}
+FLOATS: Final[dict[DataType, int]] = {FLOAT16: 16, FLOAT32: 32, FLOAT64: 64}
 
 
 class Decimal(DataType):
@@ -316,7 +316,7 @@ class Union(DataType):
 
 
 class Unknown(DataType):
-    """A type outside the algebra, by its own name; `recursive:Name` cuts a type that holds itself."""
+    """A type outside the algebra, by its own name; `recursive:Name` cuts one that holds itself."""
 
     __slots__ = ("name",)
     __match_args__ = ("name",)

@@ -41,7 +41,9 @@ class Urn(msgspec.Struct, frozen=True):
         cls, platform: str, path: Iterable[str], *, instance: str = "", environment: str = ""
     ) -> "Urn":
         """A checked URN; an empty environment is the default one."""
-        return cls.parse(str(cls(platform, tuple(path), instance, environment or DEFAULT_ENVIRONMENT)))
+        return cls.parse(
+            str(cls(platform, tuple(path), instance, environment or DEFAULT_ENVIRONMENT))
+        )
 
     @classmethod
     def parse(cls, text: str) -> "Urn":

@@ -1,0 +1,1 @@
+"""Pure rules on model values: comparison, compatibility, versions."""

@@ -1,0 +1,25 @@
+"""What Lumos knows: datasets, aspects, schema versions, change events, aliases, audit, scans."""
+
+from lumos.store.errors import (
+    StoreError,
+    StoreLocked,
+    StoreNotUsable,
+    StoreTooNew,
+    StoreTooOld,
+)
+from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord
+from lumos.store.store import Store, Transaction
+
+__all__ = [
+    "DatasetFilter",
+    "KnownDataset",
+    "Scan",
+    "SchemaRecord",
+    "Store",
+    "StoreError",
+    "StoreLocked",
+    "StoreNotUsable",
+    "StoreTooNew",
+    "StoreTooOld",
+    "Transaction",
+]

@@ -1,0 +1,108 @@
+"""Opens the database behind a store and watches over its revision."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+
+from lumos.store.errors import StoreNotUsable, StoreTooNew, StoreTooOld, clear_errors
+
+# Oldest first; the last one is what this Lumos reads and writes.
+REVISIONS: Final = ("0001",)
+HEAD: Final = REVISIONS[-1]
+BUSY_SECONDS: Final = 30.0
+
+
+class Database:
+    """A connection pool and the name of the place for error messages."""
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self.engine = engine
+        self.place = place
+
+    @classmethod
+    def sqlite(cls, file: Path, *, busy_seconds: float = BUSY_SECONDS) -> "Database":
+        """The SQLite database in a file, which need not exist yet."""
+        engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": busy_seconds})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return cls(engine, str(file))
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the store and changes nothing."""
+        with clear_errors(self.place), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that holds the right to write from its first statement on."""
+        with clear_errors(self.place), self.engine.connect() as plain:
+            connection = plain.execution_options(lumos_writes=True)
+            with connection.begin():
+                yield connection
+
+    def revision(self) -> str | None:
+        """The store's revision, or nothing for an empty database."""
+        with self.reading() as connection:
+            return self._revision(connection)
+
+    def check_revision(self) -> None:
+        """Refuses a store of another revision and does nothing else."""
+        found = self.revision()
+        if found == HEAD:
+            return
+        if found in REVISIONS or found is None:
+            raise StoreTooOld(self.place, found or "none", HEAD)
+        raise StoreTooNew(self.place, found, HEAD)
+
+    def upgrade(self) -> tuple[str | None, str]:
+        """Migrates to the newest revision in one transaction; gives the old and the new one."""
+        with self.writing() as connection:
+            found = self._revision(connection)
+            if found is not None and found not in REVISIONS:
+                raise StoreTooNew(self.place, found, HEAD)
+            if found != HEAD:
+                _migrate(connection)
+        return found, HEAD
+
+    def _revision(self, connection: Connection) -> str | None:
+        tables = inspect(connection).get_table_names()
+        if not tables:
+            return None
+        if "alembic_version" not in tables:
+            raise StoreNotUsable(
+                f"{self.place} is a database, but not a Lumos store. "
+                "Choose another place with storage.path in lumos.yaml."
+            )
+        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return None if found is None else str(found)
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # The driver must not open transactions by itself: SQLAlchemy's begin decides which kind.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer that only asks for the lock at its first write can lose against another one that
+    # read the same state; asking at the start makes it wait instead.
+    writes = connection.get_execution_options().get("lumos_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _migrate(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "lumos.store:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,77 @@
+"""What can go wrong with a store, said once for every database."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError
+
+from lumos.errors import LumosError
+
+
+class StoreError(LumosError):
+    """The store refused an operation."""
+
+
+class StoreLocked(StoreError):
+    """Another process holds the store for longer than Lumos waits."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"The store {place} is locked by another process. "
+            "Wait for the other lumos command to end, then run this one again."
+        )
+
+
+class StoreNotUsable(StoreError):
+    """The store cannot be opened or written."""
+
+
+class StoreTooOld(StoreError):
+    """The store was written by an earlier Lumos."""
+
+    def __init__(self, place: str, found: str, wanted: str) -> None:
+        super().__init__(
+            f"The store {place} has revision {found}, this Lumos needs {wanted}. "
+            "Migrate it with: lumos db upgrade"
+        )
+
+
+class StoreTooNew(StoreError):
+    """The store was written by a later Lumos."""
+
+    def __init__(self, place: str, found: str, wanted: str) -> None:
+        super().__init__(
+            f"The store {place} has revision {found}, which is newer than this Lumos knows "
+            f"({wanted}). Upgrade Lumos: pip install --upgrade lumos"
+        )
+
+
+@contextmanager
+def clear_errors(place: str) -> Iterator[None]:
+    """Turns what the database driver raises into one sentence with a way out."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as problem:
+        raise _translated(problem, place) from problem
+
+
+def _translated(problem: Exception, place: str) -> StoreError:
+    text = str(getattr(problem, "orig", problem))
+    if "locked" in text or "busy" in text:
+        return StoreLocked(place)
+    if "disk is full" in text:
+        return StoreNotUsable(
+            f"No room left on the disk of the store {place}. Free some and rerun."
+        )
+    if "readonly" in text or "unable to open" in text:
+        return StoreNotUsable(
+            f"The store {place} cannot be written. Check the permissions of the file and of its "
+            "folder, or choose another place with storage.path in lumos.yaml."
+        )
+    if "not a database" in text or "malformed" in text:
+        return StoreNotUsable(
+            f"{place} is not a Lumos store or is damaged ({text}). "
+            "Restore it from a backup, or choose another place with storage.path in lumos.yaml."
+        )
+    return StoreError(f"The store {place} failed: {text}")

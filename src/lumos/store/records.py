@@ -1,0 +1,58 @@
+"""Values that go into and come out of the store."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from lumos.model.schema import Schema
+
+State = Literal["live", "missing"]
+
+
+class KnownDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store has on record about a dataset's identity, versions and fingerprints."""
+
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    source: str
+    state: State
+    cloud_version: str
+    schema_version: str
+    schema_hash: str | None
+    shape: str
+    content: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class SchemaRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One schema version in a dataset's history."""
+
+    number: int
+    version: str
+    cloud_version: str
+    event_id: str
+    recorded_at: datetime
+    schema: Schema
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True):
+    """The last finished scan of a source and the manifest it left."""
+
+    source: str
+    scan_id: str
+    manifest: str
+    finished_at: datetime
+
+
+class DatasetFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which datasets to list."""
+
+    platform: str | None = None
+    format: str | None = None
+    source: str | None = None
+    contains: str | None = None
+    limit: int | None = None

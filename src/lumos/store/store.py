@@ -1,0 +1,345 @@
+"""The store's reads, and the transaction through which everything is written."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from lumos.errors import MisuseError
+from lumos.model.change import ChangeEvent
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import ASPECTS, Aspect, Dataset, Versioning
+from lumos.model.schema import Schema
+from lumos.store import tables
+from lumos.store.database import Database
+from lumos.store.errors import StoreNotUsable
+from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord
+
+# Aspects that tables of their own hold.
+_DERIVED = frozenset({"schema", "versioning"})
+_ASPECT_TYPES = {
+    name: annotation
+    for name, annotation in Dataset.__annotations__.items()
+    if name in ASPECTS and name not in _DERIVED
+}
+
+
+class UnknownDataset(MisuseError):
+    """No dataset has that URN."""
+
+    def __init__(self, urn: str, nearest: tuple[str, ...] = ()) -> None:
+        self.urn = urn
+        hint = f" Did you mean {nearest[0]}?" if nearest else " See them all with: lumos list"
+        super().__init__(f"No dataset {urn} in the store.{hint}")
+
+
+class Store:
+    """Datasets and their history in one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.place = database.place
+
+    @classmethod
+    def open(cls, file: Path, *, create: bool = False) -> "Store":
+        """The store in a SQLite file; only `create` makes one where there is none."""
+        is_new = not file.exists() or file.stat().st_size == 0
+        if is_new and not create:
+            raise StoreNotUsable(
+                f"There is no store at {file} yet. Fill one with: lumos ingest PATH"
+            )
+        if is_new:
+            _make_folder(file.parent)
+        database = Database.sqlite(file)
+        if is_new:
+            database.upgrade()
+        database.check_revision()
+        return cls(database)
+
+    def close(self) -> None:
+        self._database.engine.dispose()
+
+    @contextmanager
+    def transaction(self) -> Iterator["Transaction"]:
+        """All that is written inside becomes visible at once, or not at all."""
+        with self._database.writing() as connection:
+            yield Transaction(connection)
+
+    def resolve(self, urn: str) -> str:
+        """The URN under which a dataset is known now, following aliases."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                select(tables.alias.c.dataset_urn).where(tables.alias.c.urn == urn)
+            ).scalar()
+        return urn if found is None else str(found)
+
+    def known(self, *, source: str) -> dict[str, KnownDataset]:
+        """What is on record for each dataset of a source."""
+        statement = select(tables.dataset).where(tables.dataset.c.source == source)
+        with self._database.reading() as connection:
+            return {row.urn: _known(row) for row in connection.execute(statement)}
+
+    def list(self, filter: DatasetFilter) -> Iterator[KnownDataset]:
+        """The live datasets that the filter lets through, by URN."""
+        table = tables.dataset.c
+        statement = select(tables.dataset).where(table.state == "live").order_by(table.urn)
+        if filter.platform:
+            statement = statement.where(table.platform == filter.platform)
+        if filter.format:
+            statement = statement.where(table.format == filter.format)
+        if filter.source:
+            statement = statement.where(table.source == filter.source)
+        if filter.contains:
+            wanted = filter.contains.lower()
+            statement = statement.where(
+                or_(*(func.lower(column).contains(wanted, autoescape=True)
+                      for column in (table.urn, table.name)))
+            )  # fmt: skip
+        if filter.limit is not None:
+            statement = statement.limit(filter.limit)
+        with self._database.reading() as connection:
+            yield from map(_known, connection.execute(statement))
+
+    def get(self, urn: str) -> Dataset:
+        """A dataset with all its aspects."""
+        resolved = self.resolve(urn)
+        with self._database.reading() as connection:
+            row = connection.execute(
+                select(tables.dataset).where(tables.dataset.c.urn == resolved)
+            ).one_or_none()
+            if row is None:
+                raise UnknownDataset(urn, self._nearest(connection, urn))
+            return _dataset(connection, _known(row))
+
+    def schema(self, hash: str) -> Schema:
+        """The schema of that content hash."""
+        with self._database.reading() as connection:
+            return _schema(connection, hash)
+
+    def history(self, urn: str) -> tuple[SchemaRecord, ...]:
+        """Every schema version of a dataset, oldest first."""
+        table = tables.schema_version
+        statement = (
+            select(table, tables.schema_body.c.body)
+            .join(tables.schema_body, tables.schema_body.c.hash == table.c.schema_hash)
+            .where(table.c.urn == self.resolve(urn))
+            .order_by(table.c.number)
+        )
+        with self._database.reading() as connection:
+            return tuple(
+                SchemaRecord(
+                    number=row.number,
+                    version=row.version,
+                    cloud_version=row.cloud_version,
+                    event_id=row.event_id,
+                    recorded_at=row.recorded_at,
+                    schema=from_json(row.body, Schema),
+                )
+                for row in connection.execute(statement)
+            )
+
+    def events(self, urn: str) -> tuple[ChangeEvent, ...]:
+        """Every recorded change of a dataset, oldest first."""
+        table = tables.change_event.c
+        statement = (
+            select(table.body).where(table.urn == self.resolve(urn)).order_by(table.sequence)
+        )
+        with self._database.reading() as connection:
+            return tuple(from_json(body, ChangeEvent) for body in connection.scalars(statement))
+
+    def last_scan(self, source: str) -> Scan | None:
+        """The last finished scan of a source."""
+        statement = select(tables.scan).where(tables.scan.c.source == source)
+        with self._database.reading() as connection:
+            row = connection.execute(statement).one_or_none()
+        return None if row is None else Scan(**row._mapping)
+
+    def counts(self) -> dict[str, int]:
+        """How many rows each table holds."""
+        with self._database.reading() as connection:
+            return {
+                name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+                for name, table in tables.metadata.tables.items()
+            }
+
+    @staticmethod
+    def _nearest(connection: Connection, urn: str) -> tuple[str, ...]:
+        name = urn.rstrip("/").rpartition("/")[2]
+        statement = (
+            select(tables.dataset.c.urn)
+            .where(func.lower(tables.dataset.c.urn).contains(name.lower(), autoescape=True))
+            .order_by(func.length(tables.dataset.c.urn))
+            .limit(3)
+        )
+        return tuple(connection.scalars(statement)) if name else ()
+
+
+class Transaction:
+    """Writes that belong together; every one of them may be repeated without harm."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def known(self, urn: str) -> KnownDataset | None:
+        """What is on record, held against other writers until the transaction ends."""
+        statement = select(tables.dataset).where(tables.dataset.c.urn == urn).with_for_update()
+        row = self._connection.execute(statement).one_or_none()
+        return None if row is None else _known(row)
+
+    def schema(self, hash: str) -> Schema:
+        """The schema of that content hash."""
+        return _schema(self._connection, hash)
+
+    def save_schema(self, schema: Schema) -> str:
+        """Keeps a schema under the hash of its content, once."""
+        body = to_json(schema)
+        hash = hashlib.blake2b(body, digest_size=16).hexdigest()
+        row = {"hash": hash, "shape": schema.shape, "full": schema.full, "body": body}
+        self._insert_once(tables.schema_body, row)
+        return hash
+
+    def save(self, dataset: KnownDataset) -> None:
+        """Records a dataset's identity, versions and fingerprints."""
+        row = {name: getattr(dataset, name) for name in dataset.__struct_fields__}
+        insert = self._insert(tables.dataset).values(**row)
+        kept = {"urn", "created_at"}
+        self._connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=["urn"],
+                set_={name: insert.excluded[name] for name in row if name not in kept},
+            )
+        )
+
+    def save_aspect(
+        self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
+    ) -> None:
+        """Replaces one aspect of a dataset and leaves the others alone."""
+        if name not in _ASPECT_TYPES:
+            raise ValueError(f"'{name}' is not an aspect that is stored as one")
+        insert = self._insert(tables.aspect).values(
+            urn=urn, name=name, body=to_json(value), writer=writer, updated_at=at
+        )
+        self._connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=["urn", "name"],
+                set_={
+                    column: insert.excluded[column] for column in ("body", "writer", "updated_at")
+                },
+            )
+        )
+
+    def save_event(self, event: ChangeEvent) -> bool:
+        """Appends a change event; the same event again changes nothing and gives False."""
+        row = {
+            "event_id": event.event_id,
+            "urn": event.urn,
+            "type": event.type.value,
+            "breaking": event.breaking,
+            "recorded_at": event.at,
+            "body": to_json(event),
+        }
+        return self._insert_once(tables.change_event, row)
+
+    def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
+        """Appends the dataset's present schema to its history."""
+        numbers = select(func.coalesce(func.max(tables.schema_version.c.number), 0)).where(
+            tables.schema_version.c.urn == dataset.urn
+        )
+        row = {
+            "urn": dataset.urn,
+            "number": self._connection.execute(numbers).scalar_one() + 1,
+            "version": dataset.schema_version,
+            "cloud_version": dataset.cloud_version,
+            "schema_hash": dataset.schema_hash,
+            "event_id": event.event_id,
+            "recorded_at": event.at,
+        }
+        self._insert_once(tables.schema_version, row)
+
+    def save_alias(self, urn: str, *, of: str, reason: str, at: datetime) -> None:
+        """Lets a dataset be found under an earlier URN; older aliases follow along."""
+        table = tables.alias
+        self._connection.execute(
+            update(table).where(table.c.dataset_urn == urn).values(dataset_urn=of)
+        )
+        self._insert_once(
+            table, {"urn": urn, "dataset_urn": of, "reason": reason, "created_at": at}
+        )
+
+    def save_scan(self, scan: Scan) -> None:
+        """Makes a scan's manifest the current one of its source."""
+        row = {name: getattr(scan, name) for name in scan.__struct_fields__}
+        insert = self._insert(tables.scan).values(**row)
+        self._connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=["source"],
+                set_={name: insert.excluded[name] for name in row if name != "source"},
+            )
+        )
+
+    def audit(
+        self, action: str, target: str, *, actor: str, origin: str, at: datetime, details: str = ""
+    ) -> None:
+        """Records who did what from where."""
+        self._connection.execute(
+            tables.audit.insert().values(
+                recorded_at=at,
+                actor=actor,
+                origin=origin,
+                action=action,
+                target=target,
+                details=details,
+            )
+        )
+
+    def _insert(self, table: Any) -> Any:
+        dialect = postgresql if self._connection.dialect.name == "postgresql" else sqlite
+        return dialect.insert(table)
+
+    def _insert_once(self, table: Any, row: dict[str, Any]) -> bool:
+        done = self._connection.execute(self._insert(table).values(**row).on_conflict_do_nothing())
+        return bool(done.rowcount)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StoreNotUsable(
+            f"The store's folder {folder} cannot be made: {problem.strerror}. "
+            "Choose another place with storage.path in lumos.yaml."
+        ) from problem
+
+
+def _known(row: Row[Any]) -> KnownDataset:
+    return KnownDataset(**row._mapping)
+
+
+def _schema(connection: Connection, hash: str) -> Schema:
+    body = connection.execute(
+        select(tables.schema_body.c.body).where(tables.schema_body.c.hash == hash)
+    ).scalar_one()
+    return from_json(body, Schema)
+
+
+def _dataset(connection: Connection, known: KnownDataset) -> Dataset:
+    rows = connection.execute(
+        select(tables.aspect.c.name, tables.aspect.c.body).where(tables.aspect.c.urn == known.urn)
+    )
+    aspects = {row.name: from_json(row.body, _ASPECT_TYPES[row.name]) for row in rows}
+    return Dataset(
+        urn=known.urn,
+        name=known.name,
+        platform=known.platform,
+        format=known.format,
+        schema=None if known.schema_hash is None else _schema(connection, known.schema_hash),
+        versioning=Versioning(
+            cloud_version=known.cloud_version, schema_version=known.schema_version
+        ),
+        **aspects,
+    )

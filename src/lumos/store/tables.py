@@ -1,0 +1,149 @@
+"""The tables of the store, the same on SQLite and PostgreSQL."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.types import TypeDecorator
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Instant(TypeDecorator[datetime]):
+    """A UTC time as whole microseconds: sorts, compares and reads alike on every database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        return None if value is None else (value - _EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return None if value is None else _EPOCH + int(value) * _MICROSECOND
+
+
+# SQLite only counts up by itself on INTEGER, PostgreSQL needs BIGINT for a long life.
+Counter = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+dataset = Table(
+    "dataset",
+    metadata,
+    Column("urn", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("platform", Text, nullable=False),
+    Column("format", Text),
+    Column("source", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("cloud_version", Text, nullable=False),
+    Column("schema_version", Text, nullable=False),
+    Column("schema_hash", String(32), ForeignKey("schema_body.hash")),
+    Column("shape", String(32), nullable=False),
+    Column("content", String(32), nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    Index(None, "source"),
+    Index(None, "platform", "format"),
+    Index(None, "name"),
+)
+
+aspect = Table(
+    "aspect",
+    metadata,
+    Column("urn", Text, ForeignKey("dataset.urn"), primary_key=True),
+    Column("name", String(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("writer", Text, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+)
+
+schema_body = Table(
+    "schema_body",
+    metadata,
+    Column("hash", String(32), primary_key=True),
+    Column("shape", String(32), nullable=False),
+    Column("full", String(32), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+schema_version = Table(
+    "schema_version",
+    metadata,
+    Column("urn", Text, ForeignKey("dataset.urn"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("version", Text, nullable=False),
+    Column("cloud_version", Text, nullable=False),
+    Column("schema_hash", String(32), ForeignKey("schema_body.hash"), nullable=False),
+    Column("event_id", String(32), nullable=False),
+    Column("recorded_at", Instant, nullable=False),
+    UniqueConstraint("urn", "version"),
+)
+
+change_event = Table(
+    "change_event",
+    metadata,
+    Column("sequence", Counter, primary_key=True, autoincrement=True),
+    Column("event_id", String(32), nullable=False, unique=True),
+    Column("urn", Text, nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("breaking", Boolean, nullable=False),
+    Column("recorded_at", Instant, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "urn", "sequence"),
+    Index(None, "recorded_at"),
+)
+
+alias = Table(
+    "alias",
+    metadata,
+    Column("urn", Text, primary_key=True),
+    Column("dataset_urn", Text, ForeignKey("dataset.urn"), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Index(None, "dataset_urn"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("sequence", Counter, primary_key=True, autoincrement=True),
+    Column("recorded_at", Instant, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Index(None, "recorded_at"),
+)
+
+scan = Table(
+    "scan",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("scan_id", Text, nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("finished_at", Instant, nullable=False),
+)
