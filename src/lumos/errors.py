@@ -23,7 +23,9 @@ class MisuseError(LumosError):
 class UnknownName(MisuseError):
     """A name that should be one of a known set is not."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str], *, listed: str = "Known") -> None:
+    def __init__(
+        self, what: str, name: str, known: Iterable[str], *, listed: str = "Known"
+    ) -> None:
         self.what = what
         self.name = name
         self.known = sorted(known)

@@ -99,6 +99,7 @@ class _Reader:
         self.tokens = list(self._tokenise())
         self.position = 0
         self.depth = 0
+        self.open_brackets = 0
 
     def _tokenise(self) -> Iterator[_Token]:
         offset = 0
@@ -118,8 +119,8 @@ class _Reader:
         return SchemaSyntaxError(problem, line=line, column=at - self.text.rfind("\n", 0, at))
 
     def _peek(self) -> _Token:
-        # Inside brackets, and between a type's words, a line break is only space.
-        while self.depth and self.tokens[self.position].kind == "newline":
+        # Inside brackets a line break is only space; outside it ends the field.
+        while self.open_brackets and self.tokens[self.position].kind == "newline":
             self.position += 1
         return self.tokens[self.position]
 
@@ -132,6 +133,7 @@ class _Reader:
     def _take(self, mark: str) -> bool:
         if self._peek().text == mark and self._peek().kind == "mark":
             self.position += 1
+            self.open_brackets += (mark in "<(") - (mark in ">)")
             return True
         return False
 

@@ -6,6 +6,7 @@ people read, so equality, hashing and pickling all go through it.
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, Literal, NoReturn, Self, get_args
 
 Unit = Literal["s", "ms", "us", "ns"]
@@ -27,7 +28,25 @@ def quoted_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-class DataType:
+class _Frozen:
+    """A value whose equality and hash rest on its text, so nothing in it may change later."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class DataType(_Frozen):
     """A type; two types are equal when their canonical texts are."""
 
     __slots__ = ("depth", "text")
@@ -41,12 +60,6 @@ class DataType:
             raise ValueError(f"A type nests deeper than {MAX_DEPTH} levels.")
         for name, value in {"text": text, "depth": depth, **facts}.items():
             object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} is frozen")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, DataType) else NotImplemented
@@ -64,12 +77,6 @@ class DataType:
         from lumos.model.text import parse_type
 
         return parse_type, (self.text,)
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
 
 class Simple(DataType):
@@ -262,17 +269,25 @@ class Map(DataType):
         )
 
 
-class Member:
+class Member(_Frozen):
     """A named part of a struct."""
 
     __slots__ = ("name", "nullable", "text", "type")
     __match_args__ = ("name", "type", "nullable")
 
+    name: str
+    type: DataType
+    nullable: bool
+    text: str
+
     def __init__(self, name: str, type: DataType, *, nullable: bool = True) -> None:
-        self.name = name
-        self.type = type
-        self.nullable = nullable
-        self.text = f"{quoted_name(name)}: {_required(type, nullable)}"
+        text = f"{quoted_name(name)}: {_required(type, nullable)}"
+        facts = {"name": name, "type": type, "nullable": nullable, "text": text}
+        for fact, value in facts.items():
+            object.__setattr__(self, fact, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Member, nullable=self.nullable), (self.name, self.type)
 
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Member) else NotImplemented

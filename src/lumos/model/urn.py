@@ -41,6 +41,9 @@ class Urn(msgspec.Struct, frozen=True):
         cls, platform: str, path: Iterable[str], *, instance: str = "", environment: str = ""
     ) -> "Urn":
         """A checked URN; an empty environment is the default one."""
+        # A slash or an at sign in the platform would be read back as path or instance.
+        if not _PLATFORM.match(platform):
+            raise InvalidUrn(platform, f"'{platform}' is no platform name")
         return cls.parse(
             str(cls(platform, tuple(path), instance, environment or DEFAULT_ENVIRONMENT))
         )
@@ -60,8 +63,8 @@ class Urn(msgspec.Struct, frozen=True):
             raise InvalidUrn(text, "it has no path")
         return cls(
             platform=platform,
-            path=tuple(_decoded(segment) for segment in path.split("/")),
-            instance=_decoded(instance),
+            path=tuple(_decoded(text, segment) for segment in path.split("/")),
+            instance=_decoded(text, instance),
             environment=_environment(text, query) if mark else DEFAULT_ENVIRONMENT,
         )
 
@@ -70,12 +73,16 @@ class Urn(msgspec.Struct, frozen=True):
         """The last segment: what people call the dataset."""
         return next((segment for segment in reversed(self.path) if segment), self.platform)
 
+    @property
+    def path_text(self) -> str:
+        """The path as it stands in the URN."""
+        return "/".join(_encoded(segment) for segment in self.path)
+
     def __str__(self) -> str:
         instance = f"@{_encoded(self.instance)}" if self.instance else ""
-        path = "/".join(_encoded(segment) for segment in self.path)
         is_default = self.environment == DEFAULT_ENVIRONMENT
         environment = "" if is_default else f"?env={self.environment}"
-        return f"{SCHEME}{self.platform}{instance}/{path}{environment}"
+        return f"{SCHEME}{self.platform}{instance}/{self.path_text}{environment}"
 
 
 def _environment(text: str, query: str) -> str:
@@ -89,5 +96,8 @@ def _encoded(segment: str) -> str:
     return quote(segment, safe=_SAFE, errors="surrogatepass")
 
 
-def _decoded(segment: str) -> str:
-    return unquote(segment, errors="surrogatepass")
+def _decoded(text: str, segment: str) -> str:
+    try:
+        return unquote(segment, errors="surrogatepass")
+    except UnicodeDecodeError:
+        raise InvalidUrn(text, f"'{segment}' is not percent-encoded UTF-8") from None

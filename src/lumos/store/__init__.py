@@ -1,6 +1,7 @@
 """What Lumos knows: datasets, aspects, schema versions, change events, aliases, audit, scans."""
 
 from lumos.store.errors import (
+    NoStore,
     StoreError,
     StoreLocked,
     StoreNotUsable,
@@ -13,6 +14,7 @@ from lumos.store.store import Store, Transaction
 __all__ = [
     "DatasetFilter",
     "KnownDataset",
+    "NoStore",
     "Scan",
     "SchemaRecord",
     "Store",

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
@@ -21,6 +22,13 @@ class StoreLocked(StoreError):
             f"The store {place} is locked by another process. "
             "Wait for the other lumos command to end, then run this one again."
         )
+
+
+class NoStore(StoreError):
+    """There is no store at the place where it should be."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(f"There is no store at {file} yet. Fill one with: lumos ingest PATH")
 
 
 class StoreNotUsable(StoreError):

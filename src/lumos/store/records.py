@@ -22,7 +22,7 @@ class KnownDataset(msgspec.Struct, frozen=True, kw_only=True):
     cloud_version: str
     schema_version: str
     schema_hash: str | None
-    shape: str
+    fingerprint: str
     content: str
     created_at: datetime
     updated_at: datetime

@@ -15,9 +15,10 @@ from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ASPECTS, Aspect, Dataset, Versioning
 from lumos.model.schema import Schema
+from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables
 from lumos.store.database import Database
-from lumos.store.errors import StoreNotUsable
+from lumos.store.errors import NoStore, StoreNotUsable
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord
 
 # Aspects that tables of their own hold.
@@ -38,6 +39,14 @@ class UnknownDataset(MisuseError):
         super().__init__(f"No dataset {urn} in the store.{hint}")
 
 
+class AmbiguousName(MisuseError):
+    """A name that several datasets have."""
+
+    def __init__(self, name: str, urns: tuple[str, ...]) -> None:
+        self.urns = urns
+        super().__init__(f"Several datasets are called '{name}'. Choose one of: {', '.join(urns)}")
+
+
 class Store:
     """Datasets and their history in one database."""
 
@@ -50,9 +59,7 @@ class Store:
         """The store in a SQLite file; only `create` makes one where there is none."""
         is_new = not file.exists() or file.stat().st_size == 0
         if is_new and not create:
-            raise StoreNotUsable(
-                f"There is no store at {file} yet. Fill one with: lumos ingest PATH"
-            )
+            raise NoStore(file)
         if is_new:
             _make_folder(file.parent)
         database = Database.sqlite(file)
@@ -77,6 +84,29 @@ class Store:
                 select(tables.alias.c.dataset_urn).where(tables.alias.c.urn == urn)
             ).scalar()
         return urn if found is None else str(found)
+
+    def find(self, name: str) -> str:
+        """The URN meant by a URN, or by a name or an end of a path that only one dataset has."""
+        if name.startswith(SCHEME):
+            return self.resolve(name)
+        table = tables.dataset.c
+        ending = Urn.of("any", name.strip("/").split("/")).path_text
+        with self._database.reading() as connection:
+            found = tuple(
+                connection.scalars(
+                    select(table.urn)
+                    .where(
+                        or_(table.name == name, table.urn.endswith(f"/{ending}", autoescape=True))
+                    )
+                    .order_by(table.urn)
+                    .limit(5)
+                )
+            )
+            if len(found) == 1:
+                return str(found[0])
+            if found:
+                raise AmbiguousName(name, found)
+            raise UnknownDataset(name, self._nearest(connection, name))
 
     def known(self, *, source: str) -> dict[str, KnownDataset]:
         """What is on record for each dataset of a source."""

@@ -61,7 +61,7 @@ dataset = Table(
     Column("cloud_version", Text, nullable=False),
     Column("schema_version", Text, nullable=False),
     Column("schema_hash", String(32), ForeignKey("schema_body.hash")),
-    Column("shape", String(32), nullable=False),
+    Column("fingerprint", String(32), nullable=False),
     Column("content", String(32), nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("updated_at", Instant, nullable=False),

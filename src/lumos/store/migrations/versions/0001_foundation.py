@@ -32,7 +32,7 @@ def upgrade() -> None:
         sa.Column("cloud_version", sa.Text, nullable=False),
         sa.Column("schema_version", sa.Text, nullable=False),
         sa.Column("schema_hash", sa.String(32)),
-        sa.Column("shape", sa.String(32), nullable=False),
+        sa.Column("fingerprint", sa.String(32), nullable=False),
         sa.Column("content", sa.String(32), nullable=False),
         sa.Column("created_at", INSTANT, nullable=False),
         sa.Column("updated_at", INSTANT, nullable=False),

@@ -1,0 +1,72 @@
+"""What a new sighting of a dataset means, compared with what is on record."""
+
+import msgspec
+
+from lumos.analysis.comparison import compare
+from lumos.analysis.compatibility import judge
+from lumos.analysis.versioning import next_schema_version
+from lumos.model.change import EventType, Finding
+from lumos.model.schema import Schema
+from lumos.model.version import CloudVersion, SchemaVersion
+
+
+class Sighting(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset's schema and content fingerprint at one time."""
+
+    schema: Schema
+    content: str
+    format: str | None = None
+
+
+class OnRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The last recorded sighting, its versions, and whether the dataset is still there."""
+
+    schema: Schema
+    content: str
+    cloud_version: CloudVersion
+    schema_version: SchemaVersion
+    is_live: bool = True
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The event to record and the versions that follow."""
+
+    type: EventType
+    cloud_version: CloudVersion
+    schema_version: SchemaVersion
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def schema_changed(self) -> bool:
+        """Whether a new schema version begins."""
+        return self.type is EventType.CREATED or bool(self.findings)
+
+
+def decide(seen: Sighting, known: OnRecord | None, *, prefix: str) -> Decision | None:
+    """What to record for a sighting, or nothing where all is as it was."""
+    if known is None:
+        return Decision(
+            type=EventType.CREATED,
+            cloud_version=CloudVersion(prefix=prefix),
+            schema_version=SchemaVersion(),
+        )
+    findings = judge(compare(known.schema, seen.schema), format=seen.format)
+    event = _event(seen, known, findings)
+    if event is None:
+        return None
+    return Decision(
+        type=event,
+        cloud_version=known.cloud_version.next(),
+        schema_version=next_schema_version(known.schema_version, findings),
+        findings=findings,
+    )
+
+
+def _event(seen: Sighting, known: OnRecord, findings: tuple[Finding, ...]) -> EventType | None:
+    if not known.is_live:
+        return EventType.RESTORED
+    if seen.schema.shape != known.schema.shape:
+        return EventType.SCHEMA_CHANGED
+    if findings:
+        return EventType.METADATA_CHANGED
+    return EventType.MODIFIED if seen.content != known.content else None

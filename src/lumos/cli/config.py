@@ -1,0 +1,39 @@
+"""lumos config"""
+
+import os
+from pathlib import Path
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, print_json
+
+app = typer.Typer(help="Check the configuration.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: lumos config check --config sources.yaml")
+def check(config: ConfigFile = None, json: AsJson = False) -> None:
+    """Check the configuration and say what of it this version does not use yet.
+
+    Prints the settings in force with secrets masked. A file that is wrong in any place is refused
+    with every problem's line.
+    """
+    from lumos.config import find_file, load
+    from lumos.config.check import check as check_settings
+
+    file = config or find_file(Path.cwd(), os.environ)
+    settings = load(file, environment=os.environ)
+    notes = check_settings(settings, os.environ)
+    if json:
+        print_json(
+            {
+                "format_version": "1.0",
+                "file": None if file is None else str(file),
+                "settings": settings.shown(),
+                "notes": notes,
+            }
+        )
+        return
+    typer.echo(f"{file} is valid." if file else "No configuration file; the defaults are in force.")
+    for note in notes:
+        place = note.key if note.line is None else f"{note.key} (line {note.line})"
+        typer.echo(f"  {note.level}: {place}: {note.text}")

@@ -1,0 +1,139 @@
+"""lumos list, show and history: reads of the store that need no Spark."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+
+if TYPE_CHECKING:
+    from lumos.engine.reports import HistoryReport, ListReport, ShowReport
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="URN", help="A dataset's URN, or a name that only one dataset has.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands to the application."""
+    app.command("list", epilog="Example: lumos list --format parquet --limit 20")(list_)
+    app.command(epilog="Example: lumos show lumos://s3/data-lake/raw/events")(show)
+    app.command(epilog="Example: lumos history orders")(history)
+
+
+def list_(
+    contains: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help="Only URNs and names with this text.")
+    ] = None,
+    platform: Annotated[str | None, typer.Option(help="Only datasets of this platform.")] = None,
+    format: Annotated[str | None, typer.Option(help="Only datasets of this format.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """List the datasets in the store."""
+    report = lumos_of(config, store).list(
+        platform=platform, format=format, contains=contains, limit=limit
+    )
+    if json:
+        print_json(report)
+    else:
+        _print_list(report)
+
+
+def show(
+    urn: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
+) -> None:
+    """Show all that is known about a dataset."""
+    report = lumos_of(config, store).show(urn)
+    if json:
+        print_json(report)
+    else:
+        _print_dataset(report)
+
+
+def history(
+    urn: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
+) -> None:
+    """Show every schema version of a dataset and what changed, newest first."""
+    report = lumos_of(config, store).history(urn)
+    if json:
+        print_json(report)
+    else:
+        _print_history(report)
+
+
+def _print_list(report: "ListReport") -> None:
+    from lumos.cli.screen import stdout, table, when
+
+    rows = table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)", "URN")
+    for dataset in report.datasets:
+        rows.add_row(
+            dataset.name,
+            dataset.format or "",
+            f"{dataset.cloud_version} {dataset.schema_version}",
+            when(dataset.updated_at),
+            dataset.urn,
+        )
+    stdout().print(rows if report.datasets else "No dataset matches.")
+
+
+def _print_dataset(report: "ShowReport") -> None:
+    from lumos.cli.screen import number, size, stdout, table
+
+    console = stdout()
+    dataset = report.dataset
+    console.print(f"[bold]{dataset['name']}[/bold]  {dataset['urn']}")
+    facts = table("", "")
+    facts.show_header = False
+    location, statistics = dataset.get("location"), dataset.get("statistics")
+    facts.add_row("format", dataset.get("format"))
+    if location:
+        facts.add_row("location", location["uri"])
+        facts.add_row("partitioning", location["partitioning"] or "none")
+    if statistics:
+        rows = number(statistics["row_count"], exact=statistics["row_count_exact"])
+        facts.add_row("files", number(statistics["file_count"]))
+        facts.add_row("rows", rows)
+        facts.add_row("size", size(statistics["total_size_bytes"]))
+        facts.add_row("modified", str(statistics["last_modified"]))
+    versioning = dataset["versioning"]
+    facts.add_row("version", f"{versioning['cloud_version']} {versioning['schema_version']}")
+    console.print(facts)
+    console.print()
+    fields = table("FIELD", "TYPE", "NULL", "")
+    for field in dataset["schema"]["fields"]:
+        notes = [word for word in ("key", "partition") if field[word]]
+        fields.add_row(
+            field["name"],
+            field["type"],
+            "yes" if field["nullable"] else "no",
+            " ".join([*notes, *field["tags"], field["description"] or ""]).strip(),
+        )
+    console.print(fields)
+    for drift in dataset.get("drift") or ():
+        console.print(f"\ndrift: {number(drift['file_count'])} files differ, e.g.", style="yellow")
+        console.print(f"  {drift['examples'][0]}", markup=False)
+        for difference in drift.get("differences", ()):
+            console.print(f"  {difference}", markup=False)
+
+
+def _print_history(report: "HistoryReport") -> None:
+    from lumos.cli.screen import change_line, stdout, when
+
+    console = stdout()
+    console.print(f"[bold]{report.name}[/bold]  {report.urn}")
+    for version in report.versions:
+        console.print(
+            f"\n[bold]{version.schema_version}[/bold]  {version.cloud_version}  "
+            f"{when(version.recorded_at)}  {version.summary}"
+        )
+        for change in version.changes:
+            console.print(change_line(change))
+        if not version.changes:
+            console.print(f"  {len(version.schema.fields)} fields")

@@ -1,0 +1,31 @@
+"""lumos db"""
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+
+app = typer.Typer(help="Look after the store.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: lumos db upgrade")
+def upgrade(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+    """Migrate the store to the revision that this Lumos needs."""
+    report = lumos_of(config, store).upgrade_store()
+    if json:
+        print_json(report)
+    elif report.before == report.after:
+        typer.echo(f"{report.store} is at revision {report.after} already.")
+    else:
+        typer.echo(f"{report.store}: {report.before or 'empty'} -> {report.after}")
+
+
+@app.command(epilog="Example: lumos db status --json")
+def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+    """Show where the store lies, its revision and how much it holds."""
+    report = lumos_of(config, store).store_status()
+    if json:
+        print_json(report)
+        return
+    typer.echo(f"{report.store}: revision {report.revision}, newest is {report.newest_revision}")
+    for name, count in report.rows.items():
+        typer.echo(f"  {name:<16}{count:>10,}")

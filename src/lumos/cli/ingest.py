@@ -1,0 +1,116 @@
+"""lumos ingest"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+
+if TYPE_CHECKING:
+    from lumos.engine.reports import DatasetReport, IngestReport
+
+_MOST_PROBLEMS = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        epilog="Example: lumos ingest ./lake    or, with sources in a file: "
+        "lumos ingest --config sources.yaml"
+    )(ingest)
+
+
+def ingest(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Folders or files to scan.", show_default=False),
+    ] = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Find every dataset, record its schema, and say what changed since the last time.
+
+    Scans the given paths, or else the sources of the configuration. Running it again on unchanged
+    data changes nothing.
+    """
+    from lumos.cli.screen import steps
+
+    lumos = lumos_of(config, store)
+    with steps() as announce:
+        report = lumos.ingest(*(paths or ()), announce=announce)
+    if json:
+        print_json(report)
+    else:
+        _show(report)
+    _complain(report)
+    if not report.datasets:
+        raise typer.Exit(1)
+
+
+def _show(report: "IngestReport") -> None:
+    from lumos.cli.screen import change_line, number, plural, size, stdout, table
+
+    console = stdout()
+    found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "VERSION", "CHANGE",
+                  right=("FILES", "ROWS", "SIZE"))  # fmt: skip
+    for dataset in report.datasets:
+        facts = dataset.statistics
+        found.add_row(
+            dataset.name,
+            dataset.format,
+            number(facts.file_count if facts else None),
+            number(facts.row_count if facts else None, exact=bool(facts and facts.row_count_exact)),
+            size(facts.total_size_bytes if facts else 0),
+            _versions(dataset),
+            dataset.change,
+        )
+    if report.datasets:
+        console.print(found)
+        console.print()
+    for dataset in report.datasets:
+        if dataset.changes:
+            console.print(f"[bold]{dataset.urn}[/bold]  {_versions(dataset)}")
+            for change in dataset.changes:
+                console.print(change_line(change))
+            console.print()
+    for urn in report.missing:
+        console.print(f"gone  {urn}")
+    summary = report.summary
+    breaking = sum(
+        change.consumer == "breaking" for dataset in report.datasets for change in dataset.changes
+    )
+    console.print(
+        f"{plural(len(report.datasets), 'dataset')}: {summary.datasets_new} new, "
+        f"{summary.datasets_changed} changed, {summary.datasets_unchanged} unchanged, "
+        f"{summary.datasets_missing} missing; {plural(breaking, 'breaking change')}. "
+        f"{plural(summary.files_listed, 'file')}, {summary.files_read} read, "
+        f"in {summary.seconds:.1f} s."
+    )
+
+
+def _versions(dataset: "DatasetReport") -> str:
+    versioning = dataset.versioning
+    return f"{versioning.cloud_version} {versioning.schema_version}" if versioning else ""
+
+
+def _complain(report: "IngestReport") -> None:
+    from lumos.cli.screen import plural, stderr
+
+    console = stderr()
+    for problem in report.problems[:_MOST_PROBLEMS]:
+        console.print(f"problem  {problem.path}: {problem.reason} ({problem.code})", markup=False)
+    rest = len(report.problems) - _MOST_PROBLEMS
+    if rest > 0:
+        console.print(f"... and {plural(rest, 'more problem')}; --json lists them all.")
+    if report.held:
+        console.print(
+            f"{plural(len(report.held), 'dataset')} could not be found, but too much is missing or "
+            "unreadable to believe it; nothing was removed. Check the source, then run again."
+        )
+    if not report.datasets:
+        console.print(
+            "lumos: No dataset was found. Parquet and CSV files are looked for; "
+            "check the path, the patterns and the problems above."
+        )

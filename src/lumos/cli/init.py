@@ -1,0 +1,30 @@
+"""lumos init"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lumos.errors import MisuseError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(epilog="Example: lumos init && lumos config check")(init)
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path(
+        "lumos.yaml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Write a commented starter configuration."""
+    from lumos.config import STARTER
+
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as target:
+            target.write(STARTER)
+    except FileExistsError:
+        raise MisuseError(f"{file} exists already. Replace it with: lumos init --force") from None
+    typer.echo(f"Wrote {file}. Check it with: lumos config check --config {file}")

@@ -1,0 +1,46 @@
+"""Options that several commands share, and how results are printed."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from lumos.engine import Lumos
+
+DEBUG: Final = "LUMOS_DEBUG"
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="The configuration. Default: $LUMOS_CONFIG, else lumos.yaml here, else defaults.",
+    ),
+]
+StorePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", metavar="FILE", help="The store's file. Default: .lumos/lumos.db here."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
+    """Lumos as the shared options want it."""
+    from lumos.engine import Lumos
+
+    overrides = {} if store is None else {"storage.path": str(store.absolute())}
+    return Lumos(config, overrides=overrides)
+
+
+def print_json(report: object) -> None:
+    """One JSON object on stdout, indented for a terminal."""
+    from lumos.model.codec import to_json
+
+    data = to_json(report, indent=2 if sys.stdout.isatty() else None)
+    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.flush()

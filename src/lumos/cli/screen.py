@@ -1,0 +1,102 @@
+"""How values look on a screen."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lumos.engine.reports import ChangeReport
+
+_STYLES: Final = {
+    "breaking": "bold red",
+    "undetermined": "yellow",
+    "compatible": "green",
+    "informational": "dim",
+}
+_KINDS: Final = {
+    "added": "added",
+    "removed": "removed",
+    "type_changed": "changed",
+    "nullability": "nullable",
+    "default": "default",
+    "description": "comment",
+    "tags": "tags",
+    "key": "key",
+    "partitioning": "partition",
+    "reordered": "reordered",
+}
+
+
+def stdout() -> Console:
+    """The console for results."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def stderr() -> Console:
+    """The console for progress and remarks."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def steps() -> "Iterator[Callable[[str], None]]":
+    """Shows the step in hand on a terminal, and nothing elsewhere."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda _step: None
+        return
+    with console.status("") as status:
+        yield lambda step: status.update(step)
+
+
+def table(*columns: str, right: Iterable[str] = ()) -> Table:
+    """A table without lines; columns named in `right` hold numbers."""
+    built = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        built.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return built
+
+
+def change_line(change: "ChangeReport") -> Text:
+    """One judged change: removed  discount  DECIMAL(9,2)  BREAKING."""
+    sides = [side for side in (change.before, change.after) if side is not None]
+    verdict = change.consumer.value
+    line = Text(f"  {_KINDS[change.kind]:<10}{change.path or 'columns':<24} ")
+    line.append(f"{' -> '.join(sides):<28} ")
+    line.append(verdict.upper() if verdict == "breaking" else verdict, style=_STYLES[verdict])
+    if change.flags:
+        line.append(f"  [{', '.join(change.flags)}]", style="dim")
+    return line
+
+
+def size(count: int) -> str:
+    """Bytes as people say them."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000 or unit == "TB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")
+
+
+def number(count: int | None, *, exact: bool = True) -> str:
+    """A count with thousands apart; an estimate carries a tilde."""
+    if count is None:
+        return "?"
+    return f"{count:,}" if exact else f"~{count:,}"
+
+
+def plural(count: int, word: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def when(moment: datetime) -> str:
+    """A time to the second, in UTC."""
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,114 @@
+"""What a person should know about settings that are valid but may not do what they expect."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from lumos import plugins
+from lumos.config.platforms import LOCAL
+from lumos.config.settings import Settings
+from lumos.config.variables import unused_variables
+from lumos.errors import did_you_mean
+
+_NOT_USED_YET: Final = {
+    "platform_config": "Catalogs are not written to yet; what is found stays in the local store.",
+    "features": "Switches and named features are not used yet.",
+    "change_detection": "Sources are not watched yet; changes are found by the next scan.",
+    "cost_model": "Costs are not computed yet.",
+    "cost_calculation": "Costs are not computed yet.",
+    "documentation": "Missing documentation is not reported yet.",
+    "glossary_mappings": "Columns are not described from a glossary yet.",
+    "path_patterns": "Datasets are not described by their path yet.",
+    "quality_integrations": "Results of quality tools are not taken over yet.",
+    "notifications": "Reminders are not sent yet.",
+}
+_SCANNED: Final = ("file",)
+_SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A remark about one key."""
+
+    level: Literal["info", "warning"]
+    key: str
+    text: str
+    line: int | None = None
+
+
+def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...]:
+    """All remarks, in the order of the file."""
+    notes = (
+        *_sections(settings),
+        *_platform(settings),
+        *_sources(settings),
+        *_features(settings),
+        *_older_spellings(settings),
+        *_variables(environment),
+    )
+    return tuple(sorted(notes, key=lambda note: (note.line is None, note.line or 0)))
+
+
+def _sections(settings: Settings) -> Iterator[Note]:
+    default = Settings()
+    for section, text in _NOT_USED_YET.items():
+        if getattr(settings, section) != getattr(default, section):
+            yield _note(settings, "info", section, text)
+    if settings.cost_model != default.cost_model and (
+        settings.cost_calculation != default.cost_calculation
+    ):
+        text = "Prices stand in 'cost_model' and in 'cost_calculation'. Keep one of them."
+        yield _note(settings, "warning", "cost_calculation", text)
+
+
+def _platform(settings: Settings) -> Iterator[Note]:
+    name = settings.platform
+    if name == LOCAL:
+        return
+    if name not in (installed := plugins.names(plugins.PLATFORMS)):
+        yield _note(settings, "warning", "platform", _not_installed("platform", name, installed))
+    text = f"The platform '{name}' is not written to yet; what is found stays in the local store."
+    yield _note(settings, "info", "platform", text)
+
+
+def _sources(settings: Settings) -> Iterator[Note]:
+    installed = plugins.names(plugins.SOURCES)
+    for index, source in enumerate(settings.sources):
+        key = f"sources[{index}]"
+        if source.type not in installed:
+            text = _not_installed("source", source.type, installed)
+            yield _note(settings, "warning", key, text)
+        elif source.type not in _SCANNED:
+            yield _note(
+                settings, "info", key, f"Sources of type {source.type} are not scanned yet."
+            )
+
+
+def _features(settings: Settings) -> Iterator[Note]:
+    for name, value in settings.features.items():
+        if isinstance(value, bool) and name not in _SWITCHES:
+            text = f"There is no switch '{name}'.{did_you_mean(name, _SWITCHES)}"
+            yield _note(settings, "warning", f"features.{name}", text)
+
+
+def _older_spellings(settings: Settings) -> Iterator[Note]:
+    for spelling in settings.origin.older:
+        text = f"'{spelling.key}' still works; the key is now called '{spelling.instead}'."
+        yield Note(level="info", key=spelling.key, line=spelling.line, text=text)
+
+
+def _variables(environment: Mapping[str, str]) -> Iterator[Note]:
+    for name in unused_variables(environment):
+        text = f"The environment variable {name} names no setting and is ignored."
+        yield Note(level="warning", key=name, text=text)
+
+
+def _note(settings: Settings, level: Literal["info", "warning"], key: str, text: str) -> Note:
+    lines = settings.origin.lines
+    line = lines.get(key, lines.get(key.partition(".")[0]))
+    return Note(level=level, key=key, line=line, text=text)
+
+
+def _not_installed(what: str, name: str, installed: set[str]) -> str:
+    listing = ", ".join(sorted(installed)) or "none"
+    return f"No {what} named '{name}' is installed. Installed: {listing}."

@@ -1,0 +1,145 @@
+"""Values that people may use but that no print, log, JSON or Spark plan may show."""
+
+import hmac
+import re
+from itertools import pairwise
+from typing import Any, Final, NoReturn, Self
+
+MASK: Final = "***"
+
+_WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_SECRET_WORDS: Final = frozenset(
+    (
+        "pwd",
+        "token",
+        "credential",
+        "credentials",
+        "authorization",
+        "apikey",
+        "accesskey",
+        "sslkey",
+        "webhook",
+    )
+)
+_SECRET_ENDINGS: Final = ("password", "passwd", "passphrase", "secret")
+_KINDS_OF_KEYS: Final = frozenset(
+    ("api", "access", "account", "private", "shared", "secret", "master", "encryption", "sas")
+)
+_ASSIGNED: Final = re.compile(
+    r"(password|passwd|pwd|secret|token|key|sig|signature|credentials?)\s*[=:]", re.IGNORECASE
+)
+_HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?"
+_URL: Final = re.compile(
+    rf"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://
+         (?:(?P<user>[^\s:/?\#@]*)(?P<password>:[^\s/?\#@]*)?@)?
+         (?P<hosts>{_HOST}(?:,{_HOST})*)
+         (?P<path>/[A-Za-z0-9_./%~+:-]*)?
+         (?:\?(?P<query>[A-Za-z0-9_.-]+=[^\s?\#@&]*(?:&[A-Za-z0-9_.-]+=[^\s?\#@&]*)*))?\Z""",
+    re.VERBOSE,
+)
+# Any other parameter of a connection may carry a password, so only these are shown.
+_HARMLESS: Final = frozenset(
+    (
+        "sslmode", "application_name", "connect_timeout", "target_session_attrs", "charset",
+        "driver", "warehouse", "role", "database", "schema", "replicaset", "retrywrites",
+        "authsource", "tls", "ssl",
+    )
+)  # fmt: skip
+
+
+class Secret:
+    """Text that shows as `***` everywhere but in `reveal()`."""
+
+    __slots__ = ("_value",)
+
+    _value: str
+
+    def __init__(self, value: str) -> None:
+        object.__setattr__(self, "_value", value)
+
+    def reveal(self) -> str:
+        """The text itself, for the one call that has to send it."""
+        return self._value
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        mine, theirs = (
+            each.encode("utf-8", "surrogatepass") for each in (self._value, other._value)
+        )
+        return type(self) is type(other) and hmac.compare_digest(mine, theirs)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._value))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        # A closure sent to executors is pickled, and its text would stand in the plan and in logs.
+        raise TypeError(f"A {type(self).__name__} is not pickled; reveal() it where it is needed.")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class ConnectionString(Secret):
+    """A database's address, shown without what lets one in."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        match = _URL.match(self._value)
+        # A password with an unescaped `/`, `?` or `@` shifts where a URL's parts seem to end, so
+        # an address that is not exactly as it should be shows nothing of itself.
+        if match is None:
+            return MASK
+        scheme, user, password, hosts, path, query = match.groups()
+        # A user without a password may be a token.
+        shown_user = user if password else MASK
+        entry = "" if user is None else f"{shown_user}{':' + MASK if password else ''}@"
+        parameters = "&".join(_shown_parameter(each) for each in query.split("&")) if query else ""
+        return f"{scheme}://{entry}{hosts}{path or ''}{'?' + parameters if query else ''}"
+
+
+def _shown_parameter(text: str) -> str:
+    name, _, value = text.partition("=")
+    return f"{name}={value if name.casefold() in _HARMLESS else MASK}"
+
+
+def scrubbed(text: str) -> str:
+    """The text for an error message, masked where it seems to hold a password."""
+    if "://" in text and ("@" in text or "?" in text):
+        return str(ConnectionString(text))
+    return MASK if _ASSIGNED.search(text) else text
+
+
+def names_secret(key: str) -> bool:
+    """Whether a free-form option of that name holds a secret: `api_key`, `fs.s3a.secret.key`."""
+    words = [word.lower() for word in _WORDS.findall(key)]
+    return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words) or any(
+        first in _KINDS_OF_KEYS and second == "key" for first, second in pairwise(words)
+    )
+
+
+def guarded(key: str, value: str) -> str | Secret:
+    """A free-form option's text, as a secret where its name or its form says so."""
+    if names_secret(key):
+        return Secret(value)
+    looks_like_address = "://" in value and "@" in value
+    return ConnectionString(value) if looks_like_address or "dsn" in key.lower() else value

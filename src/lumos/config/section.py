@@ -1,0 +1,61 @@
+"""What all sections of the configuration share, and the words their keys are described with."""
+
+from typing import Annotated, ClassVar, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+PATH: Final = "path"
+ALSO: Final = "also"
+ONE: Final = "one"
+OLDER: Final = "older"
+SPLIT: Final = "split"
+INTERNAL: Final = "internal"
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A mapping with a fixed set of keys."""
+
+    # The field that takes the keys which are not fields themselves.
+    rest: ClassVar[str | None] = None
+    # The field that is meant when a plain value stands where the mapping could.
+    shorthand: ClassVar[str | None] = None
+    # A key below which the section's own keys may stand too.
+    nested: ClassVar[str | None] = None
+
+
+def spelled(
+    *, also: tuple[str, ...] = (), one: tuple[str, ...] = (), older: tuple[str, ...] = ()
+) -> Meta:
+    """Other names of a key: equal ones, ones for a list of a single value, and outdated ones."""
+    return Meta(extra={ALSO: also, ONE: one, OLDER: older})
+
+
+Price: TypeAlias = Annotated[float, Meta(ge=0, description="a price of 0 or more")]
+Port: TypeAlias = Annotated[int, Meta(ge=1, le=65535, description="a port from 1 to 65535")]
+Seconds: TypeAlias = Annotated[
+    int, Meta(ge=1, description="a number of seconds (an integer), at least 1")
+]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
+# Credentials have keys of their own, which are masked; an address is printed freely.
+Address: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^https?://(?!.*@)\S+$",
+        description="an address such as https://catalog.example.com, without user and password",
+    ),
+]
+Location: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?!\w[\w+.-]*://[^/]*@)[\s\S]+$",
+        description="a path or an address without user and password",
+        extra={PATH: True},
+    ),
+]
+Bucket: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?!.*://)[^\s]+$", description="the name of a bucket alone, without s3:// or so"
+    ),
+]

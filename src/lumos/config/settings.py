@@ -1,0 +1,303 @@
+"""The whole of lumos.yaml as frozen values."""
+
+import enum
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import Meta, field
+
+from lumos.config.platforms import LOCAL, PlatformConfig
+from lumos.config.secret import ConnectionString, Secret
+from lumos.config.section import (
+    INTERNAL,
+    Address,
+    Location,
+    Price,
+    Seconds,
+    Section,
+    Share,
+    spelled,
+)
+from lumos.config.sources import Names, Source
+from lumos.errors import MisuseError
+from lumos.model.urn import DEFAULT_ENVIRONMENT
+from lumos.model.version import DEFAULT_PREFIX
+
+# Keys that may stand at the top although they belong to a section.
+MOVED: Final = {"gms_server": ["platform_config", "datahub", "gms_server"]}
+
+_ENVIRONMENTS: Final = {"PRODUCTION": "PROD", "DEVELOPMENT": "DEV"}
+_DEFAULT_PATHS: Final = {"sqlite": "lumos.db", "file": "lumos_snapshots"}
+
+
+class EventType(enum.StrEnum):
+    """What a storage event says; S3's own spellings, such as `s3:ObjectRemoved:*`, are read too."""
+
+    CREATED = "ObjectCreated"
+    DELETED = "ObjectDeleted"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "EventType | None":
+        family = str(value).removeprefix("s3:").partition(":")[0]
+        if family in ("ObjectDeleted", "ObjectRemoved", "LifecycleExpiration"):
+            return cls.DELETED
+        return cls.CREATED if family == "ObjectCreated" else None
+
+
+class WatchedSource(Section, frozen=True, kw_only=True):
+    """A source and how its changes are noticed; the keys of the source stand beside these."""
+
+    rest: ClassVar[str | None] = "source"
+    nested: ClassVar[str | None] = "config"
+
+    source: Source
+    watch_mode: Literal["events", "polling", "hybrid"] = "polling"
+    polling_interval: Seconds = 300
+    event_types: tuple[EventType, ...] = tuple(EventType)
+    sqs_queue: str | None = None
+    watch_tables: Annotated[
+        bool | tuple[str, ...], Meta(description="true, false or a list of tables")
+    ] = True
+
+
+class ChangeDetection(Section, frozen=True, kw_only=True):
+    """Which sources are watched between scans."""
+
+    enabled: bool = False
+    sources: tuple[WatchedSource, ...] = ()
+
+
+class Storage(Section, frozen=True, kw_only=True):
+    """Where Lumos keeps what it knows."""
+
+    backend: Literal["sqlite", "postgres", "file"] = "sqlite"
+    path: Location | None = None
+    connection_string: ConnectionString | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend == "postgres" and self.connection_string is None:
+            raise MisuseError("The backend postgres needs 'connection_string'.")
+        if self.backend != "postgres" and self.connection_string is not None:
+            raise MisuseError("'connection_string' is for the backend postgres; set 'backend' too.")
+        if self.path is None and self.backend in _DEFAULT_PATHS:
+            msgspec.structs.force_setattr(self, "path", _DEFAULT_PATHS[self.backend])
+
+
+class StorageCost(Section, frozen=True, kw_only=True):
+    """What a provider takes for storage, by the gigabyte or by the terabyte."""
+
+    cost_per_gb_month: Price | None = None
+    cost_per_tb_month: Price | None = None
+
+    def __post_init__(self) -> None:
+        if (self.cost_per_gb_month is None) == (self.cost_per_tb_month is None):
+            raise MisuseError("Give either 'cost_per_gb_month' or 'cost_per_tb_month'.")
+
+
+CostKey = Annotated[
+    str, Meta(pattern=r"^cost_per_\w+$", description="named after a unit, such as cost_per_credit")
+]
+
+
+class Attribution(Section, frozen=True, kw_only=True):
+    """How cost travels along lineage."""
+
+    method: Literal["lineage_weighted", "equal_split", "last_touch"] = "lineage_weighted"
+
+
+class CostModel(Section, frozen=True, kw_only=True):
+    """Prices by provider and engine, and how they are attributed."""
+
+    storage: dict[str, StorageCost] = field(default_factory=dict)
+    compute: dict[str, dict[CostKey, Price]] = field(default_factory=dict)
+    attribution: Attribution = Attribution()
+
+
+class StoragePrice(Section, frozen=True, kw_only=True):
+    """The price of one storage class, which may also be given as a plain number."""
+
+    shorthand: ClassVar[str | None] = "price_per_gb_month"
+
+    price_per_gb_month: Price
+
+
+class CostCalculation(Section, frozen=True, kw_only=True):
+    """Prices by provider and storage class, and by engine and unit."""
+
+    storage_pricing: dict[str, dict[str, StoragePrice]] = field(default_factory=dict)
+    compute_pricing: dict[str, dict[str, Price]] = field(default_factory=dict)
+
+
+class Enforcement(Section, frozen=True, kw_only=True):
+    """What happens when documentation is missing."""
+
+    mode: Literal["block_on_missing", "warn_only"] = "warn_only"
+
+
+class Exemption(Section, frozen=True, kw_only=True):
+    """Datasets that need no documentation, and why."""
+
+    pattern: str
+    reason: str = ""
+
+
+class DocumentationRules(Section, frozen=True, kw_only=True):
+    """What has to be documented."""
+
+    required_fields: Names = ()
+    enforcement: Enforcement = Enforcement()
+    exceptions: tuple[Exemption, ...] = ()
+
+
+class QualityIntegration(Section, frozen=True, kw_only=True):
+    """A tool whose results are taken over."""
+
+    nested: ClassVar[str | None] = "config"
+
+    type: str
+
+
+class GreatExpectations(QualityIntegration, frozen=True, kw_only=True):
+    """Validation results of Great Expectations."""
+
+    type: Literal["great_expectations"] = "great_expectations"
+    checkpoint_store: Location
+
+
+class DbtTests(QualityIntegration, frozen=True, kw_only=True):
+    """Test results of a dbt run."""
+
+    type: Literal["dbt_tests"] = "dbt_tests"
+    manifest_path: Location
+    run_results_path: Location
+
+
+class CustomApi(QualityIntegration, frozen=True, kw_only=True):
+    """Results that a service of the company's own hands out."""
+
+    type: Literal["custom_api"] = "custom_api"
+    endpoint: Address
+    token: Annotated[Secret | None, spelled(also=("auth_token",))] = None
+    timeout: Seconds = 30
+
+
+QUALITY_INTEGRATIONS: Final[dict[str, type[QualityIntegration]]] = {
+    "great_expectations": GreatExpectations,
+    "dbt_tests": DbtTests,
+    "custom_api": CustomApi,
+}
+
+
+class Reminder(Section, frozen=True, kw_only=True):
+    """A message sent on a schedule (cron), to owners or named people, over named channels."""
+
+    schedule: str
+    recipients: Names = ()
+    template: str = ""
+    channels: Names = ()
+
+
+class Notifications(Section, frozen=True, kw_only=True):
+    """Reminders by name; a channel is an address that holds a secret."""
+
+    rest: ClassVar[str | None] = "reminders"
+
+    channels: dict[str, Secret] = field(default_factory=dict)
+    reminders: dict[str, Reminder] = field(default_factory=dict)
+
+
+class Spark(Section, frozen=True, kw_only=True):
+    """The Spark that scans run on; options named like secrets are kept as `Secret`."""
+
+    master: str = "local[*]"
+    config: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self.config.items():
+            if not isinstance(value, (str, int, float, Secret)):
+                raise MisuseError(f"The Spark option '{name}' must be text, a number or a switch.")
+
+    def properties(self) -> dict[str, str]:
+        """The options as Spark takes them, secrets revealed."""
+        return {name: _property(value) for name, value in self.config.items()}
+
+
+class Scan(Section, frozen=True, kw_only=True):
+    """What every scan of files keeps to, beside the source's own patterns."""
+
+    file_patterns: Names = ()
+    exclude: Names = ()
+    max_removed_share: Share = 0.3
+
+
+class OlderSpelling(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that still works under a name of the past."""
+
+    key: str
+    instead: str
+    line: int | None = None
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where settings were read from; `lines` tells where a section starts."""
+
+    file: str | None = None
+    folder: str = ""
+    lines: dict[str, int] = field(default_factory=dict)
+    older: tuple[OlderSpelling, ...] = ()
+
+
+class Settings(Section, frozen=True, kw_only=True):
+    """All settings; after loading, every local path in them is absolute."""
+
+    nested: ClassVar[str | None] = "lumos_config"
+
+    platform: Annotated[str, spelled(older=("default_platform",))] = LOCAL
+    platform_config: PlatformConfig = PlatformConfig()
+    environment: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z][A-Za-z0-9_-]*$",
+            description="a word such as production, staging or development",
+        ),
+    ] = DEFAULT_ENVIRONMENT
+    features: dict[str, bool | tuple[str, ...]] = field(default_factory=dict)
+    cloud_version_prefix: Annotated[
+        str, Meta(pattern=r"^(.*\D)?$", description="text that does not end with a digit")
+    ] = DEFAULT_PREFIX
+    sources: tuple[Source, ...] = ()
+    change_detection: ChangeDetection = ChangeDetection()
+    storage: Storage = Storage()
+    cost_model: CostModel = CostModel()
+    cost_calculation: CostCalculation = CostCalculation()
+    documentation: DocumentationRules = DocumentationRules()
+    glossary_mappings: dict[str, str] = field(default_factory=dict)
+    path_patterns: dict[str, str] = field(default_factory=dict)
+    quality_integrations: tuple[QualityIntegration, ...] = ()
+    notifications: Notifications = Notifications()
+    spark: Spark = Spark()
+    state_uri: Location | None = None
+    scan: Scan = Scan()
+    origin: Annotated[Origin, Meta(extra={INTERNAL: True})] = Origin()
+
+    def __post_init__(self) -> None:
+        environment = self.environment.upper()
+        environment = _ENVIRONMENTS.get(environment, environment)
+        msgspec.structs.force_setattr(self, "environment", environment)
+
+    def shown(self) -> dict[str, Any]:
+        """Plain values for people and JSON, secrets masked."""
+        plain = msgspec.json.decode(msgspec.json.encode(self, enc_hook=_masked))
+        return {name: value for name, value in plain.items() if name != "origin"}
+
+
+def _masked(value: object) -> str:
+    if isinstance(value, Secret):
+        return str(value)
+    raise TypeError(f"A {type(value).__name__} is no value of a configuration.")
+
+
+def _property(value: object) -> str:
+    if isinstance(value, Secret):
+        return value.reveal()
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,269 @@
+"""Where metadata comes from: one section for each type of source."""
+
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, field
+
+from lumos.config.secret import ConnectionString, Secret
+from lumos.config.section import (
+    SPLIT,
+    Address,
+    Bucket,
+    Location,
+    Port,
+    Section,
+    spelled,
+)
+from lumos.errors import MisuseError
+
+Names: TypeAlias = tuple[str, ...]
+Databases: TypeAlias = Annotated[Names, spelled(one=("database",))]
+Schemas: TypeAlias = Annotated[Names, spelled(one=("schema",))]
+User: TypeAlias = Annotated[str | None, spelled(also=("username",))]
+
+
+class Source(Section, frozen=True, kw_only=True):
+    """A place to look for datasets; `instance` keeps two accounts of one type apart."""
+
+    nested: ClassVar[str | None] = "config"
+
+    type: str
+    name: str = ""
+    instance: str = ""
+
+
+class FileStore(Source, frozen=True, kw_only=True):
+    """A source made of files, of which all are looked at unless patterns say otherwise."""
+
+    file_patterns: Names = ()
+    exclude: Names = ()
+    recursive: bool = True
+
+
+class ObjectStore(FileStore, frozen=True, kw_only=True):
+    """Buckets and the prefixes in them; no prefix is the whole bucket."""
+
+    buckets: Annotated[tuple[Bucket, ...], Meta(min_length=1), spelled(one=("bucket",))]
+    prefixes: Annotated[Names, spelled(one=("prefix",))] = ()
+
+    def __post_init__(self) -> None:
+        # Keys of object stores never start with a slash, though people write them so.
+        prefixes = tuple(prefix.lstrip("/") for prefix in self.prefixes)
+        msgspec.structs.force_setattr(self, "prefixes", prefixes)
+
+
+class S3Source(ObjectStore, frozen=True, kw_only=True):
+    """Amazon S3, or whatever speaks its protocol at `endpoint_url`."""
+
+    type: Literal["s3"] = "s3"
+    region: str | None = None
+    endpoint_url: Annotated[Address | None, spelled(also=("endpoint",))] = None
+    access_key_id: Annotated[Secret | None, spelled(also=("access_key",))] = None
+    secret_access_key: Annotated[Secret | None, spelled(also=("secret_key",))] = None
+    session_token: Secret | None = None
+    profile: str | None = None
+    role_arn: str | None = None
+    anonymous: bool = False
+    path_style: bool = False
+
+
+class GcsSource(ObjectStore, frozen=True, kw_only=True):
+    """Google Cloud Storage."""
+
+    type: Literal["gcs"] = "gcs"
+    project: str | None = None
+    credentials_file: Location | None = None
+    credentials: Secret | None = None
+    anonymous: bool = False
+
+
+class AzureSource(ObjectStore, frozen=True, kw_only=True):
+    """Azure Blob Storage or Data Lake Storage; a container is what others call a bucket."""
+
+    type: Literal["azure"] = "azure"
+    buckets: Annotated[
+        tuple[Bucket, ...],
+        Meta(min_length=1),
+        spelled(also=("containers",), one=("bucket", "container")),
+    ]
+    account: Annotated[str | None, spelled(also=("account_name", "storage_account"))] = None
+    account_key: Secret | None = None
+    sas_token: Secret | None = None
+    connection_string: ConnectionString | None = None
+    tenant_id: str | None = None
+    client_id: str | None = None
+    client_secret: Secret | None = None
+    endpoint_url: Annotated[Address | None, spelled(also=("endpoint",))] = None
+
+
+class HdfsSource(FileStore, frozen=True, kw_only=True):
+    """Folders of a Hadoop file system, read through WebHDFS at `url`."""
+
+    type: Literal["hdfs"] = "hdfs"
+    paths: Annotated[Names, Meta(min_length=1), spelled(one=("path",))]
+    url: Annotated[Address | None, spelled(also=("namenode",))] = None
+    user: User = None
+    token: Secret | None = None
+    kerberos: bool = False
+
+
+class FileSource(FileStore, frozen=True, kw_only=True):
+    """Folders of this machine."""
+
+    type: Literal["file", "local"] = "file"
+    paths: Annotated[tuple[Location, ...], Meta(min_length=1), spelled(one=("path",))]
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "type", "file")
+
+
+class PostgresSource(Source, frozen=True, kw_only=True):
+    """A PostgreSQL database."""
+
+    type: Literal["postgres"] = "postgres"
+    connection_string: ConnectionString | None = None
+    host: str | None = None
+    port: Port = 5432
+    database: str | None = None
+    user: User = None
+    password: Secret | None = None
+    sslmode: str | None = None
+    schemas: Schemas = ()
+    tables: Names = ()
+    exclude: Names = ()
+
+    def __post_init__(self) -> None:
+        _require_address(self.type, self.connection_string, self.host)
+
+
+class RedshiftSource(Source, frozen=True, kw_only=True):
+    """An Amazon Redshift warehouse."""
+
+    type: Literal["redshift"] = "redshift"
+    connection_string: ConnectionString | None = None
+    host: str | None = None
+    port: Port = 5439
+    database: str | None = None
+    user: User = None
+    password: Secret | None = None
+    region: str | None = None
+    schemas: Schemas = ()
+    tables: Names = ()
+    exclude: Names = ()
+
+    def __post_init__(self) -> None:
+        _require_address(self.type, self.connection_string, self.host)
+
+
+class MongodbSource(Source, frozen=True, kw_only=True):
+    """A MongoDB server, whose schemas are learnt from `sample_size` documents."""
+
+    type: Literal["mongodb"] = "mongodb"
+    connection_string: Annotated[ConnectionString | None, spelled(also=("uri",))] = None
+    host: str | None = None
+    port: Port = 27017
+    user: User = None
+    password: Secret | None = None
+    databases: Databases = ()
+    collections: Annotated[Names, spelled(one=("collection",))] = ()
+    exclude: Names = ()
+    sample_size: Annotated[int, Meta(ge=1, description="a number of documents, at least 1")] = 1000
+
+    def __post_init__(self) -> None:
+        _require_address(self.type, self.connection_string, self.host)
+
+
+class SnowflakeSource(Source, frozen=True, kw_only=True):
+    """A Snowflake account."""
+
+    type: Literal["snowflake"] = "snowflake"
+    account: str
+    user: User = None
+    password: Secret | None = None
+    token: Secret | None = None
+    authenticator: str | None = None
+    private_key: Secret | None = None
+    private_key_file: Location | None = None
+    private_key_passphrase: Secret | None = None
+    warehouse: str | None = None
+    role: str | None = None
+    databases: Databases = ()
+    schemas: Schemas = ()
+    exclude: Names = ()
+
+
+class BigquerySource(Source, frozen=True, kw_only=True):
+    """A BigQuery project."""
+
+    type: Literal["bigquery"] = "bigquery"
+    project: str
+    location: str | None = None
+    datasets: Annotated[Names, spelled(one=("dataset",))] = ()
+    exclude: Names = ()
+    credentials_file: Location | None = None
+    credentials: Secret | None = None
+
+
+class DatabricksSource(Source, frozen=True, kw_only=True):
+    """A Databricks workspace and its Unity Catalog."""
+
+    type: Literal["databricks"] = "databricks"
+    workspace: Annotated[str, spelled(also=("host",))]
+    token: Secret | None = None
+    client_id: str | None = None
+    client_secret: Secret | None = None
+    http_path: str | None = None
+    catalogs: Annotated[Names, spelled(one=("catalog",))] = ()
+    schemas: Schemas = ()
+    exclude: Names = ()
+
+
+class KafkaSource(Source, frozen=True, kw_only=True):
+    """Topics of a Kafka cluster and the schemas registered for them."""
+
+    type: Literal["kafka"] = "kafka"
+    bootstrap_servers: Annotated[Names, Meta(min_length=1, extra={SPLIT: ","})]
+    topic_patterns: Names = ()
+    topics: Annotated[Names, spelled(one=("topic",))] = ()
+    exclude: Names = ()
+    schema_registry_url: Annotated[Address | None, spelled(also=("schema_registry",))] = None
+    schema_registry_user: str | None = None
+    schema_registry_password: Secret | None = None
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: Secret | None = None
+    ssl_ca_file: Location | None = None
+
+
+class PluginSource(Source, frozen=True, kw_only=True):
+    """A source of another package; `options` holds what it is given, secrets as `Secret`."""
+
+    rest: ClassVar[str | None] = "options"
+
+    options: dict[str, object] = field(default_factory=dict)
+
+
+SOURCES: Final[dict[str, type[Source]]] = {
+    "s3": S3Source,
+    "gcs": GcsSource,
+    "azure": AzureSource,
+    "hdfs": HdfsSource,
+    "file": FileSource,
+    "local": FileSource,
+    "postgres": PostgresSource,
+    "snowflake": SnowflakeSource,
+    "bigquery": BigquerySource,
+    "databricks": DatabricksSource,
+    "kafka": KafkaSource,
+    "mongodb": MongodbSource,
+    "redshift": RedshiftSource,
+}
+
+
+def _require_address(
+    type: str, connection_string: ConnectionString | None, host: str | None
+) -> None:
+    if connection_string is None and host is None:
+        raise MisuseError(f"A {type} source needs 'connection_string' or 'host'.")

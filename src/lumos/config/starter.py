@@ -1,0 +1,65 @@
+"""The configuration file that a new project starts with."""
+
+from typing import Final
+
+STARTER: Final = """\
+# Settings of Lumos. Every key is optional. Take the # off a line to use the example in it.
+#
+# ${NAME} takes a value from the environment, ${NAME:-default} with a fallback.
+# Relative paths hang on the folder of this file.
+# A variable such as LUMOS_STORAGE__PATH overrules the key storage.path.
+# Check this file with: lumos config check
+
+# Where to look for datasets.
+sources:
+  - type: file
+    path: data
+#    file_patterns: ["*.parquet", "*.avro", "*.csv"]
+#    exclude: ["tmp/*"]
+#
+#  - type: s3
+#    name: lake
+#    bucket: my-data-lake
+#    prefixes: [raw/, processed/]
+#    region: eu-central-1
+#
+#  - type: postgres
+#    name: shop
+#    connection_string: ${SHOP_DATABASE}
+#    schemas: [public]
+#
+#  - type: kafka
+#    name: events
+#    bootstrap_servers: ${KAFKA_SERVERS:-localhost:9092}
+#    topic_patterns: ["events.*"]
+
+# Where Lumos keeps what it knows: sqlite, postgres, or file (with readable copies of the schemas).
+storage:
+  backend: sqlite
+  path: lumos.db
+#  backend: postgres
+#  connection_string: ${LUMOS_DATABASE}
+
+# The catalog to keep true; local is the store above.
+platform: local
+#platform_config:
+#  datahub:
+#    gms_server: http://localhost:8080
+#    token: ${DATAHUB_TOKEN}
+
+# The Spark that scans run on: this machine, a cluster (spark://host:7077) or Spark Connect.
+spark:
+  master: "local[*]"
+#  config:
+#    spark.executor.memory: 4g
+
+# What every scan keeps to.
+scan:
+#  exclude: ["_tmp/*"]
+  # More datasets missing at once than this share are held back until somebody confirms it.
+  max_removed_share: 0.3
+
+#environment: production
+#cloud_version_prefix: S-
+#state_uri: s3://my-data-lake/lumos-state
+"""

@@ -1,0 +1,261 @@
+"""`lumos ingest`: from sources through Spark into the store."""
+
+import getpass
+import hashlib
+import shutil
+import socket
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple, Protocol
+
+from lumos import plugins
+from lumos.config import Settings
+from lumos.config.sources import FileSource
+from lumos.engine.recording import Outcome, Recorder
+from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
+from lumos.errors import MisuseError
+from lumos.model.change import EventType
+from lumos.model.discovery import Discovery, Problem
+from lumos.platforms import Platform
+from lumos.sources import LakeSource, Source
+from lumos.storage import Selection
+from lumos.store import KnownDataset, Scan, Store
+
+Announce = Callable[[str], None]
+_LOCAL = "local"
+
+
+class Discover(Protocol):
+    """Scans a selection of files on some Spark session."""
+
+    def __call__(
+        self,
+        selection: Selection,
+        *,
+        scan: int,
+        manifest_before: str | None,
+        manifest_after: str,
+    ) -> Discovery: ...
+
+
+class _Pass(NamedTuple):
+    """What one root's scan and recording came to."""
+
+    discovery: Discovery
+    outcomes: tuple[Outcome, ...]
+    missing: tuple[str, ...]
+    held: tuple[str, ...]
+
+
+def ingest(
+    settings: Settings,
+    paths: Sequence[str],
+    *,
+    store: Callable[[], Store],
+    state: Path,
+    announce: Announce,
+) -> IngestReport:
+    """Scans the paths, or else the configured sources, and records what changed.
+
+    The store is only opened once everything that can be checked beforehand was found in order.
+    """
+    from lumos.pipeline.discovery import discover
+    from lumos.pipeline.session import spark_session
+
+    started = monotonic()
+    roots = [(source, root) for source in _sources(settings, paths) for root in source.roots()]
+    platform = _platform(settings)
+    scanner = _Scanner(settings, store(), platform, state)
+    announce("Starting Spark")
+    passes = []
+    with spark_session(master=settings.spark.master, settings=settings.spark.properties()) as spark:
+        for source, root in roots:
+            announce(f"Scanning {root.root}")
+            passes.append(scanner.scan(partial(discover, spark), source, root))
+    return _report(passes, seconds=monotonic() - started)
+
+
+def _sources(settings: Settings, paths: Sequence[str]) -> list[LakeSource]:
+    sections = [FileSource(paths=tuple(paths))] if paths else list(settings.sources)
+    if not sections:
+        raise MisuseError(
+            "Nothing to ingest. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
+            "(lumos init writes one)."
+        )
+    return [_source(section) for section in sections]
+
+
+def _source(section: Any) -> LakeSource:
+    plugin: Any = plugins.find(plugins.SOURCES, section.type, "source")
+    source: Source = plugin(section)
+    if not isinstance(source, LakeSource):
+        raise MisuseError(f"The source '{section.type}' cannot be scanned by this version.")
+    return source
+
+
+def _platform(settings: Settings) -> Platform | None:
+    """The catalog to keep true beside the store."""
+    if settings.platform == _LOCAL:
+        return None
+    plugin: Any = plugins.find(plugins.PLATFORMS, settings.platform, "platform")
+    platform: Platform = plugin(settings.platform_config)
+    return platform
+
+
+class _Scanner:
+    """Scans one root after another and makes each scan's manifest current with its last change."""
+
+    def __init__(
+        self, settings: Settings, store: Store, platform: Platform | None, state: Path
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._platform = platform
+        self._state = state
+
+    def scan(self, discover: Discover, source: LakeSource, root: Selection) -> _Pass:
+        source_id = f"{source.kind}:{root.root}"
+        last = self._store.last_scan(source_id)
+        folder = self._state / hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()
+        number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
+        scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
+        before = None if last is None or not Path(last.manifest).is_dir() else last.manifest
+        scan = Scan(
+            source=source_id,
+            scan_id=scan_id,
+            manifest=str(folder / scan_id),
+            finished_at=datetime.now(UTC),
+        )
+        try:
+            discovery = discover(
+                self._narrowed(root),
+                scan=number,
+                manifest_before=before,
+                manifest_after=scan.manifest,
+            )
+            done = self._record(source, scan, discovery)
+        except BaseException:
+            shutil.rmtree(scan.manifest, ignore_errors=True)
+            raise
+        _forget_older(folder, keep={scan_id, Path(before).name if before else ""})
+        return done
+
+    def _narrowed(self, root: Selection) -> Selection:
+        always = self._settings.scan
+        return Selection(
+            root.root,
+            (*always.file_patterns, *root.file_patterns),
+            (*always.exclude, *root.exclude),
+        )
+
+    def _record(self, source: LakeSource, scan: Scan, discovery: Discovery) -> _Pass:
+        settings = self._settings
+        recorder = Recorder(
+            self._store,
+            source=scan.source,
+            prefix=settings.cloud_version_prefix,
+            platform=self._platform,
+            at=scan.finished_at,
+        )
+        known = self._store.known(source=scan.source)
+        outcomes = []
+        for found in discovery.datasets:
+            urn = source.urn(found.path, environment=settings.environment)
+            outcomes.append(recorder.record(found, urn, known.get(str(urn))))
+        seen = {outcome.dataset.urn for outcome in outcomes}
+        gone, held = self._missing(source, discovery, known, seen)
+        with self._store.transaction() as transaction:
+            for dataset in gone:
+                recorder.remove(transaction, dataset)
+            transaction.save_scan(scan)
+            transaction.audit(
+                "ingest",
+                scan.source,
+                actor=getpass.getuser(),
+                origin=socket.gethostname(),
+                at=scan.finished_at,
+            )
+        return _Pass(discovery, tuple(outcomes), missing=_urns(gone), held=_urns(held))
+
+    def _missing(
+        self,
+        source: LakeSource,
+        discovery: Discovery,
+        known: dict[str, KnownDataset],
+        seen: set[str],
+    ) -> tuple[list[KnownDataset], list[KnownDataset]]:
+        """The datasets that are gone, and those whose absence is too doubtful to believe."""
+        live = [dataset for dataset in known.values() if dataset.state == "live"]
+        absent = [dataset for dataset in live if dataset.urn not in seen]
+        unreadable = {
+            str(source.urn(problem.path, environment=self._settings.environment))
+            for problem in discovery.problems
+        }
+        doubtful = not discovery.complete or any(_may_hold(each, unreadable) for each in absent)
+        too_many = len(absent) > self._settings.scan.max_removed_share * len(live)
+        return ([], absent) if doubtful or too_many else (absent, [])
+
+
+def _urns(datasets: Iterable[KnownDataset]) -> tuple[str, ...]:
+    return tuple(dataset.urn for dataset in datasets)
+
+
+def _may_hold(dataset: KnownDataset, unreadable: set[str]) -> bool:
+    """Whether files that could not be read may belong to a dataset that was not found."""
+    beside = dataset.urn.rpartition("/")[0]
+    return any(
+        f"{urn}/".startswith(f"{dataset.urn}/") or urn.rpartition("/")[0] == beside
+        for urn in unreadable
+    )
+
+
+def _forget_older(folder: Path, *, keep: set[str]) -> None:
+    for manifest in folder.iterdir():
+        if manifest.name not in keep:
+            shutil.rmtree(manifest, ignore_errors=True)
+
+
+def _report(passes: list[_Pass], *, seconds: float) -> IngestReport:
+    datasets: dict[str, DatasetReport] = {}
+    problems: dict[str, Problem] = {}
+    for each in passes:
+        datasets.update(
+            {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}
+        )
+        problems.update({problem.path: problem for problem in each.discovery.problems})
+    changes = [report.change for report in datasets.values()]
+    found = [each.discovery for each in passes]
+    missing = tuple(urn for each in passes for urn in each.missing)
+    held = tuple(urn for each in passes for urn in each.held)
+    return IngestReport(
+        summary=IngestSummary(
+            files_listed=sum(discovery.files_listed for discovery in found),
+            files_read=sum(discovery.files_read for discovery in found),
+            files_unchanged=sum(
+                discovery.files_listed - discovery.files_read for discovery in found
+            ),
+            files_failed=sum(discovery.files_failed for discovery in found),
+            datasets_new=changes.count("new"),
+            datasets_changed=changes.count("changed"),
+            datasets_unchanged=changes.count("unchanged"),
+            datasets_missing=len(missing) + len(held),
+            seconds=round(seconds, 3),
+        ),
+        datasets=tuple(datasets.values()),
+        missing=missing,
+        held=held,
+        problems=tuple(problems.values()),
+    )
+
+
+def _dataset_report(outcome: Outcome) -> DatasetReport:
+    event = outcome.event
+    if event is None:
+        return DatasetReport.of(outcome.dataset, change="unchanged", findings=())
+    if event.type is EventType.CREATED:
+        return DatasetReport.of(outcome.dataset, change="new", findings=())
+    return DatasetReport.of(outcome.dataset, change="changed", findings=event.findings)

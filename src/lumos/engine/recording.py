@@ -1,0 +1,187 @@
+"""Records what a scan found: one transaction per dataset, each safe to repeat."""
+
+import hashlib
+from datetime import datetime
+
+import msgspec
+
+from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
+from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
+from lumos.model.dataset import Dataset, Versioning
+from lumos.model.discovery import FoundDataset
+from lumos.model.urn import Urn
+from lumos.model.version import CloudVersion, SchemaVersion
+from lumos.platforms import Platform
+from lumos.store import KnownDataset, Store, Transaction
+
+_WRITER = "scan"
+_ENDINGS = frozenset({"parquet", "parq", "pq", "csv", "tsv", "psv", "tab", "json", "avro", "orc"})
+_SCANNED_ASPECTS = ("location", "statistics", "drift")
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset after its sighting was recorded; no event means that all was as before."""
+
+    dataset: Dataset
+    event: ChangeEvent | None = None
+
+
+class Recorder:
+    """Writes sightings of one source into the store and, where one is set, a catalog."""
+
+    def __init__(
+        self, store: Store, *, source: str, prefix: str, platform: Platform | None, at: datetime
+    ) -> None:
+        self._store = store
+        self._source = source
+        self._prefix = prefix
+        self._platform = platform
+        self._at = at
+
+    def record(self, found: FoundDataset, urn: Urn, known: KnownDataset | None) -> Outcome:
+        """Records a found dataset; `known` spares the transaction where nothing changed."""
+        if known is not None and self._is_as_known(found, known):
+            return Outcome(dataset=_dataset(found, urn, known.cloud_version, known.schema_version))
+        with self._store.transaction() as transaction:
+            return self._record(transaction, found, urn)
+
+    def remove(self, transaction: Transaction, known: KnownDataset) -> None:
+        """Records that a dataset's files are gone; its history stays."""
+        cloud_version = CloudVersion.parse(known.cloud_version).next()
+        gone = msgspec.structs.replace(
+            known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
+        )
+        transaction.save(gone)
+        transaction.save_event(
+            ChangeEvent(
+                event_id=_event_id(known.urn, EventType.DELETED, str(cloud_version), known.content),
+                urn=known.urn,
+                type=EventType.DELETED,
+                at=self._at,
+                cause="scan",
+                cloud_version=str(cloud_version),
+                schema_version=known.schema_version,
+                old_schema=known.schema_hash,
+                summary="all files are gone",
+            )
+        )
+
+    @staticmethod
+    def _is_as_known(found: FoundDataset, known: KnownDataset) -> bool:
+        return (
+            known.state == "live"
+            and known.content == found.content
+            and known.fingerprint == found.schema.full
+        )
+
+    def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
+        known = transaction.known(str(urn))
+        seen = Sighting(schema=found.schema, content=found.content, format=found.format)
+        decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
+        if decision is None:
+            assert known is not None
+            return Outcome(dataset=_dataset(found, urn, known.cloud_version, known.schema_version))
+        dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
+        event = self._save(transaction, found, dataset, decision, known)
+        if self._platform is not None:
+            # Before the commit: a catalog that refuses leaves the change to the next scan.
+            self._platform.emit(dataset)
+        return Outcome(dataset=dataset, event=event)
+
+    @staticmethod
+    def _on_record(transaction: Transaction, known: KnownDataset | None) -> OnRecord | None:
+        if known is None or known.schema_hash is None:
+            return None
+        return OnRecord(
+            schema=transaction.schema(known.schema_hash),
+            content=known.content,
+            cloud_version=CloudVersion.parse(known.cloud_version),
+            schema_version=SchemaVersion.parse(known.schema_version),
+            is_live=known.state == "live",
+        )
+
+    def _save(
+        self,
+        transaction: Transaction,
+        found: FoundDataset,
+        dataset: Dataset,
+        decision: Decision,
+        known: KnownDataset | None,
+    ) -> ChangeEvent:
+        record = KnownDataset(
+            urn=dataset.urn,
+            name=dataset.name,
+            platform=dataset.platform,
+            format=dataset.format,
+            source=self._source,
+            state="live",
+            cloud_version=str(decision.cloud_version),
+            schema_version=str(decision.schema_version),
+            schema_hash=transaction.save_schema(found.schema),
+            fingerprint=found.schema.full,
+            content=found.content,
+            created_at=self._at if known is None else known.created_at,
+            updated_at=self._at,
+        )
+        event = ChangeEvent(
+            event_id=_event_id(
+                dataset.urn, decision.type, record.cloud_version, found.content, found.schema.full
+            ),
+            urn=dataset.urn,
+            type=decision.type,
+            at=self._at,
+            cause="scan",
+            cloud_version=record.cloud_version,
+            schema_version=record.schema_version,
+            source_path=found.location.uri,
+            old_schema=None if known is None else known.schema_hash,
+            new_schema=record.schema_hash,
+            findings=decision.findings,
+            summary=summary_of(decision.type, decision.findings),
+        )
+        transaction.save(record)
+        for name in _SCANNED_ASPECTS:
+            value = getattr(dataset, name)
+            transaction.save_aspect(dataset.urn, name, value, writer=_WRITER, at=self._at)
+        transaction.save_event(event)
+        if decision.schema_changed:
+            transaction.save_schema_version(record, event)
+        return event
+
+
+def summary_of(type: EventType, findings: tuple[Finding, ...]) -> str:
+    """One line that says what happened."""
+    if not findings:
+        return {
+            EventType.CREATED: "first seen",
+            EventType.MODIFIED: "new data, same schema",
+            EventType.RESTORED: "back again",
+        }.get(type, "")
+    breaking = sum(finding.consumer is Verdict.BREAKING for finding in findings)
+    changes = "1 change" if len(findings) == 1 else f"{len(findings)} changes"
+    return f"{changes}, {breaking} breaking" if breaking else f"{changes}, none breaking"
+
+
+def _dataset(found: FoundDataset, urn: Urn, cloud_version: str, schema_version: str) -> Dataset:
+    return Dataset(
+        urn=str(urn),
+        name=_readable_name(urn),
+        platform=urn.platform,
+        format=found.format,
+        location=found.location,
+        schema=found.schema,
+        statistics=found.statistics,
+        drift=found.drift,
+        versioning=Versioning(cloud_version=cloud_version, schema_version=schema_version),
+    )
+
+
+def _readable_name(urn: Urn) -> str:
+    """`users` for users.csv: people leave the ending out."""
+    stem, dot, ending = urn.name.rpartition(".")
+    return stem if dot and stem.strip("*/") and ending.lower() in _ENDINGS else urn.name
+
+
+def _event_id(*facts: str) -> str:
+    """The same change always has the same id, so that finding it again records nothing."""
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()

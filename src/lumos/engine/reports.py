@@ -1,0 +1,301 @@
+"""What commands print as JSON and the SDK returns; these names are a promise."""
+
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import msgspec
+
+from lumos.model.change import ChangeEvent, FieldAdded, FieldRemoved, Finding, Verdict
+from lumos.model.codec import to_plain
+from lumos.model.dataset import Dataset, DriftedShape, Location, Statistics, Versioning
+from lumos.model.discovery import Problem
+from lumos.model.schema import Field, Schema
+from lumos.store import KnownDataset, SchemaRecord
+
+FORMAT_VERSION: Final = "1.0"
+
+ChangeWord = Literal["new", "changed", "unchanged"]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that leaves Lumos."""
+
+
+class FieldReport(Report, frozen=True, kw_only=True):
+    name: str
+    type: str
+    nullable: bool
+    key: bool
+    partition: bool
+    default: str | None
+    description: str | None
+    tags: tuple[str, ...]
+
+    @classmethod
+    def of(cls, field: Field) -> "FieldReport":
+        return cls(
+            name=field.name,
+            type=field.type.text,
+            nullable=field.nullable,
+            key=field.key,
+            partition=field.partition,
+            default=field.default,
+            description=field.description,
+            tags=field.tags,
+        )
+
+
+class SchemaReport(Report, frozen=True, kw_only=True):
+    fields: tuple[FieldReport, ...]
+
+    @classmethod
+    def of(cls, schema: Schema | None) -> "SchemaReport":
+        return cls(fields=tuple(map(FieldReport.of, schema.fields if schema else ())))
+
+
+class LocationReport(Report, frozen=True, kw_only=True):
+    uri: str
+    partitioning: str | None
+    partition_keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, location: Location | None) -> "LocationReport | None":
+        if location is None:
+            return None
+        return cls(
+            uri=location.uri,
+            partitioning=location.partitioning,
+            partition_keys=location.partition_keys,
+        )
+
+
+class StatisticsReport(Report, frozen=True, kw_only=True):
+    file_count: int
+    total_size_bytes: int
+    row_count: int | None
+    row_count_exact: bool
+    last_modified: datetime | None
+
+    @classmethod
+    def of(cls, statistics: Statistics | None) -> "StatisticsReport | None":
+        if statistics is None:
+            return None
+        return cls(
+            file_count=statistics.file_count,
+            total_size_bytes=statistics.total_size_bytes,
+            row_count=statistics.row_count,
+            row_count_exact=statistics.row_count_exact,
+            last_modified=statistics.last_modified,
+        )
+
+
+class VersioningReport(Report, frozen=True, kw_only=True):
+    cloud_version: str
+    schema_version: str
+
+    @classmethod
+    def of(cls, versioning: Versioning | None) -> "VersioningReport | None":
+        if versioning is None:
+            return None
+        return cls(cloud_version=versioning.cloud_version, schema_version=versioning.schema_version)
+
+
+class ChangeReport(Report, frozen=True, kw_only=True):
+    """A judged change, its two sides as text."""
+
+    path: str
+    kind: str
+    before: str | None
+    after: str | None
+    consumer: Verdict
+    storage: Verdict
+    rule: str
+    flags: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, finding: Finding) -> "ChangeReport":
+        before, after = _sides(finding)
+        return cls(
+            path=finding.change.path,
+            kind=str(finding.change.__struct_config__.tag),
+            before=before,
+            after=after,
+            consumer=finding.consumer,
+            storage=finding.storage,
+            rule=finding.rule,
+            flags=finding.flags,
+            notes=finding.notes,
+        )
+
+
+def _sides(finding: Finding) -> tuple[str | None, str | None]:
+    match finding.change:
+        case FieldAdded(after=field):
+            return None, _type_text(field)
+        case FieldRemoved(before=field):
+            return _type_text(field), None
+        case change:
+            return _text(change.before), _text(change.after)
+
+
+def _type_text(field: Field) -> str:
+    return field.type.text if field.nullable else f"{field.type.text} NOT NULL"
+
+
+def _text(value: object) -> str | None:
+    plain = to_plain(value)
+    if isinstance(plain, bool):
+        return "yes" if plain else "no"
+    return ", ".join(plain) if isinstance(plain, list) else plain
+
+
+class DatasetReport(Report, frozen=True, kw_only=True):
+    """A dataset as a scan found it, and what that changed."""
+
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    location: LocationReport | None
+    schema: SchemaReport
+    statistics: StatisticsReport | None
+    versioning: VersioningReport | None
+    change: ChangeWord
+    changes: tuple[ChangeReport, ...]
+    drift: tuple[DriftedShape, ...]
+
+    @classmethod
+    def of(
+        cls, dataset: Dataset, *, change: ChangeWord, findings: tuple[Finding, ...]
+    ) -> "DatasetReport":
+        return cls(
+            urn=dataset.urn,
+            name=dataset.name,
+            platform=dataset.platform,
+            format=dataset.format,
+            location=LocationReport.of(dataset.location),
+            schema=SchemaReport.of(dataset.schema),
+            statistics=StatisticsReport.of(dataset.statistics),
+            versioning=VersioningReport.of(dataset.versioning),
+            change=change,
+            changes=tuple(map(ChangeReport.of, findings)),
+            drift=dataset.drift or (),
+        )
+
+
+class IngestSummary(Report, frozen=True, kw_only=True):
+    files_listed: int = 0
+    files_read: int = 0
+    files_unchanged: int = 0
+    files_failed: int = 0
+    datasets_new: int = 0
+    datasets_changed: int = 0
+    datasets_unchanged: int = 0
+    datasets_missing: int = 0
+    seconds: float = 0.0
+
+
+class IngestReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed."""
+
+    format_version: str = FORMAT_VERSION
+    summary: IngestSummary
+    datasets: tuple[DatasetReport, ...]
+    missing: tuple[str, ...]
+    held: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+class ListedDataset(Report, frozen=True, kw_only=True):
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    cloud_version: str
+    schema_version: str
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, known: KnownDataset) -> "ListedDataset":
+        return cls(**{name: getattr(known, name) for name in cls.__struct_fields__})
+
+
+class ListReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos list`."""
+
+    format_version: str = FORMAT_VERSION
+    datasets: tuple[ListedDataset, ...]
+
+
+class ShowReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos show`: the dataset with every aspect that is known."""
+
+    format_version: str = FORMAT_VERSION
+    dataset: dict[str, Any]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "ShowReport":
+        plain = to_plain(dataset)
+        plain["schema"] = to_plain(SchemaReport.of(dataset.schema))
+        plain["statistics"] = to_plain(StatisticsReport.of(dataset.statistics))
+        plain["location"] = to_plain(LocationReport.of(dataset.location))
+        return cls(dataset=plain)
+
+
+class VersionReport(Report, frozen=True, kw_only=True):
+    """One schema version, why it began, and the schema itself."""
+
+    schema_version: str
+    cloud_version: str
+    recorded_at: datetime
+    event: str
+    cause: str
+    summary: str
+    breaking: bool
+    fingerprint: str
+    changes: tuple[ChangeReport, ...]
+    schema: SchemaReport
+
+    @classmethod
+    def of(cls, record: SchemaRecord, event: ChangeEvent) -> "VersionReport":
+        return cls(
+            schema_version=record.version,
+            cloud_version=record.cloud_version,
+            recorded_at=record.recorded_at,
+            event=event.type.value,
+            cause=event.cause,
+            summary=event.summary,
+            breaking=event.breaking,
+            fingerprint=record.schema.shape,
+            changes=tuple(map(ChangeReport.of, event.findings)),
+            schema=SchemaReport.of(record.schema),
+        )
+
+
+class HistoryReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos history`, newest version first."""
+
+    format_version: str = FORMAT_VERSION
+    urn: str
+    name: str
+    versions: tuple[VersionReport, ...]
+
+
+class StoreReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos db status`."""
+
+    format_version: str = FORMAT_VERSION
+    store: str
+    revision: str | None
+    newest_revision: str
+    rows: dict[str, int]
+
+
+class UpgradeReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos db upgrade`."""
+
+    format_version: str = FORMAT_VERSION
+    store: str
+    before: str | None
+    after: str

@@ -1,0 +1,283 @@
+"""Arrow schemas, from and to the algebra; with them what pyarrow reads from Parquet and ORC.
+
+| direction  | lost                                                                              |
+|------------|-----------------------------------------------------------------------------------|
+| from Arrow | dictionary and run-end encodings, 32 or 64 bit offsets, views, list sizes          |
+| from Arrow | names of time zones, names of union options, `date64` (a DATE)                     |
+| from Arrow | extension types other than uuid, json, bool8 and opaque: their storage type stays, |
+|            | since that is what a reader without the extension gets                             |
+| to Arrow   | STRING lengths, ENUM symbols (a dictionary of strings), keys, defaults, tags       |
+| to Arrow   | digits of a DECIMAL beyond 76; an unbounded one is DECIMAL(76,38)                  |
+| to Arrow   | NOT NULL on a NULL; a map with NULL keys has STRING keys                           |
+| to Arrow   | a UNION of more than 128 options (opaque bytes, UNKNOWN when read back)            |
+"""
+
+from typing import Final
+
+import pyarrow as pa
+
+from lumos.model.conversions.nearest import capped_decimal
+from lumos.model.conversions.place import TOO_DEEP, Place
+from lumos.model.schema import Field, Schema
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    INTERVAL,
+    JSON,
+    NULL,
+    STRING,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    UUID,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    Member,
+    Simple,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+    Union,
+    Unknown,
+)
+
+FIELD_ID: Final = b"PARQUET:field_id"
+_DESCRIPTIONS: Final = (b"comment", b"description")
+_MOST_DIGITS: Final = 76
+_MOST_OPTIONS: Final = 128
+_LARGEST_INT32: Final = 2**31 - 1
+
+_ARROW: Final = {
+    BOOLEAN: pa.bool_(),
+    INT8: pa.int8(),
+    INT16: pa.int16(),
+    INT32: pa.int32(),
+    INT64: pa.int64(),
+    UINT8: pa.uint8(),
+    UINT16: pa.uint16(),
+    UINT32: pa.uint32(),
+    UINT64: pa.uint64(),
+    FLOAT16: pa.float16(),
+    FLOAT32: pa.float32(),
+    FLOAT64: pa.float64(),
+    DATE: pa.date32(),
+    INTERVAL: pa.month_day_nano_interval(),
+    UUID: pa.uuid(),
+    JSON: pa.json_(pa.string()),
+    NULL: pa.null(),
+}
+_FROM_ID: Final[dict[int, DataType]] = {
+    **{arrow.id: type for type, arrow in _ARROW.items() if type not in (UUID, JSON)},
+    pa.date64().id: DATE,
+    **dict.fromkeys((pa.string().id, pa.large_string().id, pa.string_view().id), STRING),
+    **dict.fromkeys((pa.binary().id, pa.large_binary().id, pa.binary_view().id), BINARY),
+}
+_FROM_EXTENSION: Final[dict[str, DataType]] = {
+    "arrow.uuid": UUID,
+    "arrow.json": JSON,
+    "arrow.bool8": BOOLEAN,
+}
+
+
+def schema_from_arrow(schema: pa.Schema) -> Schema:
+    """The schema of an Arrow table or of a file that pyarrow opened."""
+    return Schema(fields=tuple(_column(field) for field in schema))
+
+
+def type_from_arrow(type: pa.DataType) -> DataType:
+    """The Arrow type in the algebra; what cannot be told is UNKNOWN with its Arrow name."""
+    return _read(type, Place())
+
+
+def schema_to_arrow(schema: Schema) -> pa.Schema:
+    """The Arrow schema, with field ids and descriptions as metadata."""
+    return pa.schema(
+        [
+            _field(field.name, field.type, Place.of(field), nullable=field.nullable)
+            for field in schema.fields
+        ]
+    )
+
+
+def type_to_arrow(type: DataType) -> pa.DataType:
+    """The nearest Arrow type."""
+    return _write(type, Place())
+
+
+def _column(field: pa.Field) -> Field:
+    place = Place.column(field.name)
+    type = _read_field(field, place)
+    return place.field(field.name, type, nullable=field.nullable, native_type=str(field.type))
+
+
+def _read_field(field: pa.Field, place: Place) -> DataType:
+    metadata = field.metadata or {}
+    described = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), b"")
+    place.note(described.decode(errors="replace"), field_id=_whole_number(metadata.get(FIELD_ID)))
+    return _read(field.type, place)
+
+
+def _whole_number(text: bytes | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+def _read(type: pa.DataType, place: Place) -> DataType:
+    type = _decoded(type)
+    if type.id in _FROM_ID:
+        return _FROM_ID[type.id]
+    if pa.types.is_decimal(type):
+        return Decimal(type.precision, type.scale)
+    if pa.types.is_timestamp(type):
+        return Timestamp(type.unit, zoned=type.tz is not None)
+    if pa.types.is_time(type):
+        return Time(type.unit)
+    if pa.types.is_duration(type):
+        return Duration(type.unit)
+    if pa.types.is_fixed_size_binary(type):
+        return Binary(type.byte_width or None)
+    if isinstance(type, pa.BaseExtensionType):
+        opaque = isinstance(type, pa.OpaqueType)
+        return Unknown(type.type_name) if opaque else _FROM_EXTENSION[type.extension_name]
+    return _read_nested(type, place) if pa.types.is_nested(type) else Unknown(str(type))
+
+
+def _decoded(type: pa.DataType) -> pa.DataType:
+    """The type of the values, once encodings and unfamiliar extensions are taken off."""
+    while True:
+        if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
+            type = type.value_type
+        elif (
+            isinstance(type, pa.BaseExtensionType)
+            and not isinstance(type, pa.OpaqueType)
+            and type.extension_name not in _FROM_EXTENSION
+        ):
+            type = type.storage_type
+        else:
+            return type
+
+
+def _read_nested(type: pa.DataType, place: Place) -> DataType:
+    if place.is_deepest:
+        return TOO_DEEP
+    if pa.types.is_map(type):
+        key = _read_field(type.key_field, place.key())
+        value = _read_field(type.item_field, place.value())
+        return Map(key, value, value_nullable=type.item_field.nullable)
+    children = [type.field(index) for index in range(type.num_fields)]
+    if pa.types.is_struct(type):
+        return Struct(
+            Member(
+                child.name, _read_field(child, place.member(child.name)), nullable=child.nullable
+            )
+            for child in children
+        )
+    if pa.types.is_union(type):
+        return Union(
+            _read_field(child, place.option(index)) for index, child in enumerate(children)
+        )
+    [element] = children
+    return Array(_read_field(element, place.element()), element_nullable=element.nullable)
+
+
+def _field(name: str, type: DataType, place: Place, *, nullable: bool) -> pa.Field:
+    facts = place.facts
+    metadata = {
+        FIELD_ID: None if facts.field_id is None else str(facts.field_id),
+        _DESCRIPTIONS[0]: facts.description and _encodable(facts.description),
+    }
+    known = {key: value for key, value in metadata.items() if value is not None}
+    # Arrow refuses a column of nulls that may hold none.
+    nullable = nullable or type == NULL
+    return pa.field(
+        _encodable(name), _write(type, place), nullable=nullable, metadata=known or None
+    )
+
+
+def _encodable(text: str) -> str:
+    """The text with each lone surrogate replaced; Arrow keeps text in UTF-8."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _write(type: DataType, place: Place) -> pa.DataType:
+    match type:
+        case Simple():
+            return _ARROW[type]
+        case Decimal(None):
+            return pa.decimal256(_MOST_DIGITS, _MOST_DIGITS // 2)
+        case Decimal(int(precision), scale):
+            return _write_decimal(precision, scale)
+        case String():
+            return pa.string()
+        case Binary(length):
+            return pa.binary(length) if length and length <= _LARGEST_INT32 else pa.binary()
+        case Time("s" | "ms" as unit):
+            return pa.time32(unit)
+        case Time(unit):
+            return pa.time64(unit)
+        case Timestamp(unit, zoned):
+            return pa.timestamp(unit, tz="UTC" if zoned else None)
+        case Duration(unit):
+            return pa.duration(unit)
+        case Enum():
+            return pa.dictionary(pa.int32(), pa.string())
+        case Unknown(name):
+            return _opaque(name)
+        case _:
+            return _write_nested(type, place)
+
+
+def _write_decimal(precision: int, scale: int) -> pa.DataType:
+    if precision > _MOST_DIGITS or abs(scale) > _MOST_DIGITS:
+        capped = capped_decimal(precision, scale, at=_MOST_DIGITS)
+        return pa.decimal256(capped.precision, capped.scale)
+    return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+
+
+def _opaque(name: str) -> pa.DataType:
+    return pa.opaque(pa.binary(), _encodable(name), "lumos")
+
+
+def _write_nested(type: DataType, place: Place) -> pa.DataType:
+    match type:
+        case Array(element, nullable):
+            return pa.list_(_field("element", element, place.element(), nullable=nullable))
+        case Map(key, value, nullable):
+            key = STRING if key == NULL else key
+            return pa.map_(
+                _field("key", key, place.key(), nullable=False),
+                _field("value", value, place.value(), nullable=nullable),
+            )
+        case Struct(members):
+            return pa.struct(
+                [
+                    _field(each.name, each.type, place.member(each.name), nullable=each.nullable)
+                    for each in members
+                ]
+            )
+        case Union(options) if len(options) <= _MOST_OPTIONS:
+            return pa.dense_union(
+                [
+                    _field(str(index), option, place.option(index), nullable=True)
+                    for index, option in enumerate(options)
+                ]
+            )
+        case _:
+            return _opaque(type.text)

@@ -1,0 +1,501 @@
+"""Avro schemas as JSON values, from and to the algebra.
+
+| direction | lost                                                                               |
+|-----------|------------------------------------------------------------------------------------|
+| from Avro | aliases, sort orders, enum defaults, the names of records, enums and fixed types    |
+| from Avro | nothing else that decides a type: unfamiliar logical types are their base type      |
+| to Avro   | INT8, INT16, UINT8, UINT16 (int), UINT32 (long), UINT64 (decimal), FLOAT16 (float)   |
+| to Avro   | TIME(s), TIMESTAMP(s) (millis), TIME(ns) (micros), DURATION (long), JSON (string)    |
+| to Avro   | an ENUM with other symbols than Avro names (string), UNKNOWN (bytes)                |
+| to Avro   | all but the first of union options with one Avro type; unions inside unions (flat)  |
+| to Avro   | a DECIMAL with a negative scale or one above its precision (a wider plain one)      |
+| to Avro   | keys, partitions, tags; defaults that do not fit the type                           |
+Odd field names, map keys other than strings and field ids follow what Iceberg writes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from lumos.model.conversions.json_values import (
+    default_text,
+    default_value,
+    number_at,
+    object_at,
+    objects_at,
+    text_at,
+    texts_at,
+)
+from lumos.model.conversions.nearest import SIGNED_FOR, distinct, plain_decimal
+from lumos.model.conversions.place import TOO_DEEP, Place, References
+from lumos.model.schema import Field, Schema
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    INTERVAL,
+    JSON,
+    MAX_DEPTH,
+    NULL,
+    STRING,
+    UNKNOWN,
+    UUID,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    Member,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+    Union,
+    Unknown,
+)
+
+AvroSchema: TypeAlias = str | dict[str, Any] | list[Any]
+
+_ORIGINAL_NAME: Final = "iceberg-field-name"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
+_BITS: Final = {"int": 32, "long": 64}
+_DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
+    "null": (type(None),),
+    "boolean": (bool,),
+    "float": (int, float),
+    "double": (int, float),
+    "string": (str,),
+    "array": (list,),
+    "map": (dict,),
+}
+_PRIMITIVE: Final[dict[str, DataType]] = {
+    "null": NULL,
+    "boolean": BOOLEAN,
+    "int": INT32,
+    "long": INT64,
+    "float": FLOAT32,
+    "double": FLOAT64,
+    "bytes": BINARY,
+    "string": STRING,
+}
+_LOGICAL: Final[dict[tuple[str, str], DataType]] = {
+    ("int", "date"): DATE,
+    ("int", "time-millis"): Time("ms"),
+    ("long", "time-micros"): Time("us"),
+    ("long", "timestamp-millis"): Timestamp("ms", zoned=True),
+    ("long", "timestamp-micros"): Timestamp("us", zoned=True),
+    ("long", "timestamp-nanos"): Timestamp("ns", zoned=True),
+    ("long", "local-timestamp-millis"): Timestamp("ms"),
+    ("long", "local-timestamp-micros"): Timestamp("us"),
+    ("long", "local-timestamp-nanos"): Timestamp("ns"),
+    ("string", "uuid"): UUID,
+    ("bytes", "big-decimal"): Decimal(),
+}
+_AVRO: Final[dict[DataType, AvroSchema]] = {
+    **{type: name for name, type in _PRIMITIVE.items()},
+    **{type: {"type": base, "logicalType": name} for (base, name), type in _LOGICAL.items()},
+    INT8: "int",
+    INT16: "int",
+    FLOAT16: "float",
+    Time("s"): {"type": "int", "logicalType": "time-millis"},
+    Time("ns"): {"type": "long", "logicalType": "time-micros"},
+    Timestamp("s"): {"type": "long", "logicalType": "local-timestamp-millis"},
+    Timestamp("s", zoned=True): {"type": "long", "logicalType": "timestamp-millis"},
+    JSON: "string",
+}
+
+
+def schema_from_avro(schema: AvroSchema) -> Schema:
+    """The schema of a record; any other type is the one column `value`."""
+    reader = _Reader()
+    record, _ = _unwrapped(schema)
+    if isinstance(record, dict) and record.get("type") in ("record", "error"):
+        return Schema(fields=tuple(reader.columns(record)))
+    return Schema(fields=(reader.column({"name": "value", "type": schema}, "", frozenset()),))
+
+
+def type_from_avro(schema: AvroSchema) -> DataType:
+    """The Avro type in the algebra; a nullable union is its other option."""
+    return _Reader().type(schema, "", Place())[0]
+
+
+def schema_to_avro(schema: Schema, *, name: str = "Record") -> dict[str, Any]:
+    """A record of that name, valid for any Avro reader."""
+    members = [(field.name, field.type, field.nullable, Place.of(field)) for field in schema.fields]
+    return _Writer(name).record(Place(), members)
+
+
+def type_to_avro(type: DataType, *, name: str = "Record") -> AvroSchema:
+    """The nearest Avro type; named types in it are called after `name` and their path."""
+    return _Writer(name).type(type, Place())
+
+
+class _Reader:
+    """Reads one schema; a name defined on the way can be referred to after that."""
+
+    def __init__(self) -> None:
+        self.references = References()
+        self.definitions: dict[str, tuple[dict[str, Any], str]] = {}
+
+    def columns(self, record: dict[str, Any]) -> Iterator[Field]:
+        name, namespace = self._define(record, "")
+        for field in objects_at(record, "fields"):
+            yield self.column(field, namespace, frozenset([name]))
+
+    def column(self, field: dict[str, Any], namespace: str, inside: frozenset[str]) -> Field:
+        name = _field_name(field)
+        place = Place(path=Place.column(name).path, inside=inside)
+        type, nullable = self._field_type(field, namespace, place)
+        native = _native_type(field.get("type"))
+        return place.field(name, type, nullable=nullable, native_type=native)
+
+    def _field_type(
+        self, field: dict[str, Any], namespace: str, place: Place
+    ) -> tuple[DataType, bool]:
+        default = default_text(field["default"]) if "default" in field else None
+        place.note(text_at(field, "doc"), default=default, field_id=number_at(field, "field-id"))
+        return self.type(field.get("type"), namespace, place)
+
+    def type(self, schema: object, namespace: str, place: Place) -> tuple[DataType, bool]:
+        """The type and whether null is among its values."""
+        schema, nullable = _unwrapped(schema)
+        if isinstance(schema, str):
+            type = _PRIMITIVE.get(schema) or self._referred(schema, namespace, place)
+        elif isinstance(schema, list):
+            type = self._union(schema, namespace, place)
+        elif isinstance(schema, dict):
+            type = self._annotated(schema, namespace, place)
+        else:
+            type = UNKNOWN
+        return type, nullable or type == NULL
+
+    def _union(self, options: list[Any], namespace: str, place: Place) -> DataType:
+        if place.is_deepest:
+            return TOO_DEEP
+        types = []
+        for index, option in enumerate(options):
+            types.append(self.type(option, namespace, place.option(index))[0])
+        return Union(types)
+
+    def _referred(self, name: str, namespace: str, place: Place) -> DataType:
+        for full_name in (f"{namespace}.{name}", name):
+            if full_name in self.definitions:
+                cut = self.references.cut(full_name, place)
+                return cut or self.references.written(
+                    self._annotated(*self.definitions[full_name], place)
+                )
+        return Unknown(name)
+
+    def _annotated(self, schema: dict[str, Any], namespace: str, place: Place) -> DataType:
+        kind = schema.get("type")
+        match kind:
+            case "array":
+                return self._array(schema, namespace, place)
+            case "map":
+                if place.is_deepest:
+                    return TOO_DEEP
+                place.key().note(field_id=number_at(schema, "key-id"))
+                inner = place.value()
+                inner.note(field_id=number_at(schema, "value-id"))
+                value, nullable = self.type(schema.get("values"), namespace, inner)
+                return Map(STRING, value, value_nullable=nullable)
+            case "record" | "error":
+                return self._record(schema, namespace, place)
+            case "enum" | "fixed":
+                self._define(schema, namespace)
+                place.note(text_at(schema, "doc"))
+                return Enum(texts_at(schema, "symbols")) if kind == "enum" else _fixed(schema)
+            case str():
+                return _logical(kind, schema) or self._referred(kind, namespace, place)
+            case _:
+                return UNKNOWN
+
+    def _array(self, schema: dict[str, Any], namespace: str, place: Place) -> DataType:
+        if place.is_deepest:
+            return TOO_DEEP
+        entry = {
+            _field_name(field): field for field in objects_at(object_at(schema, "items"), "fields")
+        }
+        if schema.get("logicalType") == "map" and entry.keys() == {"key", "value"}:
+            key, _ = self._field_type(entry["key"], namespace, place.key())
+            value, nullable = self._field_type(entry["value"], namespace, place.value())
+            return Map(key, value, value_nullable=nullable)
+        inner = place.element()
+        inner.note(field_id=number_at(schema, "element-id"))
+        element, nullable = self.type(schema.get("items"), namespace, inner)
+        return Array(element, element_nullable=nullable)
+
+    def _record(self, schema: dict[str, Any], namespace: str, place: Place) -> DataType:
+        name, namespace = self._define(schema, namespace)
+        if name and name in place.inside:
+            return Unknown(f"recursive:{name}")
+        if place.is_deepest:
+            return TOO_DEEP
+        place.note(text_at(schema, "doc"))
+        inner = place.within(name)
+        members = []
+        for field in objects_at(schema, "fields"):
+            member = _field_name(field)
+            type, nullable = self._field_type(field, namespace, inner.member(member))
+            members.append(Member(member, type, nullable=nullable))
+        return Struct(members)
+
+    def _define(self, schema: dict[str, Any], namespace: str) -> tuple[str, str]:
+        """Remembers a named type; its full name, and the namespace of the names inside it."""
+        name = text_at(schema, "name") or ""
+        declared = text_at(schema, "namespace")
+        inner = namespace if declared is None else declared
+        if "." in name:
+            inner = name.rpartition(".")[0]
+        elif name and inner:
+            name = f"{inner}.{name}"
+        self.definitions[name] = schema, namespace
+        return name, inner
+
+
+def _unwrapped(schema: object) -> tuple[object, bool]:
+    """The schema inside `{"type": {...}}` and nullable unions, and whether it may be null."""
+    nullable = False
+    for _ in range(MAX_DEPTH):
+        if isinstance(schema, list):
+            others = [option for option in schema if option not in ("null", {"type": "null"})]
+            nullable = nullable or len(others) < len(schema)
+            if len(others) != 1:
+                return others or "null", nullable
+            schema = others[0]
+        elif isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
+            schema = schema["type"]
+        else:
+            return schema, nullable
+    return None, nullable
+
+
+def _field_name(field: dict[str, Any]) -> str:
+    original = text_at(field, _ORIGINAL_NAME)
+    return original if original is not None else text_at(field, "name") or ""
+
+
+def _fixed(schema: dict[str, Any]) -> DataType:
+    size = max(number_at(schema, "size") or 0, 0)
+    match schema.get("logicalType"), size:
+        case "decimal", _:
+            return _decimal(schema) or Binary(size or None)
+        case "duration", 12:
+            return INTERVAL
+        case "uuid", 16:
+            return UUID
+        case _:
+            return Binary(size or None)
+
+
+def _logical(base: str, schema: dict[str, Any]) -> DataType | None:
+    """The primitive type with what its attributes add; nothing where the base is a name."""
+    logical = text_at(schema, "logicalType") or ""
+    length = number_at(schema, "maxLength")
+    if base == "bytes" and logical == "decimal":
+        return _decimal(schema) or BINARY
+    if base == "string" and logical in ("varchar", "char") and length and length > 0:
+        return String(length)
+    type = _LOGICAL.get((base, logical))
+    if isinstance(type, Timestamp) and schema.get("adjust-to-utc") is False:
+        return Timestamp(type.unit)
+    return type or _PRIMITIVE.get(base)
+
+
+def _decimal(schema: dict[str, Any]) -> DataType | None:
+    """The decimal, unless its numbers are invalid: then Avro says to ignore it."""
+    precision, scale = number_at(schema, "precision"), number_at(schema, "scale") or 0
+    valid = precision is not None and 0 <= scale <= precision and precision > 0
+    return Decimal(precision, scale) if valid else None
+
+
+def _native_type(schema: object) -> str | None:
+    schema, _ = _unwrapped(schema)
+    if isinstance(schema, list):
+        return "union"
+    if isinstance(schema, dict):
+        kind, logical = text_at(schema, "type"), text_at(schema, "logicalType")
+        size = f"({number_at(schema, 'size')})" if kind == "fixed" else ""
+        return f"{kind}{size} {logical or ''}".rstrip()
+    return schema if isinstance(schema, str) else None
+
+
+class _Writer:
+    """Writes one schema; every named type in it gets a name of its own."""
+
+    def __init__(self, name: str) -> None:
+        self.root = ".".join(_sanitised(part) for part in name.split("."))
+        self.names: set[str] = set()
+
+    def record(
+        self, place: Place, members: Sequence[tuple[str, DataType, bool, Place]]
+    ) -> dict[str, Any]:
+        fields: list[dict[str, Any]] = []
+        schema = {"type": "record", "name": self._name(place), "fields": fields}
+        names = distinct(_sanitised(name) for name, _, _, _ in members)
+        for avro_name, (name, type, nullable, inner) in zip(names, members, strict=True):
+            field = self._field(avro_name, type, nullable, inner)
+            if avro_name != name:
+                field[_ORIGINAL_NAME] = name
+            fields.append(field)
+        return schema
+
+    def _field(self, name: str, type: DataType, nullable: bool, place: Place) -> dict[str, Any]:
+        facts = place.facts
+        schema = self._nullable(type, nullable, place)
+        field: dict[str, Any] = {"name": name, "type": schema}
+        if facts.description:
+            field["doc"] = facts.description
+        if facts.default is not None:
+            _set_default(field, facts.default)
+        if facts.field_id is not None:
+            field["field-id"] = facts.field_id
+        return field
+
+    def _nullable(self, type: DataType, nullable: bool, place: Place) -> AvroSchema:
+        schema = self.type(type, place)
+        if not nullable or schema == "null":
+            return schema
+        return ["null", *_branches([schema])]
+
+    def type(self, type: DataType, place: Place) -> AvroSchema:
+        """The nearest Avro schema."""
+        type = SIGNED_FOR.get(type, type)
+        if type in _AVRO:
+            return _AVRO[type]
+        match type:
+            case Decimal(int(precision), scale):
+                plain = plain_decimal(precision, scale)
+                return {
+                    "type": "bytes",
+                    "logicalType": "decimal",
+                    "precision": plain.precision,
+                    "scale": plain.scale,
+                }
+            case String(length):
+                return {"type": "string", "logicalType": "varchar", "maxLength": length}
+            case Binary(length):
+                return {"type": "fixed", "name": self._name(place), "size": length}
+            case Duration():
+                return "long"
+            case Enum(symbols):
+                return self._enum(symbols, place)
+            case Array(element, nullable):
+                inner = place.element()
+                array = {"type": "array", "items": self._nullable(element, nullable, inner)}
+                return _with_ids(array, {"element-id": inner})
+            case Map():
+                return self._map(type, place)
+            case Struct(members):
+                return self.record(
+                    place,
+                    [
+                        (each.name, each.type, each.nullable, place.member(each.name))
+                        for each in members
+                    ],
+                )
+            case Union(options):
+                schemas = []
+                for index, option in enumerate(options):
+                    schemas.append(self.type(option, place.option(index)))
+                return _collapsed(_branches(schemas))
+            case _ if type == INTERVAL:
+                return self._duration(place)
+            case _:
+                return "bytes"
+
+    def _enum(self, symbols: tuple[str, ...], place: Place) -> AvroSchema:
+        valid = len(set(symbols)) == len(symbols) > 0 and all(map(_NAME.match, symbols))
+        if not valid:
+            return "string"
+        return {"type": "enum", "name": self._name(place), "symbols": list(symbols)}
+
+    def _duration(self, place: Place) -> AvroSchema:
+        name = self._name(place)
+        return {"type": "fixed", "name": name, "size": 12, "logicalType": "duration"}
+
+    def _map(self, type: Map, place: Place) -> AvroSchema:
+        if type.key == STRING:
+            values = self._nullable(type.value, type.value_nullable, place.value())
+            map: dict[str, Any] = {"type": "map", "values": values}
+            return _with_ids(map, {"key-id": place.key(), "value-id": place.value()})
+        entry = [
+            ("key", type.key, False, place.key()),
+            ("value", type.value, type.value_nullable, place.value()),
+        ]
+        return {"type": "array", "logicalType": "map", "items": self.record(place, entry)}
+
+    def _name(self, place: Place) -> str:
+        steps = re.sub(r"[^A-Za-z0-9_]+", "_", place.path, flags=re.ASCII).strip("_")
+        name = candidate = f"{self.root}_{steps}" if steps else self.root
+        number = 1
+        while candidate in self.names:
+            number += 1
+            candidate = f"{name}_{number}"
+        self.names.add(candidate)
+        return candidate
+
+
+def _sanitised(name: str) -> str:
+    """The name with each character that Avro forbids as its code, the way Iceberg does."""
+    if _NAME.match(name):
+        return name
+    coded = "".join(
+        each if re.match(r"\w", each, re.ASCII) else f"_x{ord(each):X}" for each in name
+    )
+    return coded if _NAME.match(coded) else f"_{coded}"
+
+
+def _branches(schemas: Iterable[Any]) -> list[Any]:
+    """The options of a union, flat, with one for each Avro type."""
+    flat = [
+        each for schema in schemas for each in (schema if isinstance(schema, list) else [schema])
+    ]
+    by_type: dict[str, Any] = {}
+    for schema in flat:
+        kind = schema.get("name") or schema["type"] if isinstance(schema, dict) else schema
+        by_type.setdefault(kind, schema)
+    return list(by_type.values())
+
+
+def _collapsed(branches: list[Any]) -> AvroSchema:
+    if not branches:
+        return "null"
+    return branches if len(branches) > 1 else branches[0]
+
+
+def _with_ids(schema: dict[str, Any], places: dict[str, Place]) -> dict[str, Any]:
+    ids = {key: place.facts.field_id for key, place in places.items()}
+    return {**schema, **{key: number for key, number in ids.items() if number is not None}}
+
+
+def _set_default(field: dict[str, Any], text: str) -> None:
+    """Puts the default into the field where it fits; in a union, its option must stand first."""
+    schema = field["type"]
+    branches = schema if isinstance(schema, list) else [schema]
+    for branch in branches:
+        base = branch["type"] if isinstance(branch, dict) else branch
+        value = text if base in ("string", "enum") else default_value(text)
+        if _fits(value, base, branch):
+            field["type"] = _collapsed([branch, *(each for each in branches if each is not branch)])
+            field["default"] = value
+            return
+
+
+def _fits(value: Any, base: str, schema: AvroSchema) -> bool:
+    if base == "enum" and isinstance(schema, dict):
+        return bool(value in schema["symbols"])
+    if base in _BITS:
+        return type(value) is int and value.bit_length() < _BITS[base]
+    # What a record, a union inside a union or bytes would need is never worth guessing.
+    empty_or_scalar = not value or not isinstance(value, list | dict)
+    return empty_or_scalar and type(value) in _DEFAULTS.get(base, ())

@@ -1,0 +1,384 @@
+"""JSON Schema (drafts 4 to 2020-12, and OpenAPI's dialect), from and to the algebra.
+
+| direction        | lost                                                                        |
+|------------------|-----------------------------------------------------------------------------|
+| from JSON Schema | patterns, numeric bounds that are no integer type's, conditions (`if`, `not`) |
+| from JSON Schema | further properties beside named ones, the places of a tuple's elements      |
+| from JSON Schema | schemas in other documents: UNKNOWN('ref:...')                              |
+| to JSON Schema   | FLOAT16 (FLOAT32), DECIMAL digits, BINARY lengths, units of time (us)        |
+| to JSON Schema   | DURATION (an ISO duration, so INTERVAL), map keys other than STRING          |
+| to JSON Schema   | UNKNOWN (any value, so JSON), NOT NULL on JSON, keys, partitions, tags, ids   |
+A value may be missing or null where the algebra says nullable: JSON has both, a table has one.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from lumos.model.conversions.json_document import Document, JsonSchema, Plain, reference_in
+from lumos.model.conversions.json_values import (
+    default_value,
+    number_at,
+    object_at,
+    objects_at,
+    text_at,
+    texts_at,
+)
+from lumos.model.conversions.nearest import distinct
+from lumos.model.conversions.place import TOO_DEEP, TOO_LARGE, Place
+from lumos.model.schema import Field, Schema
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    INTERVAL,
+    JSON,
+    NULL,
+    SIGNED,
+    STRING,
+    UNSIGNED,
+    UUID,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    Member,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+    Union,
+    Unknown,
+)
+
+DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+_BOUNDS: Final[dict[DataType, tuple[int, int]]] = {
+    **{type: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for type, bits in SIGNED.items()},
+    **{type: (0, 2**bits - 1) for type, bits in UNSIGNED.items()},
+}
+_FORMATS: Final[dict[tuple[str, str], DataType]] = {
+    ("string", "date"): DATE,
+    ("string", "date-time"): Timestamp("us", zoned=True),
+    ("string", "date-time-local"): Timestamp("us"),
+    ("string", "time"): Time("us"),
+    ("string", "uuid"): UUID,
+    ("string", "duration"): INTERVAL,
+    ("string", "decimal"): Decimal(),
+    ("string", "byte"): BINARY,
+    ("string", "binary"): BINARY,
+    ("number", "float"): FLOAT32,
+    ("number", "double"): FLOAT64,
+    ("number", "decimal"): Decimal(),
+    ("integer", "int8"): INT8,
+    ("integer", "int16"): INT16,
+    ("integer", "int32"): INT32,
+    ("integer", "int64"): INT64,
+}
+_WRITTEN: Final[dict[DataType, dict[str, Any]]] = {
+    **{type: {"type": kind, "format": name} for (kind, name), type in _FORMATS.items()},
+    **{
+        type: {"type": "integer", "minimum": least, "maximum": most}
+        for type, (least, most) in _BOUNDS.items()
+    },
+    BOOLEAN: {"type": "boolean"},
+    INT64: {"type": "integer"},
+    FLOAT16: {"type": "number", "format": "float"},
+    FLOAT64: {"type": "number"},
+    STRING: {"type": "string"},
+    BINARY: {"type": "string", "contentEncoding": "base64"},
+    NULL: {"type": "null"},
+    JSON: {},
+}
+_ANY_OBJECT: Final = Map(STRING, JSON)
+_OBJECT_WORDS: Final = ("properties", "required", "additionalProperties", "patternProperties")
+_IMPLIED: Final = (
+    *((word, "object") for word in _OBJECT_WORDS),
+    *((word, "array") for word in ("items", "prefixItems", "minItems", "maxItems")),
+    *((word, "string") for word in ("maxLength", "minLength", "pattern", "contentEncoding")),
+    *((word, "number") for word in ("minimum", "maximum", "multipleOf")),
+)
+
+
+def schema_from_json_schema(schema: JsonSchema) -> Schema:
+    """The properties of an object as columns; any other type is the one column `value`."""
+    return Schema(fields=tuple(_Reader(schema).columns()))
+
+
+def type_from_json_schema(schema: JsonSchema) -> DataType:
+    """The type of a schema's values, nulls aside."""
+    reader = _Reader(schema)
+    return reader.type(schema, reader.document.root)[0]
+
+
+def schema_to_json_schema(schema: Schema) -> dict[str, Any]:
+    """An object schema of draft 2020-12."""
+    members = [(field.name, field.type, field.nullable, Place.of(field)) for field in schema.fields]
+    return {"$schema": DRAFT, **_object(members)}
+
+
+def type_to_json_schema(type: DataType) -> dict[str, Any]:
+    """The nearest JSON Schema of the type's values, nulls aside."""
+    return _write(type, Place())
+
+
+class _Reader:
+    """Reads one document, whose parts may refer to each other."""
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self.document = Document(schema)
+        self.references = self.document.references
+
+    def columns(self) -> Iterator[Field]:
+        root = self.document.root
+        plain = self.document.plain(self.document.document, root)
+        if (
+            plain.cut is None
+            and "properties" in plain.schema
+            and _kinds(plain.schema) == ["object"]
+        ):
+            required = frozenset(texts_at(plain.schema, "required"))
+            for name, schema in object_at(plain.schema, "properties").items():
+                yield self._column(name, schema, plain.place, required=name in required)
+        else:
+            yield self._column("value", self.document.document, root, required=True)
+
+    def _column(self, name: str, schema: object, root: Place, *, required: bool) -> Field:
+        place = Place(path=Place.column(name).path, inside=root.inside)
+        type, nullable = self.type(schema, place)
+        native = _native_type(schema)
+        return place.field(name, type, nullable=nullable or not required, native_type=native)
+
+    def type(self, schema: object, place: Place) -> tuple[DataType, bool]:
+        """The type and whether null is among its values."""
+        plain = self.document.plain(schema, place)
+        if plain.cut is not None:
+            return plain.cut, plain.nullable
+        type, nullable = self._plain_type(plain)
+        if plain.referred:
+            self.references.written(type)
+        return type, plain.nullable or nullable or type in (NULL, JSON)
+
+    def _plain_type(self, plain: Plain) -> tuple[DataType, bool]:
+        schema, place = plain.schema, plain.place
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(values, list) and values:
+            return _type_of_values(values), None in values
+        if plain.options:
+            return self._union(plain.options, place)
+        kinds = _kinds(schema)
+        others = [kind for kind in kinds if kind != "null"]
+        if len(others) > 1:
+            schemas = tuple({**schema, "type": kind} for kind in others)
+            return self._union(schemas, place)[0], len(others) < len(kinds)
+        kind = others[0] if others else "null" if kinds else "any"
+        return self._of_kind(kind, schema, place), len(others) < len(kinds)
+
+    def _union(self, schemas: tuple[dict[str, Any], ...], place: Place) -> tuple[DataType, bool]:
+        if place.is_deepest:
+            return TOO_DEEP, True
+        types: list[DataType] = []
+        nullable = False
+        for index, schema in enumerate(schemas):
+            # What an option shares with its union is read once for each, so it counts.
+            if self.references.exhausted:
+                types.append(TOO_LARGE)
+                break
+            type, may_be_null = self.type(schema, place.option(index))
+            types.append(self.references.written(type))
+            nullable = nullable or may_be_null
+        return _one_of(types), nullable
+
+    def _of_kind(self, kind: str, schema: dict[str, Any], place: Place) -> DataType:
+        match kind:
+            case "any":
+                return JSON
+            case "null":
+                return NULL
+            case "boolean":
+                return BOOLEAN
+            case "integer" | "number":
+                return _number(kind, schema)
+            case "string":
+                return _string(schema)
+            case "array" | "object" if place.is_deepest:
+                return TOO_DEEP
+            case "array":
+                return self._array(schema, place)
+            case "object":
+                return self._object(schema, place)
+            case _:
+                return Unknown(kind)
+
+    def _array(self, schema: dict[str, Any], place: Place) -> DataType:
+        items = schema.get("items")
+        elements = objects_at(schema, "prefixItems") or objects_at(schema, "items")
+        if isinstance(items, dict):
+            elements = [*elements, items]
+        element, nullable = self.type({"anyOf": elements}, place.element())
+        return Array(element, element_nullable=nullable)
+
+    def _object(self, schema: dict[str, Any], place: Place) -> DataType:
+        further = schema.get("additionalProperties")
+        properties = object_at(schema, "properties")
+        values = [each for each in object_at(schema, "patternProperties").values() if each]
+        if isinstance(further, dict):
+            values.append(further)
+        if values and not properties:
+            value, nullable = self.type({"anyOf": values}, place.value())
+            return Map(STRING, value, value_nullable=nullable)
+        if "properties" not in schema and further is not False:
+            return _ANY_OBJECT
+        required = frozenset(texts_at(schema, "required"))
+        members = []
+        for name, each in properties.items():
+            type, nullable = self.type(each, place.member(name))
+            members.append(Member(name, type, nullable=nullable or name not in required))
+        return Struct(members)
+
+
+def _kinds(schema: dict[str, Any]) -> list[str]:
+    """The JSON types that the schema names or, by its words, implies; none means any."""
+    kind = text_at(schema, "type")
+    named = [kind] if kind else list(dict.fromkeys(texts_at(schema, "type")))
+    return named or next(([kind] for word, kind in _IMPLIED if word in schema), [])
+
+
+def _one_of(types: list[DataType]) -> DataType:
+    distinct_types = list(dict.fromkeys(types))
+    return distinct_types[0] if len(distinct_types) == 1 else Union(distinct_types)
+
+
+def _type_of_values(values: list[Any]) -> DataType:
+    symbols = [value for value in values if isinstance(value, str)]
+    types: list[DataType] = [Enum(symbols)] if symbols else []
+    for value in values:
+        match value:
+            case bool():
+                types.append(BOOLEAN)
+            case int():
+                types.append(INT64)
+            case float():
+                types.append(FLOAT64)
+            case list():
+                types.append(Array(JSON))
+            case dict():
+                types.append(_ANY_OBJECT)
+    if FLOAT64 in types:
+        types = [type for type in types if type != INT64]
+    return _one_of(types) if types else NULL
+
+
+def _number(kind: str, schema: dict[str, Any]) -> DataType:
+    named = _FORMATS.get((kind, text_at(schema, "format") or ""))
+    if kind == "number":
+        return named or FLOAT64
+    bounds = schema.get("minimum"), schema.get("maximum")
+    return next((type for type, range in _BOUNDS.items() if range == bounds), named or INT64)
+
+
+def _string(schema: dict[str, Any]) -> DataType:
+    if text_at(schema, "contentEncoding"):
+        return BINARY
+    if text_at(schema, "contentMediaType") == "application/json":
+        return JSON
+    length = number_at(schema, "maxLength")
+    named = _FORMATS.get(("string", text_at(schema, "format") or ""))
+    return named or String(length if length and length > 0 else None)
+
+
+def _native_type(schema: object) -> str | None:
+    if not isinstance(schema, dict):
+        return None
+    kind = text_at(schema, "type") or "|".join(texts_at(schema, "type")) or reference_in(schema)
+    return " ".join(word for word in (kind, text_at(schema, "format")) if word) or None
+
+
+def _object(members: list[tuple[str, DataType, bool, Place]]) -> dict[str, Any]:
+    names = distinct(name for name, _, _, _ in members)
+    properties = {}
+    required = []
+    for name, (_, type, nullable, place) in zip(names, members, strict=True):
+        properties[name] = _annotated(_write_nullable(type, nullable, place), place)
+        if not nullable:
+            required.append(name)
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**schema, "required": required} if required else schema
+
+
+def _annotated(schema: dict[str, Any], place: Place) -> dict[str, Any]:
+    facts = place.facts
+    if facts.description:
+        schema["description"] = facts.description
+    if facts.default is not None:
+        # A default stands as it is in text, except for the null of a nullable string.
+        is_text = schema.get("type") == "string" or (
+            schema.get("type") == ["string", "null"] and facts.default != "null"
+        )
+        schema["default"] = facts.default if is_text else default_value(facts.default)
+    return schema
+
+
+def _write_nullable(type: DataType, nullable: bool, place: Place) -> dict[str, Any]:
+    schema = _write(type, place)
+    if not nullable:
+        return schema
+    if "anyOf" in schema:
+        schema["anyOf"].append({"type": "null"})
+    elif schema.get("type", "null") != "null":
+        schema["type"] = [schema["type"], "null"]
+    if "enum" in schema:
+        schema["enum"].append(None)
+    return schema
+
+
+def _write(type: DataType, place: Place) -> dict[str, Any]:
+    """The schema, as a new value that the caller may add to."""
+    if type in _WRITTEN:
+        return dict(_WRITTEN[type])
+    match type:
+        case Decimal():
+            return {"type": "number", "format": "decimal"}
+        case String(length):
+            return {"type": "string", "maxLength": length}
+        case Binary():
+            return dict(_WRITTEN[BINARY])
+        case Time():
+            return {"type": "string", "format": "time"}
+        case Timestamp(_, zoned):
+            return {"type": "string", "format": "date-time" if zoned else "date-time-local"}
+        case Duration():
+            return {"type": "string", "format": "duration"}
+        case Enum(symbols):
+            return {"type": "string", "enum": list(symbols)}
+        case Array(element, nullable):
+            inner = place.element()
+            return {
+                "type": "array",
+                "items": _annotated(_write_nullable(element, nullable, inner), inner),
+            }
+        case Map(_, value, nullable):
+            further = _annotated(_write_nullable(value, nullable, place.value()), place.value())
+            return {"type": "object", "additionalProperties": further}
+        case Struct(members):
+            return _object(
+                [(each.name, each.type, each.nullable, place.member(each.name)) for each in members]
+            )
+        case Union(options):
+            schemas = []
+            for index, option in enumerate(options):
+                schemas.append(_annotated(_write(option, place.option(index)), place.option(index)))
+            return {"anyOf": schemas} if schemas else {"not": {}}
+        case Unknown(name):
+            return {"$comment": name} if name else {}
+        case _:
+            return {}

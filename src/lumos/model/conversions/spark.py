@@ -1,0 +1,268 @@
+"""Spark schemas as their JSON values (`StructType.jsonValue()`), from and to the algebra.
+
+| direction  | lost                                                                             |
+|------------|----------------------------------------------------------------------------------|
+| from Spark | CHAR's padding, collations, lengths of CHAR and VARCHAR inside arrays and maps    |
+| from Spark | the fields of intervals (`day to hour`), user-defined types (their storage stays) |
+| to Spark   | UINT8..UINT64 (the next signed type, DECIMAL(20,0)), FLOAT16 (FLOAT32)            |
+| to Spark   | units other than us of TIMESTAMP and DURATION (TIME(ns) needs Spark 4.3)           |
+| to Spark   | a DECIMAL of more than 38 digits; an unbounded one is DECIMAL(38,18)              |
+| to Spark   | UUID, ENUM (string), UNKNOWN, BINARY lengths (binary), STRING lengths in arrays    |
+| to Spark   | UNION (a struct with a member for each option), keys, partitions, tags            |
+"""
+
+import re
+from typing import Any, Final, TypeAlias
+
+from lumos.model.conversions.json_values import number_at, object_at, objects_at, text_at
+from lumos.model.conversions.nearest import SIGNED_FOR, capped_decimal, member_per_option
+from lumos.model.conversions.place import TOO_DEEP, Place
+from lumos.model.schema import Schema
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    INTERVAL,
+    JSON,
+    MAX_DEPTH,
+    NULL,
+    STRING,
+    UNKNOWN,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    Member,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+    Union,
+    Unit,
+    Unknown,
+)
+
+SparkType: TypeAlias = str | dict[str, Any]
+
+_DECLARED_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_DEFAULT: Final = "CURRENT_DEFAULT"
+_FIELD_ID: Final = "parquet.field.id"
+_FIELD_IDS: Final = (_FIELD_ID, "delta.columnMapping.id")
+_MOST_DIGITS: Final = 38
+_UNBOUNDED: Final = f"decimal({_MOST_DIGITS},18)"
+_TIME_DIGITS: Final[dict[Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+_PARAMETRISED: Final = re.compile(r"(\w+)\((\d{1,9})(?:,\s*(-?\d{1,9}))?\)\Z", re.ASCII)
+_DAY_TIME: Final = re.compile(r"interval (day|hour|minute|second)( to \w+)?\Z")
+_YEAR_MONTH: Final = re.compile(r"interval (year|month)( to \w+)?\Z")
+
+_NAMES: Final[dict[DataType, str]] = {
+    BOOLEAN: "boolean",
+    INT8: "byte",
+    INT16: "short",
+    INT32: "integer",
+    INT64: "long",
+    FLOAT32: "float",
+    FLOAT64: "double",
+    STRING: "string",
+    BINARY: "binary",
+    DATE: "date",
+    Timestamp("us", zoned=True): "timestamp",
+    Timestamp("us"): "timestamp_ntz",
+    Duration("us"): "interval day to second",
+    INTERVAL: "interval",
+    JSON: "variant",
+    NULL: "void",
+}
+_FROM_NAME: Final[dict[str, DataType]] = {
+    **{name: type for type, name in _NAMES.items()},
+    "null": NULL,
+    "decimal": Decimal(10, 0),
+}
+
+
+def schema_from_spark(value: dict[str, Any]) -> Schema:
+    """The schema of a StructType's JSON value."""
+    fields = []
+    for field in objects_at(value, "fields"):
+        name = text_at(field, "name") or ""
+        place = Place.column(name)
+        type = _read_field(field, place)
+        nullable = field.get("nullable") is not False
+        fields.append(place.field(name, type, nullable=nullable, native_type=_native_type(field)))
+    return Schema(fields=tuple(fields))
+
+
+def type_from_spark(value: SparkType) -> DataType:
+    """The type of a DataType's JSON value; what cannot be told is UNKNOWN with its name."""
+    return _read(value, Place())
+
+
+def schema_to_spark(schema: Schema) -> dict[str, Any]:
+    """The JSON value of a StructType, for `StructType.fromJson`."""
+    return _struct(
+        [
+            _write_field(field.name, field.type, field.nullable, Place.of(field))
+            for field in schema.fields
+        ]
+    )
+
+
+def type_to_spark(type: DataType) -> SparkType:
+    """The JSON value of the nearest Spark type."""
+    return _write(type, Place())
+
+
+def _native_type(field: dict[str, Any]) -> str | None:
+    declared = text_at(object_at(field, "metadata"), _DECLARED_TYPE)
+    return declared or text_at(field, "type") or text_at(object_at(field, "type"), "type")
+
+
+def _read_field(field: dict[str, Any], place: Place) -> DataType:
+    metadata = object_at(field, "metadata")
+    ids = (number_at(metadata, key) for key in _FIELD_IDS)
+    place.note(
+        text_at(metadata, "comment"),
+        default=text_at(metadata, _DEFAULT),
+        field_id=next((number for number in ids if number is not None), None),
+    )
+    type = _read(field.get("type"), place)
+    # Spark hides the length from readers that know no VARCHAR, and keeps it here.
+    declared = _named(text_at(metadata, _DECLARED_TYPE) or "")
+    return declared if type == STRING and isinstance(declared, String) else type
+
+
+def _read(value: object, place: Place) -> DataType:
+    for _ in range(MAX_DEPTH):
+        if not isinstance(value, dict) or value.get("type") != "udt":
+            break
+        value = value.get("sqlType")
+    if isinstance(value, str):
+        return _named(value)
+    if not isinstance(value, dict):
+        return UNKNOWN
+    return _read_nested(value, place)
+
+
+def _named(name: str) -> DataType:
+    if name in _FROM_NAME:
+        return _FROM_NAME[name]
+    if _DAY_TIME.match(name):
+        return Duration("us")
+    if _YEAR_MONTH.match(name):
+        return INTERVAL
+    if name.startswith("string collate "):
+        return STRING
+    parametrised = _PARAMETRISED.match(name)
+    if parametrised is None:
+        return Unknown(name)
+    kind, number, scale = parametrised[1], int(parametrised[2]), int(parametrised[3] or 0)
+    match kind:
+        case "decimal" if number:
+            return Decimal(number, scale)
+        case "char" | "varchar" if number:
+            return String(number)
+        case "time":
+            return Time(_unit(number))
+        case "timestamp_ntz" | "timestamp_ltz":
+            return Timestamp(_unit(number), zoned=kind == "timestamp_ltz")
+        case _:
+            return Unknown(name)
+
+
+def _unit(digits: int) -> Unit:
+    return next((unit for unit, most in _TIME_DIGITS.items() if digits <= most), "ns")
+
+
+def _read_nested(value: dict[str, Any], place: Place) -> DataType:
+    if place.is_deepest:
+        return TOO_DEEP
+    match value.get("type"):
+        case "array":
+            nullable = value.get("containsNull") is not False
+            element = _read(value.get("elementType"), place.element())
+            return Array(element, element_nullable=nullable)
+        case "map":
+            nullable = value.get("valueContainsNull") is not False
+            key = _read(value.get("keyType"), place.key())
+            return Map(key, _read(value.get("valueType"), place.value()), value_nullable=nullable)
+        case "struct":
+            members = []
+            for field in objects_at(value, "fields"):
+                name = text_at(field, "name") or ""
+                type = _read_field(field, place.member(name))
+                members.append(Member(name, type, nullable=field.get("nullable") is not False))
+            return Struct(members)
+        case str(kind):
+            return Unknown(kind)
+        case _:
+            return UNKNOWN
+
+
+def _struct(fields: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "struct", "fields": fields}
+
+
+def _write_field(name: str, type: DataType, nullable: bool, place: Place) -> dict[str, Any]:
+    facts = place.facts
+    length = type.length if isinstance(type, String) else None
+    metadata = {
+        "comment": facts.description,
+        _DEFAULT: facts.default,
+        _FIELD_ID: facts.field_id,
+        _DECLARED_TYPE: f"varchar({length})" if length else None,
+    }
+    known = {key: value for key, value in metadata.items() if value is not None}
+    return {"name": name, "type": _write(type, place), "nullable": nullable, "metadata": known}
+
+
+def _write(type: DataType, place: Place) -> SparkType:
+    type = SIGNED_FOR.get(type, type)
+    if type in _NAMES:
+        return _NAMES[type]
+    match type:
+        case Decimal(None):
+            return _UNBOUNDED
+        case Decimal(int(precision), scale):
+            capped = capped_decimal(precision, scale, at=_MOST_DIGITS)
+            return f"decimal({capped.precision},{capped.scale})"
+        case Timestamp(_, zoned):
+            return "timestamp" if zoned else "timestamp_ntz"
+        case Time(unit):
+            return f"time({_TIME_DIGITS[unit]})"
+        case Duration():
+            return "interval day to second"
+        case Binary() | Unknown():
+            return "binary"
+        case String() | Enum():
+            return "string"
+        case Array(element, nullable):
+            items = _write(element, place.element())
+            return {"type": "array", "elementType": items, "containsNull": nullable}
+        case Map(key, value, nullable):
+            return {
+                "type": "map",
+                "keyType": _write(key, place.key()),
+                "valueType": _write(value, place.value()),
+                "valueContainsNull": nullable,
+            }
+        case Struct(members):
+            fields = []
+            for each in members:
+                inner = place.member(each.name)
+                fields.append(_write_field(each.name, each.type, each.nullable, inner))
+            return _struct(fields)
+        case Union():
+            return _write(member_per_option(type), place)
+        case _:
+            return "float" if type == FLOAT16 else "string"

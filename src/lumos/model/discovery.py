@@ -1,0 +1,37 @@
+"""What a scan of a lake brings home."""
+
+import msgspec
+
+from lumos.model.dataset import DriftedShape, Location, Statistics
+from lumos.model.schema import Schema
+
+
+class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset as its files show it; `content` changes whenever a file does."""
+
+    path: str
+    format: str
+    location: Location
+    schema: Schema
+    statistics: Statistics
+    drift: tuple[DriftedShape, ...]
+    content: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or place that could not be read, and why."""
+
+    path: str
+    reason: str
+    code: str
+
+
+class Discovery(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one scan of a root found; an incomplete one must not make anything disappear."""
+
+    datasets: tuple[FoundDataset, ...]
+    problems: tuple[Problem, ...]
+    files_listed: int
+    files_read: int
+    files_failed: int
+    complete: bool

@@ -1,0 +1,1 @@
+"""Discovery on Spark: from listed files to datasets with schemas."""

@@ -1,0 +1,77 @@
+"""Sources and platforms found by name: ours and third parties' by the same entry points."""
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from lumos.errors import LumosError, MissingDependency, UnknownName
+
+SOURCES: Final = "lumos.sources"
+PLATFORMS: Final = "lumos.platforms"
+
+_OWN_PACKAGE: Final = "lumos"
+
+# Entry points are the process's own table of plug-ins; this is the part of it that a test or a
+# notebook adds while it runs.
+_registered: Final[dict[str, dict[str, object]]] = {}
+
+
+class BrokenPlugin(LumosError):
+    """A plug-in that is installed but cannot be used."""
+
+    def __init__(self, what: str, name: str, package: str, problem: str) -> None:
+        self.name = name
+        self.package = package
+        super().__init__(f"The {what} '{name}' of the package '{package}' {problem}")
+
+
+def register(group: str, name: str, plugin: object) -> None:
+    """Makes a plug-in known to this process; it wins over an installed one of the same name."""
+    _registered.setdefault(group, {})[name] = plugin
+
+
+def unregister(group: str, name: str) -> None:
+    """Forgets a plug-in made known with `register`."""
+    _registered.get(group, {}).pop(name, None)
+
+
+def names(group: str) -> set[str]:
+    """The names of all plug-ins of the group, without importing any."""
+    return {entry.name for entry in entry_points(group=group)} | set(_registered.get(group, {}))
+
+
+def find(group: str, name: str, what: str) -> object:
+    """The plug-in of that name; `what` is what an error calls it: a source, a platform."""
+    registered = _registered.get(group, {})
+    if name in registered:
+        return registered[name]
+    found = entry_points(group=group, name=name)
+    if not found:
+        raise UnknownName(what, name, names(group), listed="Installed")
+    # One package can be on the path twice (installed and as a checkout) without any conflict.
+    by_target = {entry.value: entry for entry in found}
+    if len(by_target) > 1:
+        packages = " and ".join(sorted({_package(entry) for entry in by_target.values()}))
+        raise LumosError(f"The {what} '{name}' comes from {packages}. Uninstall all but one.")
+    return _loaded(by_target.popitem()[1], what)
+
+
+def _loaded(entry: EntryPoint, what: str) -> object:
+    try:
+        return entry.load()
+    except ModuleNotFoundError as error:
+        missing = error.name or "a module"
+        if entry.module == missing or entry.module.startswith(f"{missing}."):
+            problem = f"points to the module '{entry.module}', which does not exist. Reinstall it."
+        elif _package(entry) == _OWN_PACKAGE:
+            extra = next(iter(entry.extras), entry.name)
+            library = missing.partition(".")[0]
+            raise MissingDependency(f"The {what} '{entry.name}'", library, extra) from error
+        else:
+            problem = f"needs the module '{missing}', which is not installed."
+    except (ImportError, AttributeError) as error:
+        problem = f"cannot be imported: {error}."
+    raise BrokenPlugin(what, entry.name, _package(entry), problem)
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.module.partition(".")[0]

@@ -1,0 +1,5 @@
+"""Where metadata comes from."""
+
+from lumos.sources.interface import LakeSource, Source
+
+__all__ = ["LakeSource", "Source"]

@@ -1,0 +1,50 @@
+"""Files and folders of this machine, or of a disk that all machines of a cluster mount."""
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+from lumos.config.sources import FileSource as FileSettings
+from lumos.errors import MisuseError
+from lumos.model.urn import Urn
+from lumos.sources.interface import LakeSource
+from lumos.storage import Selection
+
+
+class PathNotFound(MisuseError):
+    """A path to scan that is not there or must not be read."""
+
+
+class FileSource(LakeSource):
+    kind: ClassVar[str] = "file"
+
+    def __init__(self, settings: FileSettings) -> None:
+        self._settings = settings
+
+    def roots(self) -> tuple[Selection, ...]:
+        settings = self._settings
+        return tuple(
+            Selection(_existing(path), settings.file_patterns, settings.exclude)
+            for path in settings.paths
+        )
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        return Urn.of(
+            self.kind,
+            [segment for segment in path.split("/") if segment],
+            instance=self._settings.instance,
+            environment=environment,
+        )
+
+
+def _existing(path: str) -> str:
+    # Without resolving links: a lake is known by the path that people use.
+    absolute = os.path.abspath(path)
+    if not os.path.lexists(absolute):
+        parent = next(folder for folder in Path(absolute).parents if folder.exists())
+        raise PathNotFound(
+            f"There is nothing at {absolute}. The nearest folder that exists is {parent}."
+        )
+    if not os.access(absolute, os.R_OK | (os.X_OK if os.path.isdir(absolute) else 0)):
+        raise PathNotFound(f"No permission to read {absolute}. Grant read access to it.")
+    return absolute

@@ -1,0 +1,100 @@
+"""Files on disks of this machine, or mounted on all machines of a cluster."""
+
+import errno
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lumos.storage.interface import Listed, Listing, ReadableFile, Storage, Unlisted
+
+
+class LocalStorage(Storage):
+    """Local paths; links to files are followed, links to folders below the root are not."""
+
+    def split(self, root: str, *, parts: int) -> tuple[list[Listing], list[str]]:
+        if not os.path.isdir(root):
+            return [_listed(root, os.stat(root))], []
+        met: list[Listing] = []
+        folders = deque([root])
+        for _ in range(parts):
+            if not folders or len(folders) >= parts:
+                break
+            found, below = _scan(folders.popleft())
+            met.extend(found)
+            folders.extend(below)
+        return met, list(folders)
+
+    def walk(self, folder: str) -> Iterator[Listing]:
+        folders = [folder]
+        while folders:
+            found, below = _scan(folders.pop())
+            yield from found
+            folders.extend(below)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[ReadableFile]:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            yield _LocalFile(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class _LocalFile:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def head(self, length: int) -> bytes:
+        return os.pread(self._descriptor, length, 0)
+
+    def tail(self, length: int) -> bytes:
+        start = max(0, self.size - length)
+        return os.pread(self._descriptor, self.size - start, start)
+
+
+def _scan(folder: str) -> tuple[list[Listing], list[str]]:
+    found: list[Listing] = []
+    below: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if is_hidden(entry.name):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.path)
+                else:
+                    found.extend(_entry(entry))
+    except OSError as problem:
+        found.append(_unlisted(folder, problem))
+    return found, below
+
+
+def _entry(entry: os.DirEntry[str]) -> Iterator[Listing]:
+    try:
+        entry.path.encode()
+        if entry.is_file():
+            yield _listed(entry.path, entry.stat())
+    except UnicodeEncodeError:
+        shown = entry.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        yield Unlisted(shown, "bad_name", "The file's name is not valid UTF-8; rename it.")
+    except OSError as problem:
+        # A file that vanished while the folder was read is simply not there.
+        if problem.errno != errno.ENOENT:
+            yield _unlisted(entry.path, problem)
+
+
+def _listed(path: str, stat: os.stat_result) -> Listed:
+    return Listed(path, stat.st_size, stat.st_mtime_ns // 1000)
+
+
+def _unlisted(path: str, problem: OSError) -> Unlisted:
+    if isinstance(problem, PermissionError):
+        return Unlisted(path, "permission_denied", "No permission to list it; grant read access.")
+    return Unlisted(path, "not_listed", f"It could not be listed: {problem.strerror}.")
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is a marker or scratch space of some writer, never data."""
+    return name.startswith((".", "_")) and "=" not in name

@@ -1,0 +1,25 @@
+"""Which files of a root are looked at."""
+
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+
+class Selection(NamedTuple):
+    """A root, and which of its files count; a pattern with a slash means the path from the root."""
+
+    root: str
+    file_patterns: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def __contains__(self, path: object) -> bool:
+        inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
+        wanted = not self.file_patterns or _matches(inside, self.file_patterns)
+        return wanted and not _matches(inside, self.exclude)
+
+
+def _matches(path: str, patterns: tuple[str, ...]) -> bool:
+    name = path.rpartition("/")[2]
+    return any(
+        fnmatchcase(path, pattern.lstrip("/")) if "/" in pattern else fnmatchcase(name, pattern)
+        for pattern in patterns
+    )

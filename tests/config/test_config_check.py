@@ -1,0 +1,142 @@
+"""Remarks on valid settings, and the file a new project starts with."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lumos import plugins
+from lumos.config import STARTER, Settings, load
+from lumos.config.check import Note, check
+from lumos.config.sources import FileSource
+
+Load = Callable[..., Settings]
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plug-ins of a small installation."""
+    groups = {plugins.SOURCES: {"file", "kafka"}, plugins.PLATFORMS: {"local", "atlas"}}
+    monkeypatch.setattr(plugins, "names", groups.__getitem__)
+
+
+def test_what_is_used_needs_no_remark(load_text: Load) -> None:
+    settings = load_text(
+        "platform: local\n"
+        "environment: staging\n"
+        "cloud_version_prefix: X-\n"
+        "storage: {path: x.db}\n"
+        "sources: [{type: local, path: data}]\n"
+        "spark: {master: local}\n"
+        "state_uri: state\n"
+        "scan: {exclude: [x]}\n"
+    )
+    assert check(settings, {"LUMOS_PLATFORM": "local", "LUMOS_CONFIG": "lumos.yaml"}) == ()
+
+
+@pytest.mark.parametrize(
+    ("section", "value"),
+    [
+        ("change_detection", "{enabled: true}"),
+        ("cost_model", "{attribution: {method: last_touch}}"),
+        ("cost_calculation", "{compute_pricing: {spark: {per_core_hour: 1}}}"),
+        ("documentation", "{required_fields: [owner]}"),
+        ("glossary_mappings", "{a: b}"),
+        ("path_patterns", "{/a/*: b}"),
+        ("quality_integrations", "[{type: custom_api, endpoint: 'https://x'}]"),
+        ("notifications", "{weekly: {schedule: '0 0 * * 0'}}"),
+        ("features", "{auto_detection: true}"),
+        ("platform_config", "{datahub: {token: x}}"),
+    ],
+)
+def test_a_section_that_is_not_used_yet_is_told(load_text: Load, section: str, value: str) -> None:
+    (note,) = check(load_text(f"\n{section}: {value}"), {})
+    assert (note.level, note.key, note.line) == ("info", section, 2)
+    assert note.text.endswith((" yet.", " scan.", " store."))
+
+
+def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
+    settings = load_text(
+        "default_platform: datahub\n"
+        "gms_server: http://gms\n"
+        "sources:\n"
+        "  - {type: file, path: x}\n"
+        "  - {type: kafka, bootstrap_servers: k}\n"
+        "  - {type: s3, bucket: b}\n"
+        "features: {auto_detecton: true, checkout: [orders]}\n"
+        "cost_model: {attribution: {method: last_touch}}\n"
+        "cost_calculation: {compute_pricing: {spark: {per_core_hour: 1}}}\n"
+    )
+    notes = check(settings, {"LUMOS_PLATFROM": "x"})
+    assert [(note.line, note.level, note.key) for note in notes] == [
+        (1, "warning", "platform"),
+        (1, "info", "platform"),
+        (1, "info", "default_platform"),
+        (2, "info", "platform_config"),
+        (2, "info", "gms_server"),
+        (5, "info", "sources[1]"),
+        (6, "warning", "sources[2]"),
+        (7, "info", "features"),
+        (7, "warning", "features.auto_detecton"),
+        (8, "info", "cost_model"),
+        (9, "info", "cost_calculation"),
+        (9, "warning", "cost_calculation"),
+        (None, "warning", "LUMOS_PLATFROM"),
+    ]
+    texts = [note.text for note in notes]
+    assert texts[2] == "'default_platform' still works; the key is now called 'platform'."
+    assert texts[6] == "No source named 's3' is installed. Installed: file, kafka."
+    assert texts[8] == "There is no switch 'auto_detecton'. Did you mean 'auto_detection'?"
+    assert texts[11] == "Prices stand in 'cost_model' and in 'cost_calculation'. Keep one of them."
+    assert texts[0] == "No platform named 'datahub' is installed. Installed: atlas, local."
+    assert texts[12] == ("The environment variable LUMOS_PLATFROM names no setting and is ignored.")
+
+
+def test_settings_made_in_code_are_checked_too() -> None:
+    settings = Settings(platform="atlas", sources=(FileSource(paths=("x",)),))
+    assert check(settings, {}) == (
+        Note(
+            level="info",
+            key="platform",
+            text="The platform 'atlas' is not written to yet; "
+            "what is found stays in the local store.",
+        ),
+    )
+
+
+def test_the_starter_is_the_defaults_with_one_source(load_text: Load, tmp_path: Path) -> None:
+    settings = load_text(STARTER)
+    assert settings.sources == (FileSource(paths=(str(tmp_path / "data"),)),)
+    assert settings.storage.path == str(tmp_path / "lumos.db")
+    own = {"sources": None, "storage": None}
+    assert settings.shown() | own == Settings().shown() | own
+    assert check(settings, {}) == ()
+
+
+def test_the_examples_of_the_starter_are_right(load_text: Load) -> None:
+    text = re.sub(r"^#(?=\s*(- )?[a-z_.]+:)", "", STARTER, flags=re.MULTILINE)
+    text = text.replace("  backend: sqlite\n  path: lumos.db\n", "")
+    environment = {"SHOP_DATABASE": "x", "LUMOS_DATABASE": "y", "DATAHUB_TOKEN": "z"}
+    settings = load_text(text, environment=environment)
+    assert [source.type for source in settings.sources] == ["file", "s3", "postgres", "kafka"]
+    assert settings.storage.backend == "postgres"
+    assert settings.platform_config.datahub is not None
+    assert settings.spark.properties() == {"spark.executor.memory": "4g"}
+    assert settings.state_uri == "s3://my-data-lake/lumos-state"
+
+
+def test_the_starter_is_loaded_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "lumos.yaml").write_text(STARTER)
+    assert load(tmp_path / "lumos.yaml", environment={}).origin.lines["sources"] > 1
+
+
+def test_reading_the_configuration_imports_nothing_heavy() -> None:
+    heavy = "{'pyspark', 'pyarrow', 'sqlalchemy', 'httpx', 'pandas', 'numpy'}"
+    code = (
+        f"import sys, lumos.config, lumos.config.check; print(sorted({heavy} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,337 @@
+"""What a person reads when the configuration is wrong: the place, the key, what would be right."""
+
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from lumos.config import ConfigurationError, Settings
+from lumos.errors import MISUSED
+
+Load = Callable[..., Settings]
+
+# A text, and all lines of the message it gets.
+MISTAKES = {
+    "a misspelt key": (
+        """
+        sources:
+          - type: s3
+            buckt: lake
+        """,
+        [
+            "lumos.yaml:2: sources[0] needs 'buckets' or 'bucket'.",
+            "lumos.yaml:3: unknown key 'buckt' in sources[0]. Did you mean 'bucket'?",
+        ],
+    ),
+    "a misspelt section": (
+        "chnage_detection: {}",
+        ["lumos.yaml:1: unknown key 'chnage_detection'. Did you mean 'change_detection'?"],
+    ),
+    "a key like no other, with the few that exist": (
+        "scan:\n  frobnicate: 1",
+        [
+            "lumos.yaml:2: unknown key 'frobnicate' in scan. "
+            "Valid keys: exclude, file_patterns, max_removed_share."
+        ],
+    ),
+    "a key like no other among many": (
+        "sources: [{type: kafka, bootstrap_servers: k, frobnicate: 1}]",
+        ["lumos.yaml:1: unknown key 'frobnicate' in sources[0]."],
+    ),
+    "a key in a section that has none": (
+        "platform_config: {local: {port: 1}}",
+        ["lumos.yaml:1: unknown key 'port' in platform_config.local. It takes no keys."],
+    ),
+    "a misspelt key of watching, not of the source": (
+        """
+        change_detection:
+          sources:
+            - type: file
+              path: x
+              poling_interval: 5
+        """,
+        [
+            "lumos.yaml:5: unknown key 'poling_interval' in change_detection.sources[0]. "
+            "Did you mean 'polling_interval'?"
+        ],
+    ),
+    "a word for a number": (
+        """
+        change_detection:
+          sources:
+            - type: hdfs
+              path: /data
+              polling_interval: often
+        """,
+        [
+            "lumos.yaml:5: change_detection.sources[0].polling_interval must be a number of "
+            "seconds (an integer), at least 1, not 'often'."
+        ],
+    ),
+    "a number in quotes": (
+        "sources: [{type: postgres, host: h, port: '5432'}]",
+        ["lumos.yaml:1: sources[0].port must be a port from 1 to 65535, not '5432'."],
+    ),
+    "a number that is too large": (
+        "scan: {max_removed_share: 30}",
+        ["lumos.yaml:1: scan.max_removed_share must be a share from 0 to 1, not '30'."],
+    ),
+    "a number that is infinite": (
+        "cost_calculation: {compute_pricing: {spark: {per_core_hour: .inf}}}",
+        [
+            "lumos.yaml:1: cost_calculation.compute_pricing.spark.per_core_hour must be "
+            "a price of 0 or more, not '.inf'."
+        ],
+    ),
+    "a word for a switch": (
+        "change_detection: {enabled: perhaps}",
+        ["lumos.yaml:1: change_detection.enabled must be true or false, not 'perhaps'."],
+    ),
+    "a word for a switch or a list": (
+        "change_detection: {sources: [{type: file, path: x, watch_tables: some}]}",
+        [
+            "lumos.yaml:1: change_detection.sources[0].watch_tables must be true, false or "
+            "a list of tables, not 'some'."
+        ],
+    ),
+    "a bad choice": (
+        "cost_model: {attribution: {method: equal_splits}}",
+        [
+            "lumos.yaml:1: cost_model.attribution.method must be one of equal_split, last_touch, "
+            "lineage_weighted, not 'equal_splits'. Did you mean 'equal_split'?"
+        ],
+    ),
+    "an event that does not exist": (
+        "change_detection: {sources: [{type: s3, bucket: b, event_types: [ObjectTouched]}]}",
+        [
+            "lumos.yaml:1: change_detection.sources[0].event_types[0] must be one of "
+            "ObjectCreated, ObjectDeleted, not 'ObjectTouched'. Did you mean 'ObjectDeleted'?"
+        ],
+    ),
+    "a type of source that does not exist": (
+        "sources:\n  - type: postgers",
+        [
+            "lumos.yaml:2: sources[0].type must be one of azure, bigquery, databricks, file, gcs, "
+            "hdfs, kafka, local, mongodb, postgres, redshift, s3, snowflake, not 'postgers'. "
+            "Did you mean 'postgres'?"
+        ],
+    ),
+    "a source without a type": (
+        "quality_integrations:\n  - manifest_path: x",
+        [
+            "lumos.yaml:2: quality_integrations[0] needs 'type', "
+            "one of custom_api, dbt_tests, great_expectations."
+        ],
+    ),
+    "a platform that does not exist": (
+        "default_platform: datahbu",
+        [
+            "lumos.yaml:1: No platform named 'datahbu'. Known: amundsen, atlas, bigquery, datahub, "
+            "local, openmetadata, redshift, snowflake. Did you mean 'datahub'?"
+        ],
+    ),
+    "settings of a platform that does not exist": (
+        "platform_config:\n  collibra: {}",
+        [
+            "lumos.yaml:2: No platform named 'collibra'. Known: amundsen, atlas, bigquery, "
+            "datahub, local, openmetadata, redshift, snowflake."
+        ],
+    ),
+    "one value for a list": (
+        "scan: {exclude: tmp}",
+        ["lumos.yaml:1: scan.exclude must be a list, such as [a, b], not 'tmp'."],
+    ),
+    "a list for one value": (
+        "sources: [{type: s3, bucket: [a, b]}]",
+        [
+            "lumos.yaml:1: sources[0].bucket must be the name of a bucket alone, "
+            "without s3:// or so, not a list."
+        ],
+    ),
+    "an address for a bucket": (
+        "sources: [{type: s3, bucket: 's3://lake/raw'}]",
+        [
+            "lumos.yaml:1: sources[0].bucket must be the name of a bucket alone, "
+            "without s3:// or so, not 's3://lake/raw'."
+        ],
+    ),
+    "an empty list where something is needed": (
+        "sources: [{type: s3, buckets: []}]",
+        ["lumos.yaml:1: sources[0].buckets must have at least one value."],
+    ),
+    "an empty item": (
+        "scan:\n  exclude:\n    -",
+        ["lumos.yaml:3: scan.exclude[0] must be text, not empty."],
+    ),
+    "one value for a section": (
+        "spark: local",
+        ["lumos.yaml:1: spark must be a mapping, not a single value."],
+    ),
+    "a list for a section": ("scan: [a]", ["lumos.yaml:1: scan must be a mapping, not a list."]),
+    "one value for a map": (
+        "glossary_mappings: cust_id",
+        ["lumos.yaml:1: glossary_mappings must be a mapping, not a single value."],
+    ),
+    "a list for a free-form map": (
+        "spark: {config: [a]}",
+        ["lumos.yaml:1: spark.config must be a mapping, not a list."],
+    ),
+    "a nested Spark option": (
+        "spark: {config: {spark: {executor: 1}}}",
+        ["lumos.yaml:1: spark: The Spark option 'spark' must be text, a number or a switch."],
+    ),
+    "a unit of cost without its prefix": (
+        "cost_model: {compute: {spark: {per_dbu: 1}}}",
+        [
+            "lumos.yaml:1: the key 'per_dbu' in cost_model.compute.spark must be "
+            "named after a unit, such as cost_per_credit."
+        ],
+    ),
+    "two prices for one thing": (
+        "cost_model: {storage: {s3: {cost_per_gb_month: 1, cost_per_tb_month: 1000}}}",
+        [
+            "lumos.yaml:1: cost_model.storage.s3: "
+            "Give either 'cost_per_gb_month' or 'cost_per_tb_month'."
+        ],
+    ),
+    "two spellings of one key": (
+        "sources:\n  - type: s3\n    bucket: a\n    buckets: [b]",
+        ["lumos.yaml:4: 'bucket' and 'buckets' mean the same. Keep one of them."],
+    ),
+    "an option in both places": (
+        "sources:\n  - type: s3\n    bucket: a\n    config:\n      bucket: b",
+        ["lumos.yaml:5: 'bucket' stands both below 'config' and beside it. Keep one of them."],
+    ),
+    "a section in both places": (
+        "platform: local\nlumos_config:\n  platform: datahub",
+        [
+            "lumos.yaml:3: 'platform' stands both below 'lumos_config' and beside it. "
+            "Keep one of them."
+        ],
+    ),
+    "a nested part that is no mapping": (
+        "lumos_config: datahub",
+        [
+            "lumos.yaml:1: 'lumos_config' must be a mapping "
+            "of the keys that could also stand beside it."
+        ],
+    ),
+    "the same address twice": (
+        "gms_server: http://a\nplatform_config: {datahub: {server: 'http://b'}}",
+        [
+            "lumos.yaml:1: 'gms_server' and 'platform_config.datahub.gms_server' mean the same. "
+            "Keep one of them."
+        ],
+    ),
+    "a database without an address": (
+        "sources:\n  - type: postgres\n    schemas: [a]",
+        ["lumos.yaml:2: sources[0]: A postgres source needs 'connection_string' or 'host'."],
+    ),
+    "a store without its address": (
+        "storage:\n  backend: postgres",
+        ["lumos.yaml:2: storage: The backend postgres needs 'connection_string'."],
+    ),
+    "an address without its store": (
+        "storage:\n  connection_string: postgresql://u:hush@h/d",
+        [
+            "lumos.yaml:2: storage: 'connection_string' is for the backend postgres; "
+            "set 'backend' too."
+        ],
+    ),
+    "an environment that cannot be part of a name": (
+        "environment: my env",
+        [
+            "lumos.yaml:1: environment must be a word such as production, staging or development, "
+            "not 'my env'."
+        ],
+    ),
+    "a version prefix that runs into the number": (
+        "cloud_version_prefix: v2",
+        [
+            "lumos.yaml:1: cloud_version_prefix must be text that does not end with a digit, "
+            "not 'v2'."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "lines"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_told_with_its_line_and_key(
+    load_text: Load, text: str, lines: list[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_text(dedent(text).lstrip("\n"))
+    assert str(caught.value).splitlines() == lines
+
+
+def test_an_error_carries_its_facts(load_text: Load) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_text("platform: local\nscan:\n  exclud: []\nspark: {masster: x}\n")
+    assert caught.value.file == "lumos.yaml"
+    assert caught.value.line == 3
+    assert caught.value.key == "scan.exclud"
+    assert [problem.key for problem in caught.value.problems] == ["scan.exclud", "spark.masster"]
+    assert caught.value.exit_code == MISUSED
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_the_file(load_text: Load) -> None:
+    text = """\
+spark: {master: 1, confg: {}}
+storage:
+  backend: oracle
+sources:
+  - type: s3
+  - type: file
+    path: data
+    exclude: tmp
+scan: {max_removed_share: all}
+platform: ${PLATFORM}
+scan: {}
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        load_text(text)
+    assert [problem.place.line for problem in caught.value.problems] == [1, 3, 5, 8, 9, 10, 11]
+
+
+def test_a_mistake_in_a_variable_names_the_variable(load_text: Load) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_text("", environment={"LUMOS_STORAGE__BACKEND": "sqlit"})
+    assert str(caught.value) == (
+        "LUMOS_STORAGE__BACKEND: storage.backend must be one of file, postgres, sqlite, "
+        "not 'sqlit'. Did you mean 'sqlite'?"
+    )
+    assert caught.value.file is None
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("storage.pth", "unknown key 'pth' in storage. Did you mean 'path'?"),
+        ("stroage.path", "unknown key 'stroage'. Did you mean 'storage'?"),
+        ("platform.name", "'platform' has no keys below it, so 'name' means nothing."),
+    ],
+)
+def test_an_option_that_does_not_exist_is_told(load_text: Load, key: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_text("", overrides={key: "x"})
+    assert str(caught.value) == f"option {key}: {message}"
+    assert caught.value.key == key
+
+
+def test_a_wrong_value_of_an_option_names_the_option(load_text: Load) -> None:
+    with pytest.raises(ConfigurationError, match=r"^option scan\.max_removed_share: scan\.max"):
+        load_text("", overrides={"scan.max_removed_share": 2})
+
+
+def test_a_long_value_is_cut_short(load_text: Load) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_text(f"environment: '{'very ' * 1000}'")
+    assert len(str(caught.value)) < 200
+
+
+def test_the_file_is_named_as_it_was_given(tmp_path: Path, load_text: Load) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_text("x: 1")
+    assert str(caught.value).startswith("lumos.yaml:1:")
+    assert str(tmp_path) not in str(caught.value)
