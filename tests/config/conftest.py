@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lumos import plugins
 from lumos.config import Settings, load
@@ -26,6 +27,13 @@ def load_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
         return load(Path("lumos.yaml"), environment=environment, overrides=overrides)
 
     return loaded
+
+
+@pytest.fixture(params=["C", "Python"])
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both of PyYAML's parsers, since not every machine has the fast one."""
+    if request.param == "Python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_settings_made_in_code_are_checked_too() -> None:
 def test_the_starter_is_the_defaults_with_one_source(load_text: Load, tmp_path: Path) -> None:
     settings = load_text(STARTER)
     assert settings.sources == (FileSource(paths=(str(tmp_path / "data"),)),)
-    assert settings.storage.path == str(tmp_path / "lumos.db")
+    assert settings.storage.path == str(tmp_path / ".lumos/lumos.db")
     own = {"sources": None, "storage": None}
     assert settings.shown() | own == Settings().shown() | own
     assert check(settings, {}) == ()
@@ -118,7 +118,7 @@ def test_the_starter_is_the_defaults_with_one_source(load_text: Load, tmp_path: 
 
 def test_the_examples_of_the_starter_are_right(load_text: Load) -> None:
     text = re.sub(r"^#(?=\s*(- )?[a-z_.]+:)", "", STARTER, flags=re.MULTILINE)
-    text = text.replace("  backend: sqlite\n  path: lumos.db\n", "")
+    text = text.replace("  backend: sqlite\n  path: .lumos/lumos.db\n", "")
     environment = {"SHOP_DATABASE": "x", "LUMOS_DATABASE": "y", "DATAHUB_TOKEN": "z"}
     settings = load_text(text, environment=environment)
     assert [source.type for source in settings.sources] == ["file", "s3", "postgres", "kafka"]

@@ -7,7 +7,7 @@ import pytest
 
 from lumos.config import ConfigurationError, Secret, Settings, find_file, load, unused_variables
 from lumos.config.settings import EventType
-from lumos.config.sources import FileSource, KafkaSource, PluginSource, S3Source
+from lumos.config.sources import FileSource, KafkaSource, PluginSource, RedshiftSource, S3Source
 
 Load = Callable[..., Settings]
 
@@ -114,6 +114,20 @@ def test_variables_reach_maps_and_free_form_keys() -> None:
     }
 
 
+@pytest.mark.usefixtures("registered")
+def test_variables_reach_the_options_of_another_packages_platform() -> None:
+    environment = {"LUMOS_PLATFORM_CONFIG__SHIPYARD__DOCK": "7"}
+    settings = load(None, environment=environment)
+    assert settings.platform_config.of("shipyard") == {"dock": 7}
+
+
+def test_a_variable_below_a_section_that_is_no_mapping_leaves_the_mistake_to_be_told(
+    load_text: Load,
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"^lumos\.yaml:1: storage must be a mapping"):
+        load_text("storage: x", environment={"LUMOS_STORAGE__PATH": "y"})
+
+
 def test_overrides_may_be_whole_sections_and_dotted_keys() -> None:
     settings = load(
         None,
@@ -161,7 +175,7 @@ def test_variables_that_name_no_setting_are_known() -> None:
 def test_without_a_file_the_defaults_hold() -> None:
     settings = load(None, environment={})
     assert settings.origin.file is None
-    assert settings.storage.path == str(Path.cwd() / "lumos.db")
+    assert settings.storage.path == str(Path.cwd() / ".lumos/lumos.db")
     assert settings.shown() | {"storage": None} == Settings().shown() | {"storage": None}
 
 
@@ -215,7 +229,7 @@ def test_paths_hang_on_the_folder_of_what_they_are_written_in(
 
 
 def test_a_store_nobody_named_lies_beside_the_file(load_text: Load, tmp_path: Path) -> None:
-    assert load_text("").storage.path == str(tmp_path / "lumos.db")
+    assert load_text("").storage.path == str(tmp_path / ".lumos/lumos.db")
     assert load_text("storage: {backend: file}").storage.path == str(tmp_path / "lumos_snapshots")
 
 
@@ -347,6 +361,7 @@ def test_variables_are_filled_in(load_text: Load, written: str, expected: str) -
 def test_a_variable_without_quotes_is_typed_by_what_it_holds(load_text: Load) -> None:
     text = "sources:\n  - type: redshift\n    host: h\n    port: ${PORT}\n    password: ${PORT}\n"
     source = load_text(text, environment={"PORT": "5555"}).sources[0]
+    assert isinstance(source, RedshiftSource)
     assert source.port == 5555
     assert source.password == Secret("5555")
 

@@ -191,6 +191,7 @@ def test_a_password_in_the_wrong_place_does_not_show_in_the_error(tmp_path: Path
     assert "hush" not in str(caught.value)
 
 
+@pytest.mark.usefixtures("parser")
 def test_the_line_of_a_syntax_error_does_not_show(tmp_path: Path) -> None:
     file = tmp_path / "lumos.yaml"
     file.write_text("sources:\n  - {type: s3, secret_key: hush: hush\n")

@@ -4,19 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lumos.config import ConfigurationError, Settings, load
 from lumos.config.yaml_tree import MAX_BYTES, MAX_DEPTH
 
 Load = Callable[..., Settings]
-
-
-@pytest.fixture(params=["C", "Python"])
-def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both of PyYAML's parsers, since not every machine has the fast one."""
-    if request.param == "Python":
-        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
 
 
 BROKEN = {

@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     SIMPLE,
@@ -27,7 +28,8 @@ from lumos.model.types import (
 
 ODD_NAMES = (
     "", " ", "a.b", "a-b", "`", "``", "a`b", "'", "''", '"', "a\nb", "\r\n", "#", "1st", "order",
-    "NOT", "NULL", "größe", "名前", "🦆", "a:b", "a,b", "<", ">", "\\", "a\\b", "{}", "[]", "\x00", "\t",
+    "NOT", "NULL", "größe", "名前", "🦆", "a:b", "a,b", "<", ">", "\\", "a\\b",
+    "{}", "[]", "\x00", "\t",
 )  # fmt: skip
 TEXTS = st.sampled_from(ODD_NAMES) | st.text(max_size=6)
 NAMES = st.sampled_from(("id", "name", "value", "Id", "_x", *ODD_NAMES)) | st.text(max_size=6)
@@ -57,7 +59,9 @@ def plain_decimals(most_digits: int) -> SearchStrategy[DataType]:
 
 
 def arrays(inner: SearchStrategy[DataType]) -> SearchStrategy[DataType]:
-    return st.builds(lambda type, nullable: Array(type, element_nullable=nullable), inner, st.booleans())
+    return st.builds(
+        lambda type, nullable: Array(type, element_nullable=nullable), inner, st.booleans()
+    )
 
 
 def maps(

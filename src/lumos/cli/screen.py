@@ -35,8 +35,9 @@ _KINDS: Final = {
 
 
 def stdout() -> Console:
-    """The console for results."""
-    return Console(highlight=False, soft_wrap=True)
+    """The console for results; a file or a pipe gets lines as long as they need to be."""
+    console = Console(highlight=False, soft_wrap=True)
+    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, width=1000)
 
 
 def stderr() -> Console:

@@ -27,7 +27,7 @@ from lumos.model.version import DEFAULT_PREFIX
 MOVED: Final = {"gms_server": ["platform_config", "datahub", "gms_server"]}
 
 _ENVIRONMENTS: Final = {"PRODUCTION": "PROD", "DEVELOPMENT": "DEV"}
-_DEFAULT_PATHS: Final = {"sqlite": "lumos.db", "file": "lumos_snapshots"}
+_DEFAULT_PATHS: Final = {"sqlite": ".lumos/lumos.db", "file": "lumos_snapshots"}
 
 
 class EventType(enum.StrEnum):

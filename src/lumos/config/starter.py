@@ -36,7 +36,7 @@ sources:
 # Where Lumos keeps what it knows: sqlite, postgres, or file (with readable copies of the schemas).
 storage:
   backend: sqlite
-  path: lumos.db
+  path: .lumos/lumos.db
 #  backend: postgres
 #  connection_string: ${LUMOS_DATABASE}
 

@@ -63,14 +63,14 @@ def ingest(
 
     The store is only opened once everything that can be checked beforehand was found in order.
     """
-    from lumos.pipeline.discovery import discover
-    from lumos.pipeline.session import spark_session
-
     started = monotonic()
     roots = [(source, root) for source in _sources(settings, paths) for root in source.roots()]
     platform = _platform(settings)
     scanner = _Scanner(settings, store(), platform, state)
     announce("Starting Spark")
+    from lumos.pipeline.discovery import discover
+    from lumos.pipeline.session import spark_session
+
     passes = []
     with spark_session(master=settings.spark.master, settings=settings.spark.properties()) as spark:
         for source, root in roots:

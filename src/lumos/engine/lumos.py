@@ -19,7 +19,6 @@ from lumos.errors import MisuseError
 from lumos.store import DatasetFilter, NoStore, Store
 from lumos.store.database import HEAD, Database
 
-_FOLDER = ".lumos"
 _FILE = "lumos.db"
 
 
@@ -109,10 +108,9 @@ class Lumos:
                 f"storage.backend '{storage.backend}' is not available in this version. "
                 "Use sqlite, the default."
             )
-        if storage.path is None:
-            return Path(self.settings.origin.folder or Path.cwd()) / _FOLDER / _FILE
+        assert storage.path is not None, "every file backend has a default path"
         path = Path(storage.path)
-        return path / _FILE if path.is_dir() or storage.path.endswith("/") else path
+        return path / _FILE if path.is_dir() else path
 
     @property
     def state_folder(self) -> Path:

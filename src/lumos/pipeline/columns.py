@@ -37,5 +37,17 @@ FILES: Final = pa.schema(
     ]
 )
 
+# How an earlier scan settled what a folder and name pattern mean.
+SETTLED: Final = pa.schema(
+    [
+        ("base", pa.string()),
+        ("pattern", pa.string()),
+        ("format", pa.string()),
+        ("was_folder", pa.bool_()),
+        ("was_second", pa.bool_()),
+    ]
+)
+
 LISTED_IN_SPARK: Final = from_arrow_schema(LISTED)
 FILES_IN_SPARK: Final = from_arrow_schema(FILES)
+SETTLED_IN_SPARK: Final = from_arrow_schema(SETTLED)

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lumos.model.codec import from_json
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.model.schema import Schema
+from lumos.pipeline.columns import SETTLED
 from lumos.pipeline.grouping import (
     group_into_datasets,
     partition_keys,
@@ -35,7 +36,8 @@ def discover(
     listed = list_files(spark, selection, parts=_parts(spark))
     known = with_known(listed, before.files(spark))
     files = after.write_files(spark, read_files(known, root=selection.root, scan=scan))
-    summary = summarise_datasets(group_into_datasets(summarise_places(files, scan=scan)))
+    places = summarise_places(files, scan=scan)
+    summary = summarise_datasets(group_into_datasets(places, before.settled(spark)))
     return _collected(files, _rows(summary), before=before, after=after, scan=scan)
 
 
@@ -51,6 +53,7 @@ def _collected(
     shapes = [row for row in summary if row["dataset"] is not None]
     schemas = _schemas(files, shapes, before=before, after=after)
     since = _since(shapes, before=before, after=after, scan=scan)
+    after.write_settled(_settled(shapes))
     keys = _partition_keys(files, shapes)
     by_dataset: dict[str, list[ShapeInUse]] = {}
     for row in shapes:
@@ -99,6 +102,11 @@ def _since(
     since = {key: met.get(key, scan) for key in keys}
     after.write_shapes(since)
     return since
+
+
+def _settled(shapes: _Rows) -> _Rows:
+    places = {tuple(place.values()) for row in shapes for place in row["places"]}
+    return [dict(zip(SETTLED.names, place, strict=True)) for place in sorted(places)]
 
 
 def _partition_keys(files: DataFrame, shapes: _Rows) -> dict[tuple[str, str], list[PartitionKey]]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 # Where one folder holds the same dataset name in two formats, the first keeps the folder's name.
@@ -29,16 +29,23 @@ def summarise_places(files: DataFrame, *, scan: int) -> DataFrame:
     )
 
 
-def group_into_datasets(places: DataFrame) -> DataFrame:
-    """Adds `dataset` (its path) and `location` (its folder or file pattern) to every data place."""
+def group_into_datasets(places: DataFrame, settled: DataFrame) -> DataFrame:
+    """Adds `dataset` (its path) and `location` (its folder or file pattern) to every data place.
+
+    What an earlier scan settled stays: a file that comes, goes or breaks must not rename others.
+    """
     pattern, is_data = F.col("pattern"), F.col("format").isNotNull()
     data_pattern = F.when(is_data, pattern)
     folder = Window.partitionBy("base")
     is_only_pattern = F.min(data_pattern).over(folder) == F.max(data_pattern).over(folder)
-    is_folder = (pattern == "") | (is_only_pattern & pattern.contains("*"))
+    looks_like_folder = (pattern == "") | (is_only_pattern & pattern.contains("*"))
+    is_folder = F.coalesce(F.col("was_folder"), looks_like_folder)
     own_path = F.concat_ws("/", "base", F.replace(pattern, F.lit("*"), F.lit("")))
-    named = places.select(
-        "*",
+    known = places.join(F.broadcast(settled), ["base", "pattern", "format"], "left")
+    named = known.select(
+        *places.columns,
+        "was_second",
+        is_folder.alias("is_folder"),
         F.when(is_data & is_folder, F.col("base")).when(is_data, own_path).alias("dataset"),
         F.when(is_data & is_folder, F.col("base"))
         .when(is_data, F.concat_ws("/", "base", pattern))
@@ -48,15 +55,20 @@ def group_into_datasets(places: DataFrame) -> DataFrame:
 
 
 def _apart_by_format(named: DataFrame) -> DataFrame:
+    dataset = Window.partitionBy("dataset")
     rank = F.array_position(F.array(*map(F.lit, _FORMAT_RANK)), F.col("format"))
-    is_second = rank > F.min(rank).over(Window.partitionBy("dataset"))
+    has_first = F.coalesce(F.bool_or(~F.col("was_second")).over(dataset), F.lit(False))
+    is_second = F.coalesce(F.col("was_second"), has_first | (rank > F.min(rank).over(dataset)))
     apart = F.concat(F.col("dataset"), F.lit("/*."), F.col("format"))
-
-    def unless_second(name: str) -> Column:
-        return F.when(is_second, apart).otherwise(F.col(name)).alias(name)
-
-    others = [name for name in named.columns if name not in ("dataset", "location")]
-    return named.select(*others, unless_second("dataset"), unless_second("location"))
+    kept = [name for name in named.columns if name not in ("dataset", "location", "was_second")]
+    return named.select(*kept, "dataset", "location", is_second.alias("is_second")).select(
+        *kept,
+        "is_second",
+        *(
+            F.when(F.col("is_second"), apart).otherwise(F.col(name)).alias(name)
+            for name in ("dataset", "location")
+        ),
+    )
 
 
 def summarise_datasets(grouped: DataFrame) -> DataFrame:
@@ -74,6 +86,13 @@ def summarise_datasets(grouped: DataFrame) -> DataFrame:
         F.max("partition_depth").alias("partition_depth"),
         F.array_distinct(F.array(F.min("first_path"), F.max("last_path"))).alias("examples"),
         F.bit_xor("content").alias("content"),
+        # Only names that stand for many files can be settled one way or the other.
+        F.collect_set(
+            F.when(
+                (F.col("pattern") == "") | F.col("pattern").contains("*"),
+                F.struct("base", "pattern", "format", "is_folder", "is_second"),
+            )
+        ).alias("places"),
     )
 
 

@@ -1,7 +1,7 @@
 """Remembers what a scan saw, so that the next one opens only what is new or changed.
 
-A manifest is a folder. `files` holds a row per file and is only ever seen by executors; `schemas`
-and `shapes` hold a row per distinct schema and per dataset and shape, and belong to the driver.
+A manifest is a folder. `files` holds a row per file and is only ever seen by executors; `schemas`,
+`shapes` and `settled` grow with the number of datasets and belong to the driver.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.pipeline.columns import FILES, FILES_IN_SPARK
+from lumos.pipeline.columns import FILES, FILES_IN_SPARK, SETTLED, SETTLED_IN_SPARK
 
 _SCHEMAS: Final = pa.schema([("full", pa.string()), ("body", pa.binary())])
 _SHAPES: Final = pa.schema(
@@ -56,6 +56,14 @@ class Manifest:
             for (dataset, shape), since in shapes.items()
         ]
         self._write("shapes", _SHAPES, rows)
+
+    def settled(self, spark: SparkSession) -> DataFrame:
+        """How the scan settled what folders and name patterns mean."""
+        rows = self._rows("settled", SETTLED)
+        return spark.createDataFrame(pa.Table.from_pylist(rows, SETTLED), SETTLED_IN_SPARK)
+
+    def write_settled(self, rows: list[dict[str, Any]]) -> None:
+        self._write("settled", SETTLED, rows)
 
     def _rows(self, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
         if self._folder is None:

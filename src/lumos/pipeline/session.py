@@ -28,6 +28,10 @@ class SparkNotUsable(LumosError):
     """No Spark session can be had."""
 
 
+class SparkFailed(LumosError):
+    """Spark gave up in the middle of a job."""
+
+
 @contextmanager
 def spark_session(*, master: str, settings: Mapping[str, str]) -> Iterator["SparkSession"]:
     """A session on `master`; one that the process already has is used and left running."""
@@ -35,7 +39,8 @@ def spark_session(*, master: str, settings: Mapping[str, str]) -> Iterator["Spar
 
     active = SparkSession.getActiveSession()
     if active is not None:
-        yield active
+        with _clear_errors():
+            yield active
         return
     is_local = master.startswith("local")
     if is_local:
@@ -45,11 +50,31 @@ def spark_session(*, master: str, settings: Mapping[str, str]) -> Iterator["Spar
     builder = SparkSession.builder.master(master).appName("lumos")
     for key, value in {**_ALWAYS, **(_locally() if is_local else {}), **settings}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _clear_errors():
+        session = builder.getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Turns what Spark and its JVM raise into one sentence."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     try:
-        yield session
-    finally:
-        session.stop()
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as problem:
+        text = str(problem)
+        if "No space left on device" in text:
+            raise SparkFailed(
+                "No room left on a disk that Spark writes to. Free some and run the command again."
+            ) from problem
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        reason = lines[0] if lines else type(problem).__name__
+        raise SparkFailed(f"Spark failed: {reason} (--debug shows everything)") from problem
 
 
 def _locally() -> dict[str, str]:

@@ -340,7 +340,10 @@ class _Writer:
         self, place: Place, members: Sequence[tuple[str, DataType, bool, Place]]
     ) -> dict[str, Any]:
         fields: list[dict[str, Any]] = []
-        schema = {"type": "record", "name": self._name(place), "fields": fields}
+        schema: dict[str, Any] = {"type": "record", "name": self._name(place), "fields": fields}
+        # Only a field has words of its own; those of an element go to the record that it is.
+        if place.facts.description and place.path.endswith(("[]", "{}", ">")):
+            schema["doc"] = place.facts.description
         names = distinct(_sanitised(name) for name, _, _, _ in members)
         for avro_name, (name, type, nullable, inner) in zip(names, members, strict=True):
             field = self._field(avro_name, type, nullable, inner)
@@ -424,7 +427,7 @@ class _Writer:
         return {"type": "fixed", "name": name, "size": 12, "logicalType": "duration"}
 
     def _map(self, type: Map, place: Place) -> AvroSchema:
-        if type.key == STRING:
+        if self.type(type.key, place.key()) == "string":
             values = self._nullable(type.value, type.value_nullable, place.value())
             map: dict[str, Any] = {"type": "map", "values": values}
             return _with_ids(map, {"key-id": place.key(), "value-id": place.value()})

@@ -76,11 +76,13 @@ class Document:
         targets = []
         for part in parts:
             pointer = reference_in(part)
-            if pointer is None:
+            target = part if pointer is None else self._target(pointer)
+            if pointer is None or target is None:
+                # What lies in another document stays a reference, which then cuts the whole.
                 targets.append(part)
             elif pointer not in place.inside:
                 place = place.within(pointer)
-                targets.append(self._target(pointer) or part)
+                targets.append(target)
         return targets, place
 
     def _name(self, pointer: str) -> str:

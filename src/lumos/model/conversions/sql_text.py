@@ -27,7 +27,7 @@ _NOT_NULL: Final = re.compile(r"not\s+null\b", _FLAGS)
 _COMMENT: Final = re.compile(rf"(?:comment|collate)\s*{_STRING}", _FLAGS)
 _OPTIONS: Final = re.compile(r"options\s*(?=\()", _FLAGS)
 _DIMENSION: Final = re.compile(r"\[\s*\d*\s*\]")
-_NUMBERS: Final = re.compile(r"\(\s*-?\d{1,9}\s*(?:,\s*-?\d{1,9}\s*)*\)", re.ASCII)
+_NUMBERS: Final = re.compile(r"\(\s*-?\d{1,19}\s*(?:,\s*-?\d{1,19}\s*)*\)", re.ASCII)
 
 
 class _Grammar(NamedTuple):

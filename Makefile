@@ -1,0 +1,43 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`. Both set everything up.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check test-full bench docs lock clean
+
+help: ## Show what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(INSTALLED) ## Build the environment in .venv (quick when nothing changed)
+
+$(INSTALLED): requirements.lock pyproject.toml scripts/setup
+	@PYTHON="$(PYTHON)" scripts/setup
+
+demo: setup ## Generate a lake, scan it, change it, scan it again
+	@$(BIN)/python demo/run.py
+
+test: check ## Everything that CI runs: house rules and all tests
+	@$(BIN)/python -m pytest --cov --cov-report=term --cov-report=xml:build/coverage.xml
+
+check: setup ## The house rules alone: style, types, layers, licences
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python scripts/check_licences.py
+
+test-full: setup ## All tests, the slow ones too
+	@$(BIN)/python -m pytest -m "" --cov --cov-report=term
+
+bench: setup ## Measure, and write build/bench.json
+	@$(BIN)/python -m benchmarks
+
+docs: setup ## Write docs/cli.md anew from --help
+	@$(BIN)/python scripts/write_cli_page.py
+
+lock: setup ## Resolve requirements.lock anew from pyproject.toml
+	@scripts/lock
+
+clean: ## Remove everything that was built
+	rm -rf .venv build dist .lumos .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

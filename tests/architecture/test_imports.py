@@ -1,0 +1,75 @@
+"""What a command may import, and that wrong-way imports are caught."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+HEAVY = ("pyspark", "pyarrow", "pandas", "sqlglot")
+
+
+def imported_by(*words: str, cwd: Path) -> set[str]:
+    """The top-level modules that a command imports in a process of its own."""
+    code = (
+        "import sys\n"
+        "from lumos.cli.main import main\n"
+        f"sys.argv = ['lumos', *{list(words)!r}]\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    pass\n"
+        "sys.stderr.write('MODULES ' + ' '.join({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.rpartition("MODULES ")[2].split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), ("ingest", "--help"), ("config", "check"), ("init",), ("--version",)],
+    ids=" ".join,
+)
+def test_help_and_configuration_import_no_database_and_no_spark(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    found = imported_by(*words, cwd=tmp_path)
+    assert found.isdisjoint({*HEAVY, "sqlalchemy", "alembic"})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("list",), ("show", "x"), ("history", "x"), ("db", "status"), ("ingest", "nowhere")],
+    ids=" ".join,
+)
+def test_commands_that_need_no_spark_import_neither_spark_nor_arrow(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    from lumos.store import Store
+
+    Store.open(tmp_path / ".lumos/lumos.db", create=True).close()
+    assert imported_by(*words, cwd=tmp_path).isdisjoint({*HEAVY, "alembic"})
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        pytest.param("model/urn.py", "import lumos.store", id="up"),
+        pytest.param("store/tables.py", "import lumos.analysis.comparison", id="sideways"),
+        pytest.param("engine/lumos.py", "import pyspark", id="Spark outside the pipeline"),
+        pytest.param("analysis/tracking.py", "import sqlalchemy", id="a database in the rules"),
+    ],
+)
+def test_a_planted_wrong_import_breaks_the_layers(tmp_path: Path, place: str, line: str) -> None:
+    shutil.copytree(PROJECT / "src/lumos", tmp_path / "lumos")
+    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
+    check = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    kept = subprocess.run(check, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert kept.returncode == 0
+    with (tmp_path / "lumos" / place).open("a") as file:
+        file.write(f"\n{line}\n")
+    broken = subprocess.run(check, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert broken.returncode == 1

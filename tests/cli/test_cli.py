@@ -1,0 +1,181 @@
+"""The command line, in process."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from files import write_parquet, write_text
+from lumos.cli import main as cli
+
+pytestmark = pytest.mark.usefixtures("workplace")
+
+
+class Result:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def lumos(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command line as the installed script does."""
+
+    def run(*words: object) -> Result:
+        monkeypatch.setattr("sys.argv", ["lumos", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "100")
+        capfd.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as exit:
+            code = int(exit.code or 0)
+        out, err = capfd.readouterr()
+        return Result(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    write_parquet(tmp_path / "lake/orders/part-0.parquet", id=pa.int64(), note=pa.string())
+    write_text(tmp_path / "lake/users.csv", ["id,name", "1,Ann"])
+    return tmp_path / "lake"
+
+
+@pytest.mark.usefixtures("spark")
+def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
+    result = lumos("ingest", lake, "--json")
+    assert result.code == 0
+    report = result.json
+    assert set(report) >= {"format_version", "summary", "datasets", "problems"}
+    assert set(report["summary"]) >= {
+        "files_listed", "files_read", "files_unchanged", "files_failed", "datasets_new",
+        "datasets_changed", "datasets_unchanged", "datasets_missing", "seconds",
+    }  # fmt: skip
+    orders = report["datasets"][0]
+    assert set(orders) >= {
+        "urn", "name", "platform", "format", "location", "schema", "statistics", "versioning",
+        "change", "drift",
+    }  # fmt: skip
+    assert set(orders["location"]) == {"uri", "partitioning", "partition_keys"}
+    assert orders["location"]["uri"] == str(lake / "orders")
+    assert set(orders["statistics"]) == {
+        "file_count", "total_size_bytes", "row_count", "row_count_exact", "last_modified",
+    }  # fmt: skip
+    assert set(orders["schema"]["fields"][0]) >= {
+        "name", "type", "nullable", "partition", "description",
+    }  # fmt: skip
+    assert orders["versioning"] == {"cloud_version": "S-1", "schema_version": "1.0.0"}
+    assert orders["change"] == "new"
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_changed_lake_is_told_to_people(lumos: Any, lake: Path) -> None:
+    assert lumos("ingest", lake).code == 0
+    write_parquet(lake / "orders/part-1.parquet", id=pa.int64())
+    result = lumos("ingest", lake)
+    assert result.code == 0
+    assert "removed   note" in result.out
+    assert "BREAKING" in result.out
+    assert "2 datasets: 0 new, 1 changed, 1 unchanged, 0 missing; 1 breaking change." in result.out
+    assert lumos("list", "--json").json["datasets"][0]["schema_version"] == "2.0.0"
+    assert "orders" in lumos("list", "ord").out
+    assert "No dataset matches." in lumos("list", "nothing").out
+    shown = lumos("show", "orders")
+    assert "parquet" in shown.out
+    assert "drift: 1 files differ" in shown.out
+    assert lumos("show", "orders", "--json").json["dataset"]["name"] == "orders"
+    assert "1 change, 1 breaking" in lumos("history", "orders").out
+    history = lumos("history", "orders", "--json").json
+    assert [version["schema_version"] for version in history["versions"]] == ["2.0.0", "1.0.0"]
+    assert lumos("db", "status", "--json").json["rows"]["dataset"] == 2
+    assert "change_event" in lumos("db", "status").out
+    assert "already" in lumos("db", "upgrade").out
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_problem_goes_to_stderr_and_does_not_fail_the_rest(lumos: Any, lake: Path) -> None:
+    (lake / "broken.parquet").write_bytes(b"nothing")
+    result = lumos("ingest", lake)
+    assert result.code == 0
+    assert "broken.parquet" in result.err
+    assert "not_parquet" in result.err
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_empty_folder_fails_with_one_sentence(lumos: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = lumos("ingest", tmp_path / "empty", "--json")
+    assert result.code == 1
+    assert result.json["datasets"] == []
+    assert "No dataset was found" in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        pytest.param(("ingest", "nowhere"), 2, "There is nothing at", id="no such path"),
+        pytest.param(("ingest",), 2, "Nothing to ingest", id="nothing named"),
+        pytest.param(("ingest", "-c", "no.yaml"), 2, "no.yaml", id="no such configuration"),
+        pytest.param(("ingest", "-c", "bad.yaml"), 2, "bad.yaml:1", id="broken configuration"),
+        pytest.param(("list",), 1, "There is no store at", id="no store"),
+        pytest.param(
+            ("show", "x", "--store", "bad.yaml"), 1, "is not a Lumos store", id="no database"
+        ),
+        pytest.param(("db", "upgrade"), 1, "There is no store at", id="nothing to upgrade"),
+        pytest.param(("init", "bad.yaml"), 2, "exists already", id="file exists"),
+        pytest.param(
+            ("init", "no/such/folder/l.yaml"), 1, "No such file or directory", id="no folder"
+        ),
+    ],
+)
+def test_wrong_use_gets_one_sentence_and_the_right_code(
+    lumos: Any, tmp_path: Path, words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    write_text(tmp_path / "bad.yaml", ["plattform: local " + " " * 200])
+    before = sorted(tmp_path.rglob("*"))
+    result = lumos(*words)
+    assert result.code == code
+    assert sentence in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_debug_shows_the_traceback(lumos: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUMOS_DEBUG", "")
+    result = lumos("--debug", "ingest", "nowhere")
+    assert result.code == 2
+    assert "Traceback" in result.err
+
+
+def test_unknown_commands_and_options_are_misuse(lumos: Any) -> None:
+    assert lumos("ingets").code == 2
+    assert lumos("list", "--colour").code == 2
+
+
+def test_init_writes_a_file_that_config_check_accepts(lumos: Any, tmp_path: Path) -> None:
+    assert lumos("init").code == 0
+    assert lumos("config", "check").code == 0
+    assert "lumos.yaml is valid" in lumos("config", "check").out
+    assert lumos("config", "check", "--json").json["file"] == str(tmp_path / "lumos.yaml")
+    assert lumos("init").code == 2
+    assert lumos("init", "--force").code == 0
+
+
+def test_config_check_names_what_is_not_used_yet(lumos: Any, tmp_path: Path) -> None:
+    write_text(tmp_path / "lumos.yaml", ["cost_model:", "  storage:", "    s3:",
+               "      cost_per_gb_month: 0.023"])  # fmt: skip
+    result = lumos("config", "check")
+    assert result.code == 0
+    assert "cost_model (line 1)" in result.out
+
+
+def test_the_version_is_shown(lumos: Any) -> None:
+    assert lumos("--version").out.startswith("lumos 0.")

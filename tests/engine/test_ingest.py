@@ -1,0 +1,270 @@
+"""The slice: files in, Spark reads them, datasets with versions and changes come out."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from files import write_parquet, write_text
+from lumos import Lumos
+from lumos.engine.reports import DatasetReport, IngestReport
+from lumos.errors import MisuseError
+from lumos.model.dataset import Dataset
+from lumos.platforms import Platform
+from lumos.plugins import PLATFORMS, register, unregister
+
+pytestmark = pytest.mark.usefixtures("spark", "workplace")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Partitioned Parquet, two CSV tables in one folder, and things that are no data."""
+    lake = tmp_path / "lake"
+    for day in ("2024-01-01", "2024-01-02"):
+        write_parquet(lake / f"events/dt={day}/part-0.parquet", id=pa.int64(), name=pa.string())
+    write_text(lake / "ref/users.csv", ["id,name,zip", "1,Ann,01234"])
+    write_text(lake / "ref/rates_20240101.csv", ["code;rate", "EUR;1.5"])
+    write_text(lake / "ref/rates_20240102.csv", ["code;rate", "EUR;2"])
+    (lake / "ref/logo.png").write_bytes(b"\x89PNG\r\n")
+    (lake / "events/_SUCCESS").touch()
+    return lake
+
+
+def by_name(report: IngestReport) -> dict[str, DatasetReport]:
+    return {dataset.name: dataset for dataset in report.datasets}
+
+
+def test_a_folder_of_parquet_and_csv_becomes_datasets(lake: Path) -> None:
+    report = Lumos().ingest(lake)
+    found = by_name(report)
+    assert sorted(found) == ["events", "rates", "users"]
+    events = found["events"]
+    assert events.urn == f"lumos://file{lake}/events"
+    assert (events.format, events.change) == ("parquet", "new")
+    assert [(field.name, field.type, field.partition) for field in events.schema.fields] == [
+        ("id", "INT64", False),
+        ("name", "STRING", False),
+        ("dt", "DATE", True),
+    ]
+    assert events.location is not None
+    assert (events.location.uri, events.location.partitioning) == (f"{lake}/events", "dt={date}")
+    assert events.statistics is not None
+    assert (events.statistics.file_count, events.statistics.row_count) == (2, 4)
+    assert events.versioning is not None
+    assert (events.versioning.cloud_version, events.versioning.schema_version) == ("S-1", "1.0.0")
+    assert found["rates"].location is not None
+    assert found["rates"].location.uri == f"{lake}/ref/rates*.csv"
+    assert [field.type for field in found["rates"].schema.fields] == ["STRING", "FLOAT64"]
+    assert found["users"].schema.fields[2].type == "STRING"
+    summary = report.summary
+    assert (summary.files_listed, summary.files_read, summary.files_failed) == (6, 6, 0)
+    assert (summary.datasets_new, summary.datasets_changed) == (3, 0)
+
+
+def test_a_second_run_on_unchanged_data_changes_nothing_and_opens_nothing(lake: Path) -> None:
+    lumos = Lumos()
+    first = lumos.ingest(lake)
+    before = lumos.store_status().rows
+    second = lumos.ingest(lake)
+    after = lumos.store_status().rows
+    assert (second.summary.files_read, second.summary.files_unchanged) == (0, 6)
+    assert {dataset.change for dataset in second.datasets} == {"unchanged"}
+    assert [dataset.schema for dataset in second.datasets] == [
+        dataset.schema for dataset in first.datasets
+    ]
+    assert {name: rows for name, rows in after.items() if name != "audit"} == {
+        name: rows for name, rows in before.items() if name != "audit"
+    }
+
+
+def test_a_change_is_reported_once_with_its_verdict(lake: Path) -> None:
+    lumos = Lumos()
+    lumos.ingest(lake)
+    write_parquet(lake / "events/dt=2024-01-03/part-0.parquet", id=pa.int32(), extra=pa.string())
+    report = lumos.ingest(lake)
+    events = by_name(report)["events"]
+    assert report.summary.files_read == 1
+    assert events.change == "changed"
+    assert events.versioning is not None
+    assert (events.versioning.cloud_version, events.versioning.schema_version) == ("S-2", "2.0.0")
+    assert [(change.path, change.kind, change.consumer.value) for change in events.changes] == [
+        ("name", "removed", "breaking"),
+        ("id", "type_changed", "breaking"),
+        ("extra", "added", "compatible"),
+    ]
+    (drift,) = events.drift
+    assert drift.file_count == 2
+    assert lumos.ingest(lake).summary.datasets_changed == 0
+    history = lumos.history("events")
+    assert [version.schema_version for version in history.versions] == ["2.0.0", "1.0.0"]
+    assert history.versions[0].breaking
+
+
+def test_new_data_with_the_same_schema_steps_only_the_cloud_version(lake: Path) -> None:
+    lumos = Lumos()
+    lumos.ingest(lake)
+    write_parquet(lake / "events/dt=2024-01-03/part-0.parquet", id=pa.int64(), name=pa.string())
+    events = by_name(lumos.ingest(lake))["events"]
+    assert events.versioning is not None
+    assert (events.versioning.cloud_version, events.versioning.schema_version) == ("S-2", "1.0.0")
+    assert (events.change, events.changes) == ("changed", ())
+
+
+def test_a_bad_file_is_a_problem_and_changes_no_dataset(lake: Path) -> None:
+    lumos = Lumos()
+    lumos.ingest(lake)
+    bad = lake / "events/dt=2024-01-02/part-1.parquet"
+    bad.write_bytes(b"PAR1 cut off")
+    (lake / "ref/users.csv").write_bytes(b"\x00\x01\x02")
+    report = lumos.ingest(lake)
+    assert [(problem.path, problem.code) for problem in report.problems] == [
+        (str(bad), "not_parquet"),
+        (str(lake / "ref/users.csv"), "not_text"),
+    ]
+    assert report.summary.files_failed == 2
+    assert by_name(report)["events"].change == "unchanged"
+    assert report.held == (f"lumos://file{lake}/ref/users.csv",)
+    assert lumos.show("users").dataset["versioning"]["cloud_version"] == "S-1"
+
+
+def test_a_dataset_that_goes_and_comes_back_keeps_its_history(lake: Path) -> None:
+    lumos = Lumos(overrides={"scan.max_removed_share": 0.5})
+    lumos.ingest(lake)
+    shutil.move(lake / "events", lake.parent / "aside")
+    gone = lumos.ingest(lake)
+    assert gone.missing == (f"lumos://file{lake}/events",)
+    assert gone.summary.datasets_missing == 1
+    assert [dataset.name for dataset in lumos.list().datasets] == ["rates", "users"]
+    shutil.move(lake.parent / "aside", lake / "events")
+    back = by_name(lumos.ingest(lake))["events"]
+    assert back.change == "changed"
+    assert back.versioning is not None
+    assert (back.versioning.cloud_version, back.versioning.schema_version) == ("S-3", "1.0.0")
+
+
+def test_sudden_mass_disappearance_is_not_believed(lake: Path) -> None:
+    lumos = Lumos()
+    lumos.ingest(lake)
+    shutil.rmtree(lake / "ref")
+    report = lumos.ingest(lake)
+    assert report.missing == ()
+    assert len(report.held) == 2
+    assert len(lumos.list().datasets) == 3
+
+
+def test_two_formats_under_one_name_stay_apart(lake: Path) -> None:
+    write_text(lake / "events/dt=2024-01-01/part-0.csv", ["a,b", "1,2"])
+    urns = [dataset.urn for dataset in Lumos().ingest(lake / "events").datasets]
+    assert urns == [f"lumos://file{lake}/events", f"lumos://file{lake}/events/%2A.csv"]
+
+
+def test_odd_names_survive_the_way_into_the_store(tmp_path: Path) -> None:
+    write_text(tmp_path / "lake/ä b%2F\nx/sm'ile=😀.csv", ["a,b", "1,2"])
+    lumos = Lumos()
+    (found,) = lumos.ingest(tmp_path / "lake").datasets
+    assert found.name == "sm'ile=😀"
+    assert lumos.show(found.urn).dataset["urn"] == found.urn
+
+
+def test_a_calendar_partition_is_named(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "lake/clicks/year=2024/month=01/day=09/part-0.parquet", id=pa.int64())
+    (found,) = Lumos().ingest(tmp_path / "lake").datasets
+    assert found.location is not None
+    assert found.location.partitioning == "year={yyyy}/month={mm}/day={dd}"
+    assert [field.type for field in found.schema.fields] == ["INT64", "INT32", "INT32", "INT32"]
+
+
+def test_a_column_that_is_null_in_new_files_keeps_its_type(tmp_path: Path) -> None:
+    lumos = Lumos()
+    write_parquet(tmp_path / "lake/t/part-0.parquet", a=pa.string())
+    lumos.ingest(tmp_path / "lake")
+    write_parquet(tmp_path / "lake/t/part-1.parquet", a=pa.null())
+    (found,) = lumos.ingest(tmp_path / "lake").datasets
+    assert (found.schema.fields[0].type, found.changes) == ("STRING", ())
+
+
+def test_sources_come_from_the_configuration(lake: Path, tmp_path: Path) -> None:
+    write_text(
+        tmp_path / "sources.yaml",
+        ["sources:", "  - type: file", "    path: lake", "    file_patterns: ['*.csv']",
+         "    exclude: ['users*']", "cloud_version_prefix: rel-", "environment: staging"],
+    )  # fmt: skip
+    (found,) = Lumos(tmp_path / "sources.yaml").ingest().datasets
+    assert found.urn == f"lumos://file{lake}/ref?env=STAGING"
+    assert found.versioning is not None
+    assert found.versioning.cloud_version == "rel-1"
+
+
+def test_nothing_to_ingest_says_how_to_name_something() -> None:
+    with pytest.raises(MisuseError, match="lumos ingest PATH"):
+        Lumos().ingest()
+
+
+def test_a_registered_platform_receives_what_changed(lake: Path, tmp_path: Path) -> None:
+    received: list[str] = []
+
+    class Recorded(Platform):
+        kind = "recorded"
+
+        def __init__(self, settings: object) -> None:
+            self.settings = settings
+
+        def emit(self, dataset: Dataset) -> None:
+            received.append(dataset.name)
+
+    register(PLATFORMS, "recorded", Recorded)
+    try:
+        write_text(tmp_path / "lumos.yaml", ["platform: recorded"])
+        lumos = Lumos()
+        lumos.ingest(lake)
+        assert sorted(received) == ["events", "rates", "users"]
+        lumos.ingest(lake)
+        assert len(received) == 3
+    finally:
+        unregister(PLATFORMS, "recorded")
+
+
+def test_a_platform_that_refuses_gets_the_change_again_next_time(lake: Path) -> None:
+    attempts: list[str] = []
+
+    class Refusing(Platform):
+        kind = "refusing"
+
+        def __init__(self, settings: object) -> None:
+            self.settings = settings
+
+        def emit(self, dataset: Dataset) -> None:
+            attempts.append(dataset.name)
+            if len(attempts) == 2:
+                raise MisuseError("The catalog said no.")
+
+    register(PLATFORMS, "refusing", Refusing)
+    try:
+        lumos = Lumos(environment={"LUMOS_PLATFORM": "refusing"})
+        with pytest.raises(MisuseError, match="said no"):
+            lumos.ingest(lake)
+        lumos.ingest(lake)
+    finally:
+        unregister(PLATFORMS, "refusing")
+    assert len(attempts) == 4
+    assert sorted(set(attempts)) == ["events", "rates", "users"]
+
+
+def test_a_scan_that_fails_leaves_no_manifest_behind(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lumos = Lumos()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lumos.engine.recording.Recorder.record", fail)
+    with pytest.raises(OSError, match="No space"):
+        lumos.ingest(lake)
+    monkeypatch.undo()
+    leftovers = [folder for folder in lumos.state_folder.rglob("*") if folder.is_file()]
+    assert leftovers == []
+    assert "No dataset" not in str(lumos.store_status().rows)
+    assert os.path.exists(lumos.store_file)

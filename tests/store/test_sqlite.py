@@ -1,0 +1,173 @@
+"""What only a SQLite file can do to a store."""
+
+import multiprocessing
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from lumos.store import (
+    NoStore,
+    Store,
+    StoreLocked,
+    StoreNotUsable,
+    StoreTooNew,
+    StoreTooOld,
+    tables,
+)
+from lumos.store.database import HEAD, REVISIONS, Database
+from store.conftest import AT, dataset, event
+
+
+def set_revision(file: Path, revision: str) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    connection.close()
+
+
+def test_a_store_is_made_only_when_asked(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "lumos.db"
+    with pytest.raises(NoStore, match="lumos ingest"):
+        Store.open(file)
+    assert not file.parent.exists()
+    Store.open(file, create=True).close()
+    assert Database.sqlite(file).revision() == HEAD
+
+
+def test_the_tables_are_what_the_migrations_make(tmp_path: Path) -> None:
+    Store.open(tmp_path / "lumos.db", create=True).close()
+    with Database.sqlite(tmp_path / "lumos.db").reading() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, tables.metadata) == []
+
+
+def test_the_known_revisions_are_those_of_the_migrations() -> None:
+    config = Config()
+    config.set_main_option("script_location", "lumos.store:migrations")
+    scripts = list(ScriptDirectory.from_config(config).walk_revisions())
+    assert tuple(script.revision for script in reversed(scripts)) == REVISIONS
+
+
+def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "lumos.db"
+    Store.open(file, create=True).close()
+    set_revision(file, "9999")
+    with pytest.raises(StoreTooNew, match="pip install --upgrade lumos"):
+        Store.open(file, create=True)
+    with pytest.raises(StoreTooNew):
+        Database.sqlite(file).upgrade()
+    assert Database.sqlite(file).revision() == "9999"
+
+
+def test_an_older_store_is_refused_until_upgraded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lumos.db"
+    Store.open(file, create=True).close()
+    monkeypatch.setattr("lumos.store.database.HEAD", "0002")
+    with pytest.raises(StoreTooOld, match="lumos db upgrade"):
+        Store.open(file)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database " * 100)
+    with pytest.raises(StoreNotUsable, match=r"notes\.txt is not a Lumos store or is damaged"):
+        Store.open(text)
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    with pytest.raises(StoreNotUsable, match="not a Lumos store"):
+        Store.open(foreign)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreNotUsable, match=r"storage\.path"):
+        Store.open(tmp_path / "file" / "sub" / "lumos.db", create=True)
+
+
+def test_a_lock_that_does_not_go_away_gets_a_clear_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "lumos.db"
+    Store.open(file, create=True).close()
+    holder = sqlite3.connect(file, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    impatient = Store(Database.sqlite(file, busy_seconds=0.1))
+    with pytest.raises(StoreLocked, match="locked by another process"), impatient.transaction():
+        pass
+    holder.close()
+
+
+def test_a_full_disk_gets_a_clear_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "lumos.db"
+    store = Store.open(file, create=True)
+    with store.transaction() as transaction:
+        transaction.save(dataset())
+
+    def fill() -> None:
+        with store.transaction() as transaction:
+            # SQLite's own way to meet the end of the disk early.
+            transaction._connection.exec_driver_sql("PRAGMA max_page_count = 1")
+            for number in range(5000):
+                transaction.save_event(event(f"e{number}"))
+
+    with pytest.raises(StoreNotUsable, match="No room left"):
+        fill()
+    assert store.counts()["dataset"] == 1
+    assert store.counts()["change_event"] == 0
+
+
+def test_readers_go_on_while_a_writer_writes(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "lumos.db", create=True)
+    with store.transaction() as transaction:
+        transaction.save(dataset())
+        counted: list[int] = []
+        reader = threading.Thread(target=lambda: counted.append(store.counts()["dataset"]))
+        reader.start()
+        reader.join()
+    assert counted == [0]
+    assert store.counts()["dataset"] == 1
+
+
+def count_up(file: Path, times: int) -> None:
+    """Steps one dataset's version and appends an event, as another process."""
+    store = Store.open(file)
+    for _ in range(times):
+        with store.transaction() as transaction:
+            known = transaction.known("lumos://file/lake/orders")
+            assert known is not None
+            number = int(known.cloud_version.removeprefix("S-")) + 1
+            transaction.save(dataset(cloud_version=f"S-{number}"))
+            transaction.save_event(event(f"{os.getpid()}-{number}"))
+
+
+def test_two_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "lumos.db"
+    store = Store.open(file, create=True)
+    with store.transaction() as transaction:
+        transaction.save(dataset())
+    store.close()
+    spawn = multiprocessing.get_context("spawn")
+    writers = [spawn.Process(target=count_up, args=(file, 100)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    store = Store.open(file)
+    assert store.get("lumos://file/lake/orders").versioning.cloud_version == "S-201"  # type: ignore[union-attr]
+    assert store.counts()["change_event"] == 200
+
+
+def test_times_keep_their_microseconds(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "lumos.db", create=True)
+    with store.transaction() as transaction:
+        transaction.save(dataset())
+    assert store.known(source="file:/lake")["lumos://file/lake/orders"].created_at == AT
