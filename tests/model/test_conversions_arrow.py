@@ -213,6 +213,11 @@ def test_the_deepest_type_comes_back(opening: str) -> None:
     assert type_from_arrow(type_to_arrow(parse_type(text))).text == text
 
 
+def test_maps_as_keys_of_maps_convert() -> None:
+    type = parse_type("MAP<" * (MAX_DEPTH - 1) + "INT8" + ", INT8>" * (MAX_DEPTH - 1))
+    assert type_from_arrow(type_to_arrow(type)).text.startswith("MAP<")
+
+
 def test_metadata_gives_descriptions_and_field_ids_at_every_level() -> None:
     leaf = pa.field("b.c", pa.int8(), metadata={"PARQUET:field_id": "3", "comment": "inner"})
     element = pa.field("element", pa.struct([leaf]), metadata={"PARQUET:field_id": "2"})

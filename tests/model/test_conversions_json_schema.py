@@ -401,6 +401,11 @@ def test_the_deepest_type_comes_back(opening: str) -> None:
     assert type_from_json_schema(type_to_json_schema(parse_type(text))).text == text
 
 
+def test_maps_as_keys_of_maps_convert() -> None:
+    type = parse_type("MAP<" * (MAX_DEPTH - 1) + "INT8" + ", INT8>" * (MAX_DEPTH - 1))
+    assert type_from_json_schema(type_to_json_schema(type)).text.startswith("MAP<")
+
+
 def test_schemas_that_double_at_every_level_do_not_explode() -> None:
     definitions: dict[str, Any] = {"A60": {"type": "string"}}
     shared: Any = {"type": "integer"}

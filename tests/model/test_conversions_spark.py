@@ -293,3 +293,8 @@ def test_thousands_of_levels_are_cut() -> None:
 def test_the_deepest_type_comes_back(opening: str) -> None:
     text = opening * (MAX_DEPTH - 1) + "INT8" + ">" * (MAX_DEPTH - 1)
     assert type_from_spark(type_to_spark(parse_type(text))).text == text
+
+
+def test_maps_as_keys_of_maps_convert() -> None:
+    type = parse_type("MAP<" * (MAX_DEPTH - 1) + "INT8" + ", INT8>" * (MAX_DEPTH - 1))
+    assert type_from_spark(type_to_spark(type)).text.startswith("MAP<")

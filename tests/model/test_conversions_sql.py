@@ -406,3 +406,9 @@ def test_an_unclosed_bracket_thousands_of_levels_deep_is_no_crash(dialect: Diale
     for opening in ("array<", "array(", "'", '"', "`"):
         text = opening * 5_000
         assert type_from_sql(text, dialect).text.startswith("UNKNOWN('")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_maps_as_keys_of_maps_convert(dialect: Dialect) -> None:
+    type = parse_type("MAP<" * (MAX_DEPTH - 1) + "INT8" + ", INT8>" * (MAX_DEPTH - 1))
+    assert type_from_sql(type_to_sql(type, dialect), dialect).depth <= MAX_DEPTH

@@ -14,8 +14,9 @@ app = typer.Typer(help="Check the configuration.", no_args_is_help=True)
 def check(config: ConfigFile = None, json: AsJson = False) -> None:
     """Check the configuration and say what of it this version does not use yet.
 
-    Prints the settings in force with secrets masked. A file that is wrong in any place is refused
-    with every problem's line.
+    A file that is wrong is refused with every problem's line.
+
+    With --json, also the settings in force, secrets masked.
     """
     from lumos.config import find_file, load
     from lumos.config.check import check as check_settings

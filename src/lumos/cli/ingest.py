@@ -32,8 +32,9 @@ def ingest(
 ) -> None:
     """Find every dataset, record its schema, and say what changed since the last time.
 
-    Scans the given paths, or else the sources of the configuration. Running it again on unchanged
-    data changes nothing.
+    Scans the given paths, or else the sources of the configuration.
+
+    Running it again on unchanged data opens no file and changes nothing.
     """
     from lumos.cli.screen import steps
 

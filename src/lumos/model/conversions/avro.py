@@ -390,8 +390,10 @@ class _Writer:
                 return {"type": "fixed", "name": self._name(place), "size": length}
             case Duration():
                 return "long"
-            case Enum(symbols):
-                return self._enum(symbols, place)
+            case Enum(symbols) if not _is_plain_text(type):
+                return {"type": "enum", "name": self._name(place), "symbols": list(symbols)}
+            case Enum():
+                return "string"
             case Array(element, nullable):
                 inner = place.element()
                 array = {"type": "array", "items": self._nullable(element, nullable, inner)}
@@ -416,18 +418,12 @@ class _Writer:
             case _:
                 return "bytes"
 
-    def _enum(self, symbols: tuple[str, ...], place: Place) -> AvroSchema:
-        valid = len(set(symbols)) == len(symbols) > 0 and all(map(_NAME.match, symbols))
-        if not valid:
-            return "string"
-        return {"type": "enum", "name": self._name(place), "symbols": list(symbols)}
-
     def _duration(self, place: Place) -> AvroSchema:
         name = self._name(place)
         return {"type": "fixed", "name": name, "size": 12, "logicalType": "duration"}
 
     def _map(self, type: Map, place: Place) -> AvroSchema:
-        if self.type(type.key, place.key()) == "string":
+        if _is_plain_text(type.key):
             values = self._nullable(type.value, type.value_nullable, place.value())
             map: dict[str, Any] = {"type": "map", "values": values}
             return _with_ids(map, {"key-id": place.key(), "value-id": place.value()})
@@ -446,6 +442,14 @@ class _Writer:
             candidate = f"{name}_{number}"
         self.names.add(candidate)
         return candidate
+
+
+def _is_plain_text(type: DataType) -> bool:
+    """Whether the type is no more than a string to Avro."""
+    if isinstance(type, Enum):
+        distinct_names = set(filter(_NAME.match, type.symbols))
+        return not 0 < len(type.symbols) == len(distinct_names)
+    return type in (STRING, JSON)
 
 
 def _sanitised(name: str) -> str:

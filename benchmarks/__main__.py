@@ -1,0 +1,47 @@
+"""`make bench`: runs every measurement, prints it, and writes build/bench.json."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import model, start
+
+MEASUREMENTS = {"model": model.measure, "start": start.measure}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    return {
+        "python": platform.python_version(),
+        "java": (java.stderr or "none").splitlines()[0],
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+    }
+
+
+def main() -> None:
+    """Runs the measurements named on the command line, or all."""
+    wanted = sys.argv[1:] or list(MEASUREMENTS)
+    results: dict[str, Any] = {
+        "format_version": "1.0",
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+    }
+    for name in wanted:
+        sys.stderr.write(f"measuring {name} ...\n")
+        results[name] = MEASUREMENTS[name]()
+    file = Path("build/bench.json")
+    file.parent.mkdir(exist_ok=True)
+    text = json.dumps(results, indent=2)
+    file.write_text(text + "\n", encoding="utf-8")
+    sys.stdout.write(text + f"\nWrote {file}\n")
+
+
+if __name__ == "__main__":
+    main()
