@@ -1,5 +1,7 @@
 """Spark's JSON schemas and what is lost between them and the algebra."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -298,3 +300,14 @@ def test_the_deepest_type_comes_back(opening: str) -> None:
 def test_maps_as_keys_of_maps_convert() -> None:
     type = parse_type("MAP<" * (MAX_DEPTH - 1) + "INT8" + ", INT8>" * (MAX_DEPTH - 1))
     assert type_from_spark(type_to_spark(type)).text.startswith("MAP<")
+
+
+def test_no_conversion_loads_what_it_does_not_need() -> None:
+    program = """
+import sys
+from lumos.model.conversions import avro, json_schema, spark, sql
+assert not {"pyarrow", "pyspark", "sqlglot", "fastavro"} & set(sys.modules)
+from lumos.model.conversions import arrow
+assert not {"pyspark", "sqlglot", "fastavro"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -147,7 +147,7 @@ def _text(value: object) -> str | None:
     plain = to_plain(value)
     if isinstance(plain, bool):
         return "yes" if plain else "no"
-    return ", ".join(plain) if isinstance(plain, list) else plain
+    return ", ".join(plain) if isinstance(plain, list | tuple) else plain
 
 
 class DatasetReport(Report, frozen=True, kw_only=True):

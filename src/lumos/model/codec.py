@@ -37,7 +37,7 @@ def from_json(data: bytes | str, type: type[Value]) -> Value:
 
 
 def to_plain(value: object) -> Any:
-    """The value as dictionaries, lists and scalars."""
+    """The value as dictionaries, lists or tuples, and scalars."""
     return msgspec.to_builtins(value, enc_hook=_to_wire)
 
 

@@ -5,16 +5,16 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lumos.errors import LumosError
+from lumos.errors import LumosError, MissingDependency
+from lumos.pipeline import class_archive, jvm, shipment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ALWAYS: Final = {"spark.sql.session.timeZone": "UTC"}
+_ALWAYS: Final = {"spark.app.name": "lumos", "spark.sql.session.timeZone": "UTC"}
 _LOCALLY: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -22,6 +22,9 @@ _LOCALLY: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+# A process has one JVM for all its local sessions, as PySpark has it; it is kept here.
+_jvms: list[jvm.Jvm] = []
 
 
 class SparkNotUsable(LumosError):
@@ -33,8 +36,15 @@ class SparkFailed(LumosError):
 
 
 @contextmanager
-def spark_session(*, master: str, settings: Mapping[str, str]) -> Iterator["SparkSession"]:
-    """A session on `master`; one that the process already has is used and left running."""
+def spark_session(
+    *, master: str, settings: Mapping[str, str], short: bool = True
+) -> Iterator["SparkSession"]:
+    """A session on `master`, a cluster's or a Spark Connect address, or local threads.
+
+    A session that the process already has is used and left running, and so is a local one that
+    is made here: it ends with the process, and the next job finds it warm. `short` says that the
+    job is expected to be over soon, so that a local JVM should rather start quickly than run long.
+    """
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -42,20 +52,84 @@ def spark_session(*, master: str, settings: Mapping[str, str]) -> Iterator["Spar
         with _clear_errors():
             yield active
         return
-    is_local = master.startswith("local")
-    if is_local:
-        _check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("lumos")
-    for key, value in {**_ALWAYS, **(_locally() if is_local else {}), **settings}.items():
-        builder = builder.config(key, value)
     with _clear_errors():
-        session = builder.getOrCreate()
+        session = _started(master, settings, short=short)
         try:
             yield session
         finally:
-            session.stop()
+            if not is_local(master):
+                session.stop()
+
+
+@contextmanager
+def archiving_session(file: Path) -> Iterator["SparkSession"]:
+    """A local session whose JVM leaves an archive of its classes when it ends."""
+    from pyspark.sql import SparkSession
+
+    settings = {**_ALWAYS, **_LOCALLY, "spark.master": "local[2]"}
+    process = jvm.start_jvm(settings, short=True, archive_to=file)
+    try:
+        with process.found_by_pyspark():
+            session = SparkSession.builder.getOrCreate()
+        yield session
+        session.stop()
+    finally:
+        process.end(seconds=300)
+
+
+def _started(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
+    if master.startswith("sc://"):
+        return _connected(master, settings)
+    if is_local(master):
+        return _local(master, settings, short=short)
+    return _on_cluster(master, settings)
+
+
+def is_local(master: str) -> bool:
+    """Whether a master is threads of this machine's JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    _check_java()
+    wanted = {**_ALWAYS, **_LOCALLY, "spark.master": master, **settings}
+    builder = SparkSession.builder.config(map=dict(wanted))
+    if not jvm.is_plain(settings, os.environ):
+        return builder.getOrCreate()
+    if _jvms and _jvms[-1].is_running:
+        return builder.getOrCreate()
+    process = jvm.start_jvm(wanted, short=short)
+    _jvms.append(process)
+    with process.found_by_pyspark():
+        session = builder.getOrCreate()
+    class_archive.build_if_missing(jvm.java_command(), jvm.spark_home())
+    return session
+
+
+def _on_cluster(master: str, settings: Mapping[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).config(map={**_ALWAYS, **settings})
+    session = builder.getOrCreate()
+    shipment.ship_package(session)
+    return session
+
+
+def _connected(address: str, settings: Mapping[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    try:
+        import grpc  # noqa: F401
+    except ModuleNotFoundError:
+        raise MissingDependency("Spark Connect", "grpcio", "connect") from None
+    builder = SparkSession.builder.remote(address).config(map={**_ALWAYS, **settings})
+    session = builder.getOrCreate()
+    shipment.ship_package(session)
+    return session
 
 
 @contextmanager
@@ -75,13 +149,6 @@ def _clear_errors() -> Iterator[None]:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         reason = lines[0] if lines else type(problem).__name__
         raise SparkFailed(f"Spark failed: {reason} (--debug shows everything)") from problem
-
-
-def _locally() -> dict[str, str]:
-    logging = files("lumos.pipeline") / "log4j2.properties"
-    # Scans are short: compiling less thoroughly starts them sooner.
-    options = f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={logging}"
-    return {**_LOCALLY, "spark.driver.extraJavaOptions": options}
 
 
 def _check_java() -> None:

@@ -182,17 +182,18 @@ def _read_nested(type: pa.DataType, place: Place) -> DataType:
         value = _read_field(type.item_field, place.value())
         return Map(key, value, value_nullable=type.item_field.nullable)
     children = [type.field(index) for index in range(type.num_fields)]
+    # Loops rather than generators: a hundred levels of both would come near Python's own limit.
     if pa.types.is_struct(type):
-        return Struct(
-            Member(
-                child.name, _read_field(child, place.member(child.name)), nullable=child.nullable
-            )
-            for child in children
-        )
+        members = []
+        for child in children:
+            part = _read_field(child, place.member(child.name))
+            members.append(Member(child.name, part, nullable=child.nullable))
+        return Struct(members)
     if pa.types.is_union(type):
-        return Union(
-            _read_field(child, place.option(index)) for index, child in enumerate(children)
-        )
+        options = []
+        for index, child in enumerate(children):
+            options.append(_read_field(child, place.option(index)))
+        return Union(options)
     [element] = children
     return Array(_read_field(element, place.element()), element_nullable=element.nullable)
 

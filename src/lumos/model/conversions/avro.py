@@ -378,12 +378,8 @@ class _Writer:
         match type:
             case Decimal(int(precision), scale):
                 plain = plain_decimal(precision, scale)
-                return {
-                    "type": "bytes",
-                    "logicalType": "decimal",
-                    "precision": plain.precision,
-                    "scale": plain.scale,
-                }
+                digits = {"precision": plain.precision, "scale": plain.scale}
+                return {"type": "bytes", "logicalType": "decimal", **digits}
             case String(length):
                 return {"type": "string", "logicalType": "varchar", "maxLength": length}
             case Binary(length):
@@ -414,13 +410,10 @@ class _Writer:
                     schemas.append(self.type(option, place.option(index)))
                 return _collapsed(_branches(schemas))
             case _ if type == INTERVAL:
-                return self._duration(place)
+                fixed = {"type": "fixed", "name": self._name(place), "size": 12}
+                return {**fixed, "logicalType": "duration"}
             case _:
                 return "bytes"
-
-    def _duration(self, place: Place) -> AvroSchema:
-        name = self._name(place)
-        return {"type": "fixed", "name": name, "size": 12, "logicalType": "duration"}
 
     def _map(self, type: Map, place: Place) -> AvroSchema:
         if _is_plain_text(type.key):

@@ -194,9 +194,10 @@ class _Reader:
                 types.append(TOO_LARGE)
                 break
             type, may_be_null = self.type(schema, place.option(index))
-            types.append(self.references.written(type))
+            if type != NULL:
+                types.append(self.references.written(type))
             nullable = nullable or may_be_null
-        return _one_of(types), nullable
+        return _one_of(types) if types else NULL, nullable
 
     def _of_kind(self, kind: str, schema: dict[str, Any], place: Place) -> DataType:
         match kind:
