@@ -264,7 +264,7 @@ def test_a_scan_that_fails_leaves_no_manifest_behind(
     with pytest.raises(OSError, match="No space"):
         lumos.ingest(lake)
     monkeypatch.undo()
-    leftovers = [folder for folder in lumos.state_folder.rglob("*") if folder.is_file()]
+    leftovers = [folder for folder in Path(lumos.state_uri).rglob("*") if folder.is_file()]
     assert leftovers == []
     assert "No dataset" not in str(lumos.store_status().rows)
     assert os.path.exists(lumos.store_file)

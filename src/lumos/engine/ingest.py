@@ -2,13 +2,11 @@
 
 import getpass
 import hashlib
-import shutil
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +20,7 @@ from lumos.model.change import EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.platforms import Platform
 from lumos.sources import LakeSource, Source
-from lumos.storage import Selection
+from lumos.storage import Selection, storage_of
 from lumos.store import KnownDataset, Scan, Store
 
 Announce = Callable[[str], None]
@@ -56,7 +54,7 @@ def ingest(
     paths: Sequence[str],
     *,
     store: Callable[[], Store],
-    state: Path,
+    state: str,
     announce: Announce,
 ) -> IngestReport:
     """Scans the paths, or else the configured sources, and records what changed.
@@ -110,7 +108,7 @@ class _Scanner:
     """Scans one root after another and makes each scan's manifest current with its last change."""
 
     def __init__(
-        self, settings: Settings, store: Store, platform: Platform | None, state: Path
+        self, settings: Settings, store: Store, platform: Platform | None, state: str
     ) -> None:
         self._settings = settings
         self._store = store
@@ -120,14 +118,14 @@ class _Scanner:
     def scan(self, discover: Discover, source: LakeSource, root: Selection) -> _Pass:
         source_id = f"{source.kind}:{root.root}"
         last = self._store.last_scan(source_id)
-        folder = self._state / hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()
+        folder = f"{self._state}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
         number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
         scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
-        before = None if last is None or not Path(last.manifest).is_dir() else last.manifest
+        before = None if last is None else last.manifest
         scan = Scan(
             source=source_id,
             scan_id=scan_id,
-            manifest=str(folder / scan_id),
+            manifest=f"{folder}/{scan_id}",
             finished_at=datetime.now(UTC),
         )
         try:
@@ -139,9 +137,9 @@ class _Scanner:
             )
             done = self._record(source, scan, discovery)
         except BaseException:
-            shutil.rmtree(scan.manifest, ignore_errors=True)
+            storage_of(folder).remove(scan.manifest)
             raise
-        _forget_older(folder, keep={scan_id, Path(before).name if before else ""})
+        _forget_older(folder, keep={scan_id, before.rpartition("/")[2] if before else ""})
         return done
 
     def _narrowed(self, root: Selection) -> Selection:
@@ -213,10 +211,11 @@ def _may_hold(dataset: KnownDataset, unreadable: set[str]) -> bool:
     )
 
 
-def _forget_older(folder: Path, *, keep: set[str]) -> None:
-    for manifest in folder.iterdir():
-        if manifest.name not in keep:
-            shutil.rmtree(manifest, ignore_errors=True)
+def _forget_older(folder: str, *, keep: set[str]) -> None:
+    storage = storage_of(folder)
+    for name in storage.folders(folder):
+        if name not in keep:
+            storage.remove(f"{folder}/{name}")
 
 
 def _report(passes: list[_Pass], *, seconds: float) -> IngestReport:

@@ -50,7 +50,7 @@ class Lumos:
             self.settings,
             [str(path) for path in paths],
             store=lambda: Store.open(self.store_file, create=True),
-            state=self.state_folder,
+            state=self.state_uri,
             announce=announce,
         )
 
@@ -113,10 +113,9 @@ class Lumos:
         return path / _FILE if path.is_dir() else path
 
     @property
-    def state_folder(self) -> Path:
-        """Where manifests of scans lie."""
-        state = self.settings.state_uri
-        return Path(state) if state else self.store_file.parent / "state"
+    def state_uri(self) -> str:
+        """Where manifests of scans lie: state_uri, or a folder beside the store."""
+        return self.settings.state_uri or str(self.store_file.parent / "state")
 
     def _existing_store_file(self) -> Path:
         if not self.store_file.exists():

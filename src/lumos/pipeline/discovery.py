@@ -32,13 +32,21 @@ def discover(
     manifest_after: str,
 ) -> Discovery:
     """Scans a root, opening only files that the manifest before does not know as they are."""
-    before, after = Manifest(manifest_before), Manifest(manifest_after)
+    is_there = manifest_before is not None and Manifest.is_there(manifest_before)
+    before = Manifest(manifest_before if is_there else None)
+    after = Manifest(manifest_after)
     listed = list_files(spark, selection, parts=_parts(spark))
     known = with_known(listed, before.files(spark))
-    files = after.write_files(spark, read_files(known, root=selection.root, scan=scan))
-    places = summarise_places(files, scan=scan)
-    summary = summarise_datasets(group_into_datasets(places, before.settled(spark)))
-    return _collected(files, _rows(summary), before=before, after=after, scan=scan)
+    # Several results are drawn from the files, and each must be opened only once.
+    files = read_files(known, root=selection.root, scan=scan).persist()
+    try:
+        places = summarise_places(files, scan=scan)
+        summary = summarise_datasets(group_into_datasets(places, before.settled(spark)))
+        found = _collected(files, _rows(summary), before=before, after=after, scan=scan)
+        after.write_files(files)
+    finally:
+        files.unpersist()
+    return found
 
 
 def _parts(spark: SparkSession) -> int:

@@ -1,42 +1,60 @@
 """Remembers what a scan saw, so that the next one opens only what is new or changed.
 
-A manifest is a folder. `files` holds a row per file and is only ever seen by executors; `schemas`,
-`shapes` and `settled` grow with the number of datasets and belong to the driver.
+A manifest is a folder of Parquet files. Parts of `files` (a row per file) are written and read by
+executors alone; `schemas`, `shapes` and `settled` grow with the number of datasets and belong to
+the driver. `parts.json` is written last: without it there is no manifest.
 """
 
-from pathlib import Path
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lumos.pipeline.columns import FILES, FILES_IN_SPARK, SETTLED, SETTLED_IN_SPARK
+from lumos.storage import storage_of
 
 _SCHEMAS: Final = pa.schema([("full", pa.string()), ("body", pa.binary())])
 _SHAPES: Final = pa.schema(
     [("dataset", pa.string()), ("shape", pa.string()), ("since", pa.int64())]
 )
+_Batches = Iterable[pa.RecordBatch]
 
 
 class Manifest:
-    """The manifest in a folder, or an empty one."""
+    """The manifest in a folder of any storage, or an empty one."""
 
     def __init__(self, folder: str | None) -> None:
-        self._folder = None if folder is None else Path(folder)
+        self._folder = folder
+
+    @staticmethod
+    def is_there(folder: str) -> bool:
+        """Whether a folder holds a whole manifest."""
+        try:
+            storage_of(folder).read(f"{folder}/parts.json")
+        except FileNotFoundError:
+            return False
+        return True
 
     def files(self, spark: SparkSession) -> DataFrame | None:
-        """Every file of the scan."""
+        """Every file of the scan, read by the executors."""
         if self._folder is None:
             return None
-        return spark.read.schema(FILES_IN_SPARK).parquet(str(self._folder / "files"))
+        data = storage_of(self._folder).read(f"{self._folder}/parts.json")
+        parts = msgspec.json.decode(data, type=list[str])
+        names = spark.createDataFrame(pa.table({"part": pa.array(parts, pa.string())}))
+        return names.mapInArrow(_read_parts, schema=FILES_IN_SPARK)
 
-    def write_files(self, spark: SparkSession, files: DataFrame) -> DataFrame:
-        """Writes the files, which evaluates them once, and gives them back as written."""
+    def write_files(self, files: DataFrame) -> None:
+        """Lets every executor write its part, then declares the manifest whole."""
         assert self._folder is not None
-        files.write.mode("overwrite").parquet(str(self._folder / "files"))
-        return spark.read.schema(FILES_IN_SPARK).parquet(str(self._folder / "files"))
+        written = files.mapInArrow(_part_writer(self._folder), schema="part string")
+        parts = written.toArrow().column("part").to_pylist()
+        storage_of(self._folder).write(f"{self._folder}/parts.json", msgspec.json.encode(parts))
 
     def schemas(self) -> dict[str, bytes]:
         """The body of every schema in use, by its full fingerprint."""
@@ -68,14 +86,14 @@ class Manifest:
     def _rows(self, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
         if self._folder is None:
             return []
-        rows: list[dict[str, Any]] = pq.read_table(
-            self._folder / f"{name}.parquet", schema=schema
-        ).to_pylist()
+        data = storage_of(self._folder).read(f"{self._folder}/{name}.parquet")
+        rows: list[dict[str, Any]] = _table(data, schema).to_pylist()
         return rows
 
     def _write(self, name: str, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
         assert self._folder is not None
-        pq.write_table(pa.Table.from_pylist(rows, schema), self._folder / f"{name}.parquet")
+        table = pa.Table.from_pylist(rows, schema)
+        storage_of(self._folder).write(f"{self._folder}/{name}.parquet", _parquet(table))
 
 
 def with_known(listed: DataFrame, before: DataFrame | None) -> DataFrame:
@@ -87,3 +105,31 @@ def with_known(listed: DataFrame, before: DataFrame | None) -> DataFrame:
     known = before.where("code is null").drop("code", "reason", "body")
     joined = listed.join(known, same, "left").withColumn("body", F.lit(None).cast("binary"))
     return joined.select(*FILES.names)
+
+
+def _part_writer(folder: str) -> Callable[[_Batches], Iterator[pa.RecordBatch]]:
+    def write(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        table = pa.Table.from_batches(batches, FILES)
+        # A task that is tried twice writes two files; only the one that is reported counts.
+        part = f"{folder}/files/{uuid.uuid4().hex}.parquet"
+        storage_of(folder).write(part, _parquet(table))
+        yield pa.RecordBatch.from_pydict({"part": [part]})
+
+    return write
+
+
+def _read_parts(batches: _Batches) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for part in batch.column("part").to_pylist():
+            yield from _table(storage_of(part).read(part), FILES).to_batches()
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _table(data: bytes, schema: pa.Schema) -> pa.Table:
+    return pq.read_table(pa.BufferReader(data), schema=schema)

@@ -50,3 +50,19 @@ class Storage(ABC):
     @abstractmethod
     def open(self, path: str) -> AbstractContextManager[ReadableFile]:
         """A file for ranged reads; raises OSError where that is impossible."""
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Puts a whole file in place at once; nobody ever sees half of it."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """A whole file; raises FileNotFoundError where there is none."""
+
+    @abstractmethod
+    def remove(self, folder: str) -> None:
+        """Removes a folder and all in it; what is not there is no problem."""
+
+    @abstractmethod
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders in a folder; none where it is not there."""

@@ -2,9 +2,11 @@
 
 import errno
 import os
+import shutil
+import uuid
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from lumos.storage.interface import Listed, Listing, ReadableFile, Storage, Unlisted
 
@@ -39,6 +41,35 @@ class LocalStorage(Storage):
             yield _LocalFile(descriptor)
         finally:
             os.close(descriptor)
+
+    def write(self, path: str, data: bytes) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        unfinished = f"{path}.{uuid.uuid4().hex}.part"
+        try:
+            with open(unfinished, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.remove(unfinished)
+            raise
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def remove(self, folder: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+
+    def folders(self, folder: str) -> list[str]:
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except FileNotFoundError:
+            return []
 
 
 class _LocalFile:
