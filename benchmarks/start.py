@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lumos.store import Store
+from lumos.store import Database, Store
 
 TIMES = 7
 
@@ -24,7 +24,7 @@ def measure() -> dict[str, Any]:
     }
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        Store.open(Path(folder) / ".lumos/lumos.db", create=True).close()
+        Store.open(Database.sqlite(Path(folder) / ".lumos/lumos.db"), create=True).close()
         for name, command in commands.items():
             figures[name] = {"seconds": round(_median(command, folder), 3)}
     floor = figures["python -c pass"]["seconds"]

@@ -47,9 +47,9 @@ def test_help_and_configuration_import_no_database_and_no_spark(
 def test_commands_that_need_no_spark_import_neither_spark_nor_arrow(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    from lumos.store import Store
+    from lumos.store import Database, Store
 
-    Store.open(tmp_path / ".lumos/lumos.db", create=True).close()
+    Store.open(Database.sqlite(tmp_path / ".lumos/lumos.db"), create=True).close()
     assert imported_by(*words, cwd=tmp_path).isdisjoint({*HEAVY, "alembic"})
 
 

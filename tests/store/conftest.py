@@ -7,16 +7,25 @@ from pathlib import Path
 import pytest
 
 from lumos.model.change import ChangeEvent, EventType
-from lumos.store import KnownDataset, Store
+from lumos.store import Database, KnownDataset, Store
 
 AT = datetime(2024, 1, 15, 10, 30, 0, 123456, tzinfo=UTC)
 
 
-@pytest.fixture(params=["sqlite"])
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path / "lumos.db", create=True)
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        opened = Database.sqlite(tmp_path / "lumos.db")
+    else:
+        opened = Database.postgres(request.getfixturevalue("empty_postgres"))
     yield opened
-    opened.close()
+    opened.engine.dispose()
+
+
+@pytest.fixture
+def store(database: Database) -> Store:
+    return Store.open(database, create=True)
 
 
 def dataset(name: str = "orders", **facts: object) -> KnownDataset:

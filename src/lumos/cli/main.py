@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lumos import __version__
-from lumos.cli import config, datasets, db, ingest, init
+from lumos.cli import config, datasets, db, ingest, init, search
 from lumos.cli.options import DEBUG
 from lumos.errors import FAILED, LumosError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 ingest.add_to(app)
 datasets.add_to(app)
+search.add_to(app)
 init.add_to(app)
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")

@@ -101,3 +101,12 @@ def plural(count: int, word: str) -> str:
 def when(moment: datetime) -> str:
     """A time to the second, in UTC."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago something was, in its largest unit: 45min, 2h, 3d."""
+    minutes = max(0, int((now - moment).total_seconds() // 60))
+    if minutes < 60:
+        return f"{minutes}min ago"
+    hours = minutes // 60
+    return f"{hours}h ago" if hours < 48 else f"{hours // 24}d ago"

@@ -117,6 +117,12 @@ class _Scanner:
 
     def scan(self, discover: Discover, source: LakeSource, root: Selection) -> _Pass:
         source_id = f"{source.kind}:{root.root}"
+        with self._store.alone(source_id):
+            return self._scan_alone(discover, source, root, source_id)
+
+    def _scan_alone(
+        self, discover: Discover, source: LakeSource, root: Selection, source_id: str
+    ) -> _Pass:
         last = self._store.last_scan(source_id)
         folder = f"{self._state}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
         number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1

@@ -2,22 +2,25 @@
 
 import os
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from lumos.config import Settings, find_file, load
+from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
     HistoryReport,
     IngestReport,
     ListedDataset,
     ListReport,
+    SearchReport,
+    SearchResult,
     ShowReport,
     StoreReport,
     UpgradeReport,
     VersionReport,
 )
-from lumos.errors import MisuseError
-from lumos.store import DatasetFilter, NoStore, Store
-from lumos.store.database import HEAD, Database
+from lumos.store import Database, DatasetFilter, Facets, NoStore, Store
+from lumos.store.database import HEAD
 
 _FILE = "lumos.db"
 
@@ -46,13 +49,32 @@ class Lumos:
         """Scans the paths, or else the configured sources, and records what changed."""
         from lumos.engine.ingest import ingest
 
-        return ingest(
+        report = ingest(
             self.settings,
             [str(path) for path in paths],
-            store=lambda: Store.open(self.store_file, create=True),
+            store=lambda: Store.open(self.database, create=True),
             state=self.state_uri,
             announce=announce,
         )
+        if self.settings.storage.backend == "file":
+            changed = [each.urn for each in report.datasets if each.change != "unchanged"]
+            mirror_schemas(self._store(), changed, folder=Path(str(self.settings.storage.path)))
+        return report
+
+    def search(
+        self,
+        text: str,
+        *,
+        platform: str | None = None,
+        owner: str | None = None,
+        tag: str | None = None,
+        format: str | None = None,
+        limit: int = 20,
+    ) -> SearchReport:
+        """The datasets that hold every word of a text, the best first."""
+        facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
+        datasets, total = self._store().search(text, facets, limit=limit)
+        return SearchReport(query=text, total=total, results=tuple(map(SearchResult.of, datasets)))
 
     def list(
         self,
@@ -85,42 +107,47 @@ class Lumos:
 
     def upgrade_store(self) -> UpgradeReport:
         """Migrates the store to the newest revision."""
-        database = Database.sqlite(self._existing_store_file())
+        database = self._existing_database()
         before, after = database.upgrade()
+        if before != after:
+            Store.open(database).rebuild_search()
         return UpgradeReport(store=database.place, before=before, after=after)
 
     def store_status(self) -> StoreReport:
         """Where the store lies, its revision and how much it holds."""
-        database = Database.sqlite(self._existing_store_file())
+        database = self._existing_database()
+        revision = database.revision()
         return StoreReport(
             store=database.place,
-            revision=database.revision(),
+            revision=revision,
             newest_revision=HEAD,
-            rows=Store(database).counts() if database.revision() == HEAD else {},
+            rows=Store(database).counts() if revision == HEAD else {},
         )
 
-    @property
-    def store_file(self) -> Path:
-        """Where the store lies: storage.path, or .lumos/lumos.db beside the configuration."""
+    @cached_property
+    def database(self) -> Database:
+        """The database of the store: storage.path, or the server that storage names."""
         storage = self.settings.storage
-        if storage.backend != "sqlite":
-            raise MisuseError(
-                f"storage.backend '{storage.backend}' is not available in this version. "
-                "Use sqlite, the default."
-            )
+        if storage.connection_string is not None:
+            return Database.postgres(storage.connection_string.reveal())
         assert storage.path is not None, "every file backend has a default path"
         path = Path(storage.path)
-        return path / _FILE if path.is_dir() else path
+        is_folder = storage.backend == "file" or path.is_dir()
+        return Database.sqlite(path / _FILE if is_folder else path)
 
     @property
     def state_uri(self) -> str:
         """Where manifests of scans lie: state_uri, or a folder beside the store."""
-        return self.settings.state_uri or str(self.store_file.parent / "state")
+        if self.settings.state_uri:
+            return self.settings.state_uri
+        if self.settings.storage.backend == "postgres":
+            return str(Path(self.settings.origin.folder or Path.cwd()) / ".lumos" / "state")
+        return str(Path(self.database.place).parent / "state")
 
-    def _existing_store_file(self) -> Path:
-        if not self.store_file.exists():
-            raise NoStore(self.store_file)
-        return self.store_file
+    def _existing_database(self) -> Database:
+        if self.database.is_empty():
+            raise NoStore(self.database.place)
+        return self.database
 
     def _store(self) -> Store:
-        return Store.open(self.store_file)
+        return Store.open(self.database)

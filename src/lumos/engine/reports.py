@@ -299,3 +299,44 @@ class UpgradeReport(Report, frozen=True, kw_only=True):
     store: str
     before: str | None
     after: str
+
+
+class SearchResult(Report, frozen=True, kw_only=True):
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    location: str | None
+    description: str | None
+    owners: tuple[str, ...]
+    tags: tuple[str, ...]
+    quality: float | None
+    schema_version: str | None
+    last_modified: datetime | None
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "SearchResult":
+        return cls(
+            urn=dataset.urn,
+            name=dataset.name,
+            platform=dataset.platform,
+            format=dataset.format,
+            location=dataset.location.uri if dataset.location else None,
+            description=dataset.documentation.description if dataset.documentation else None,
+            owners=tuple(owner.name for owner in dataset.ownership.owners)
+            if dataset.ownership
+            else (),
+            tags=dataset.governance.tags if dataset.governance else (),
+            quality=dataset.quality.score if dataset.quality else None,
+            schema_version=dataset.versioning.schema_version if dataset.versioning else None,
+            last_modified=dataset.statistics.last_modified if dataset.statistics else None,
+        )
+
+
+class SearchReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos search`; `total` counts all that match."""
+
+    format_version: str = FORMAT_VERSION
+    query: str
+    total: int
+    results: tuple[SearchResult, ...]

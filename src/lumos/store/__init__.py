@@ -1,5 +1,6 @@
 """What Lumos knows: datasets, aspects, schema versions, change events, aliases, audit, scans."""
 
+from lumos.store.database import Database
 from lumos.store.errors import (
     NoStore,
     StoreError,
@@ -9,10 +10,13 @@ from lumos.store.errors import (
     StoreTooOld,
 )
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord
+from lumos.store.search import Facets
 from lumos.store.store import Store, Transaction
 
 __all__ = [
+    "Database",
     "DatasetFilter",
+    "Facets",
     "KnownDataset",
     "NoStore",
     "Scan",

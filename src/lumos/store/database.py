@@ -5,22 +5,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError
 
+from lumos.errors import MissingDependency, MisuseError
 from lumos.store.errors import StoreNotUsable, StoreTooNew, StoreTooOld, clear_errors
+from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 
 # Oldest first; the last one is what this Lumos reads and writes.
-REVISIONS: Final = ("0001",)
+REVISIONS: Final = ("0001", "0002")
 HEAD: Final = REVISIONS[-1]
 BUSY_SECONDS: Final = 30.0
 
 
 class Database:
-    """A connection pool and the name of the place for error messages."""
+    """A connection pool, the name of the place for error messages, and locks by name."""
 
-    def __init__(self, engine: Engine, place: str) -> None:
+    def __init__(self, engine: Engine, place: str, locks: Locks) -> None:
         self.engine = engine
         self.place = place
+        self._locks = locks
 
     @classmethod
     def sqlite(cls, file: Path, *, busy_seconds: float = BUSY_SECONDS) -> "Database":
@@ -28,7 +32,28 @@ class Database:
         engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": busy_seconds})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
-        return cls(engine, str(file))
+        return cls(engine, str(file), FileLocks(file.with_name(f"{file.name}.locks")))
+
+    @classmethod
+    def postgres(cls, url: str) -> "Database":
+        """The PostgreSQL database at a URL."""
+        try:
+            address = make_url(url).set(drivername="postgresql+psycopg")
+            engine = create_engine(address, pool_pre_ping=True, connect_args=_POSTGRES)
+        except ModuleNotFoundError:
+            raise MissingDependency("A PostgreSQL store", "psycopg", "postgres") from None
+        except ArgumentError:
+            raise MisuseError(
+                "storage.connection_string is no PostgreSQL URL. "
+                "One looks like postgresql://user:password@host:5432/database"
+            ) from None
+        return cls(engine, address.render_as_string(hide_password=True), AdvisoryLocks(engine))
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """The only holder of a name on any machine; it is given up even by a killed process."""
+        with clear_errors(self.place), self._locks.held(name):
+            yield
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -43,6 +68,13 @@ class Database:
             connection = plain.execution_options(lumos_writes=True)
             with connection.begin():
                 yield connection
+
+    def is_empty(self) -> bool:
+        """Whether there is no database yet, or one without a single table."""
+        file = self.engine.url.database
+        if self.engine.dialect.name == "sqlite" and file and not Path(file).exists():
+            return True
+        return self.revision() is None
 
     def revision(self) -> str | None:
         """The store's revision, or nothing for an empty database."""
@@ -60,6 +92,8 @@ class Database:
 
     def upgrade(self) -> tuple[str | None, str]:
         """Migrates to the newest revision in one transaction; gives the old and the new one."""
+        if self.engine.dialect.name == "sqlite" and self.engine.url.database:
+            _make_folder(Path(self.engine.url.database).parent)
         with self.writing() as connection:
             found = self._revision(connection)
             if found is not None and found not in REVISIONS:
@@ -81,6 +115,13 @@ class Database:
         return None if found is None else str(found)
 
 
+_POSTGRES: Final = {
+    "connect_timeout": 10,
+    "application_name": "lumos",
+    "options": "-c lock_timeout=30000 -c timezone=UTC",
+}
+
+
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver must not open transactions by itself: SQLAlchemy's begin decides which kind.
     connection.isolation_level = None
@@ -96,6 +137,16 @@ def _begin_sqlite(connection: Connection) -> None:
     # read the same state; asking at the start makes it wait instead.
     writes = connection.get_execution_options().get("lumos_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StoreNotUsable(
+            f"The store's folder {folder} cannot be made: {problem.strerror}. "
+            "Choose another place with storage.path in lumos.yaml."
+        ) from problem
 
 
 def _migrate(connection: Connection) -> None:

@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
@@ -27,8 +26,8 @@ class StoreLocked(StoreError):
 class NoStore(StoreError):
     """There is no store at the place where it should be."""
 
-    def __init__(self, file: Path) -> None:
-        super().__init__(f"There is no store at {file} yet. Fill one with: lumos ingest PATH")
+    def __init__(self, place: str) -> None:
+        super().__init__(f"There is no store at {place} yet. Fill one with: lumos ingest PATH")
 
 
 class StoreNotUsable(StoreError):
@@ -66,7 +65,7 @@ def clear_errors(place: str) -> Iterator[None]:
 
 def _translated(problem: Exception, place: str) -> StoreError:
     text = str(getattr(problem, "orig", problem))
-    if "locked" in text or "busy" in text:
+    if "locked" in text or "busy" in text or "lock timeout" in text:
         return StoreLocked(place)
     if "disk is full" in text:
         return StoreNotUsable(
@@ -82,4 +81,9 @@ def _translated(problem: Exception, place: str) -> StoreError:
             f"{place} is not a Lumos store or is damaged ({text}). "
             "Restore it from a backup, or choose another place with storage.path in lumos.yaml."
         )
-    return StoreError(f"The store {place} failed: {text}")
+    if "connection failed" in text or "could not connect" in text or "refused" in text:
+        return StoreNotUsable(
+            f"The store {place} does not answer. Check that the server runs and that "
+            "storage.connection_string names it."
+        )
+    return StoreError(f"The store {place} failed: {text.strip().splitlines()[0]}")

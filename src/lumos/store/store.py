@@ -1,13 +1,12 @@
 """The store's reads, and the transaction through which everything is written."""
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, or_, select, update
+from sqlalchemy import Connection, Row, func, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from lumos.errors import MisuseError
@@ -16,10 +15,12 @@ from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ASPECTS, Aspect, Dataset, Versioning
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
-from lumos.store import tables
+from lumos.store import search, tables
 from lumos.store.database import Database
-from lumos.store.errors import NoStore, StoreNotUsable
+from lumos.store.errors import NoStore
+from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord
+from lumos.store.search import Facets
 
 # Aspects that tables of their own hold.
 _DERIVED = frozenset({"schema", "versioning"})
@@ -55,15 +56,11 @@ class Store:
         self.place = database.place
 
     @classmethod
-    def open(cls, file: Path, *, create: bool = False) -> "Store":
-        """The store in a SQLite file; only `create` makes one where there is none."""
-        is_new = not file.exists() or file.stat().st_size == 0
-        if is_new and not create:
-            raise NoStore(file)
-        if is_new:
-            _make_folder(file.parent)
-        database = Database.sqlite(file)
-        if is_new:
+    def open(cls, database: Database, *, create: bool = False) -> "Store":
+        """The store in a database; only `create` makes one where there is none."""
+        if database.is_empty():
+            if not create:
+                raise NoStore(database.place)
             database.upgrade()
         database.check_revision()
         return cls(database)
@@ -75,7 +72,33 @@ class Store:
     def transaction(self) -> Iterator["Transaction"]:
         """All that is written inside becomes visible at once, or not at all."""
         with self._database.writing() as connection:
-            yield Transaction(connection)
+            transaction = Transaction(connection)
+            yield transaction
+            transaction.index_touched()
+
+    def alone(self, name: str) -> AbstractContextManager[None]:
+        """Holds a name, such as a source's, against all other users of the store."""
+        return self._database.alone(name)
+
+    def search(self, query: str, facets: Facets, *, limit: int) -> tuple[list[Dataset], int]:
+        """The best datasets for a query, and how many there are in all."""
+        with self._database.reading() as connection:
+            hits = search.find(connection, query, facets, limit=limit)
+            rows = connection.execute(
+                select(tables.dataset).where(tables.dataset.c.urn.in_(hits.urns))
+            )
+            found = {row.urn: _known(row) for row in rows}
+            return [_dataset(connection, found[urn]) for urn in hits.urns], hits.total
+
+    def rebuild_search(self) -> int:
+        """Makes the search index anew from everything in the store; gives how much it holds."""
+        with self._database.writing() as connection:
+            search.clear(connection)
+            table = tables.dataset
+            known = connection.execute(select(table).where(table.c.state == "live")).all()
+            for some in _in_batches([_known(row) for row in known], 2000):
+                search.add(connection, _datasets(connection, some))
+        return len(known)
 
     def resolve(self, urn: str) -> str:
         """The URN under which a dataset is known now, following aliases."""
@@ -214,12 +237,27 @@ class Transaction:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._touched: dict[str, None] = {}
 
     def known(self, urn: str) -> KnownDataset | None:
         """What is on record, held against other writers until the transaction ends."""
-        statement = select(tables.dataset).where(tables.dataset.c.urn == urn).with_for_update()
+        if self._connection.dialect.name == "postgresql":
+            # A row that does not exist yet cannot be locked, its name can.
+            lock = text("SELECT pg_advisory_xact_lock(:key)")
+            self._connection.execute(lock, {"key": lock_key(urn)})
+        statement = select(tables.dataset).where(tables.dataset.c.urn == urn)
         row = self._connection.execute(statement).one_or_none()
         return None if row is None else _known(row)
+
+    def index_touched(self) -> None:
+        """Brings the search index up to date with all that was written."""
+        for urn in self._touched:
+            search.remove(self._connection, urn)
+        statement = select(tables.dataset).where(
+            tables.dataset.c.urn.in_(list(self._touched)), tables.dataset.c.state == "live"
+        )
+        live = [_known(row) for row in self._connection.execute(statement)]
+        search.add(self._connection, _datasets(self._connection, live))
 
     def schema(self, hash: str) -> Schema:
         """The schema of that content hash."""
@@ -235,6 +273,7 @@ class Transaction:
 
     def save(self, dataset: KnownDataset) -> None:
         """Records a dataset's identity, versions and fingerprints."""
+        self._touched[dataset.urn] = None
         row = {name: getattr(dataset, name) for name in dataset.__struct_fields__}
         insert = self._insert(tables.dataset).values(**row)
         kept = {"urn", "created_at"}
@@ -251,6 +290,7 @@ class Transaction:
         """Replaces one aspect of a dataset and leaves the others alone."""
         if name not in _ASPECT_TYPES:
             raise ValueError(f"'{name}' is not an aspect that is stored as one")
+        self._touched[urn] = None
         insert = self._insert(tables.aspect).values(
             urn=urn, name=name, body=to_json(value), writer=writer, updated_at=at
         )
@@ -332,18 +372,9 @@ class Transaction:
         return dialect.insert(table)
 
     def _insert_once(self, table: Any, row: dict[str, Any]) -> bool:
-        done = self._connection.execute(self._insert(table).values(**row).on_conflict_do_nothing())
-        return bool(done.rowcount)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise StoreNotUsable(
-            f"The store's folder {folder} cannot be made: {problem.strerror}. "
-            "Choose another place with storage.path in lumos.yaml."
-        ) from problem
+        key = next(iter(table.primary_key))
+        statement = self._insert(table).values(**row).on_conflict_do_nothing().returning(key)
+        return self._connection.execute(statement).first() is not None
 
 
 def _known(row: Row[Any]) -> KnownDataset:
@@ -358,18 +389,43 @@ def _schema(connection: Connection, hash: str) -> Schema:
 
 
 def _dataset(connection: Connection, known: KnownDataset) -> Dataset:
+    return _datasets(connection, [known])[0]
+
+
+def _datasets(connection: Connection, known: Sequence[KnownDataset]) -> list[Dataset]:
+    urns = [each.urn for each in known]
     rows = connection.execute(
-        select(tables.aspect.c.name, tables.aspect.c.body).where(tables.aspect.c.urn == known.urn)
+        select(tables.aspect.c.urn, tables.aspect.c.name, tables.aspect.c.body).where(
+            tables.aspect.c.urn.in_(urns)
+        )
     )
-    aspects = {row.name: from_json(row.body, _ASPECT_TYPES[row.name]) for row in rows}
-    return Dataset(
-        urn=known.urn,
-        name=known.name,
-        platform=known.platform,
-        format=known.format,
-        schema=None if known.schema_hash is None else _schema(connection, known.schema_hash),
-        versioning=Versioning(
-            cloud_version=known.cloud_version, schema_version=known.schema_version
-        ),
-        **aspects,
+    aspects: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        aspect = from_json(row.body, _ASPECT_TYPES[row.name])
+        aspects.setdefault(row.urn, {})[row.name] = aspect
+    hashes = {each.schema_hash for each in known if each.schema_hash is not None}
+    bodies = connection.execute(
+        select(tables.schema_body.c.hash, tables.schema_body.c.body).where(
+            tables.schema_body.c.hash.in_(hashes)
+        )
     )
+    schemas = {row.hash: from_json(row.body, Schema) for row in bodies}
+    return [
+        Dataset(
+            urn=each.urn,
+            name=each.name,
+            platform=each.platform,
+            format=each.format,
+            schema=schemas.get(each.schema_hash or ""),
+            versioning=Versioning(
+                cloud_version=each.cloud_version, schema_version=each.schema_version
+            ),
+            **aspects.get(each.urn, {}),
+        )
+        for each in known
+    ]
+
+
+def _in_batches(known: Sequence[KnownDataset], size: int) -> Iterator[Sequence[KnownDataset]]:
+    for start in range(0, len(known), size):
+        yield known[start : start + size]

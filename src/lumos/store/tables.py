@@ -18,6 +18,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.types import TypeDecorator
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -137,6 +138,21 @@ audit = Table(
     Column("target", Text, nullable=False),
     Column("details", Text, nullable=False),
     Index(None, "recorded_at"),
+)
+
+# What search looks at: words that Lumos split itself, so that both databases find the same.
+# PostgreSQL keeps them in `vector` too; SQLite in an index of its own (see `search.py`).
+search_entry = Table(
+    "search_entry",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("urn", Text, ForeignKey("dataset.urn"), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("fields", Text, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("facets", Text, nullable=False),
+    Column("vector", TSVECTOR().with_variant(Text(), "sqlite")),
 )
 
 scan = Table(

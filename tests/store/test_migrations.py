@@ -1,0 +1,54 @@
+"""Migrations, on every database."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+
+from lumos.store import Database, Facets, Store, tables
+from lumos.store.database import HEAD, REVISIONS
+from store.conftest import AT, dataset
+
+
+def include(_object: object, name: str | None, _kind: str, reflected: bool, _other: object) -> bool:
+    """All but what only one of the databases has for its search."""
+    return not (reflected and str(name).startswith(("search_index", "ix_search_entry_vector")))
+
+
+def test_the_tables_are_what_the_migrations_make(database: Database) -> None:
+    Store.open(database, create=True)
+    with database.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"include_object": include})
+        assert compare_metadata(context, tables.metadata) == []
+
+
+def migrate(database: Database, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", "lumos.store:migrations")
+    with database.writing() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+
+def test_a_store_of_the_first_revision_is_brought_up_to_date_with_its_data(
+    database: Database,
+) -> None:
+    if database.engine.dialect.name == "sqlite":
+        Path(str(database.engine.url.database)).touch()
+    migrate(database, REVISIONS[0])
+    with database.writing() as connection:
+        row = {name: getattr(dataset(), name) for name in dataset().__struct_fields__}
+        connection.execute(tables.dataset.insert().values(**row))
+    assert database.upgrade() == (REVISIONS[0], HEAD)
+    store = Store.open(database)
+    assert store.rebuild_search() == 1
+    found, total = store.search("orders", Facets(), limit=5)
+    assert (total, found[0].name) == (1, "orders")
+    assert store.known(source="file:/lake")["lumos://file/lake/orders"].created_at == AT
+
+
+def test_upgrading_twice_changes_nothing(database: Database) -> None:
+    Store.open(database, create=True)
+    assert database.upgrade() == (HEAD, HEAD)

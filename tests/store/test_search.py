@@ -1,0 +1,168 @@
+"""Search, the same on every database."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lumos.model.dataset import Documentation, Governance, Owner, Ownership
+from lumos.model.text import parse_schema
+from lumos.store import Facets, Store
+from lumos.store.search import query_words, words
+from store.conftest import AT, dataset
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """Four datasets with columns, words, tags and owners."""
+    places = {
+        "user_clicks": "raw/events/user_clicks",
+        "customers": "finance/customers",
+        "customerSegments": "analytics/customerSegments",
+        "orders": "sales/orders",
+    }
+    with store.transaction() as transaction:
+        for name, path in places.items():
+            schema = parse_schema("event_id STRING COMMENT 'Kennung des Ereignisses'")
+            if name == "orders":
+                schema = parse_schema("order_id INT64\ncustomer_email STRING")
+            transaction.save(
+                dataset(
+                    name,
+                    urn=f"lumos://file/lake/{path}",
+                    format="csv" if name == "orders" else "parquet",
+                    schema_hash=transaction.save_schema(schema),
+                )
+            )
+        urn = "lumos://file/lake/sales/orders"
+        words = Documentation(description="Everything that was ever bought, café included")
+        transaction.save_aspect(urn, "documentation", words, writer="user", at=AT)
+        owners = Ownership(owners=(Owner(name="finance-team", kind="group"),))
+        transaction.save_aspect(urn, "ownership", owners, writer="user", at=AT)
+        transaction.save_aspect(
+            urn, "governance", Governance(tags=("PII", "tier-1")), writer="user", at=AT
+        )
+    return store
+
+
+def names(store: Store, query: str, **facets: str) -> list[str]:
+    found, total = store.search(query, Facets(**facets), limit=10)
+    assert total == len(found)
+    return [each.name for each in found]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("clicks", ["user_clicks"], id="a part of a name"),
+        pytest.param("user_clicks", ["user_clicks"], id="a whole name"),
+        pytest.param("userclicks", ["user_clicks"], id="a name without its underscore"),
+        pytest.param("cli", ["user_clicks"], id="a beginning"),
+        pytest.param("segments", ["customerSegments"], id="a part of camel case"),
+        pytest.param("raw events", ["user_clicks"], id="parts of a path"),
+        pytest.param("/raw/events/user_clicks", ["user_clicks"], id="a path"),
+        pytest.param("events.user_clicks", ["user_clicks"], id="dots"),
+        pytest.param(
+            "customer", ["customers", "customerSegments", "orders"], id="names come before columns"
+        ),
+        pytest.param("CUSTOMER", ["customers", "customerSegments", "orders"], id="any case"),
+        pytest.param("email", ["orders"], id="a column"),
+        pytest.param(
+            "kennung", ["customers", "customerSegments", "user_clicks"], id="a column's description"
+        ),
+        pytest.param("bought", ["orders"], id="a description"),
+        pytest.param("cafe", ["orders"], id="without the accent"),
+        pytest.param("pii", ["orders"], id="a tag"),
+        pytest.param("finance team", ["orders"], id="an owner"),
+        pytest.param("clicks orders", [], id="every word must be there"),
+        pytest.param("nothing", [], id="nothing"),
+        pytest.param("", [], id="no words"),
+    ],
+)
+def test_a_query_finds_what_a_person_expects(
+    filled: Store, query: str, expected: list[str]
+) -> None:
+    assert sorted(names(filled, query)) == sorted(expected)
+    assert names(filled, query)[:1] == expected[:1]
+
+
+def test_facets_narrow_the_results(filled: Store) -> None:
+    assert names(filled, "customer", format="csv") == ["orders"]
+    assert names(filled, "orders", owner="finance-team", tag="tier-1") == ["orders"]
+    assert names(filled, "orders", tag="tier-2") == []
+    assert names(filled, "orders", platform="s3") == []
+    assert len(names(filled, "", platform="file")) == 4
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "name:x",
+        '"clicks"',
+        "clicks OR orders",
+        "clicks*",
+        "NEAR(a b)",
+        "a & !b | c",
+        "' OR 1=1 --",
+        ":*",
+        "\\",
+        "%",
+        "{name} : x",
+        "-clicks",
+        "(",
+        "0platform0file",
+    ],
+)
+def test_operators_are_text_and_never_syntax(filled: Store, query: str) -> None:
+    names(filled, query)
+
+
+@settings(
+    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(query=st.text(max_size=60))
+def test_no_query_fails(filled: Store, query: str) -> None:
+    filled.search(query, Facets(owner=query, tag=query), limit=5)
+
+
+@given(name=st.text(min_size=1, max_size=30))
+def test_a_name_is_found_by_itself(name: str) -> None:
+    have = words(name)
+    for wanted in query_words(name):
+        assert any(word.startswith(wanted) for word in have)
+
+
+def test_the_index_follows_every_write(filled: Store) -> None:
+    urn = "lumos://file/lake/sales/orders"
+    with filled.transaction() as transaction:
+        other = Documentation(description="sold")
+        transaction.save_aspect(urn, "documentation", other, writer="user", at=AT)
+    assert names(filled, "bought") == []
+    assert names(filled, "sold") == ["orders"]
+    with filled.transaction() as transaction:
+        transaction.save(dataset("orders", urn=urn, state="missing"))
+    assert names(filled, "sold") == []
+
+
+def test_a_transaction_that_fails_leaves_the_index_alone(filled: Store) -> None:
+    def fail() -> None:
+        with filled.transaction() as transaction:
+            transaction.save(dataset("invoices"))
+            raise RuntimeError("the power went out")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert names(filled, "invoices") == []
+
+
+def test_a_rebuilt_index_gives_the_same_answers(filled: Store) -> None:
+    before = names(filled, "customer")
+    assert filled.rebuild_search() == 4
+    assert names(filled, "customer") == before
+
+
+def test_more_matches_than_the_limit_are_counted(store: Store) -> None:
+    with store.transaction() as transaction:
+        for number in range(450):
+            transaction.save(dataset(f"orders_{number}"))
+    found, total = store.search("orders", Facets(), limit=7)
+    assert (len(found), total) == (7, 450)
