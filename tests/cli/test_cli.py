@@ -29,6 +29,7 @@ def lumos(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     def run(*words: object) -> Result:
         monkeypatch.setattr("sys.argv", ["lumos", *map(str, words)])
         monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.delenv("LUMOS_QUIET", raising=False)
         capfd.readouterr()
         try:
             cli.main()
@@ -179,3 +180,64 @@ def test_config_check_names_what_is_not_used_yet(lumos: Any, tmp_path: Path) -> 
 
 def test_the_version_is_shown(lumos: Any) -> None:
     assert lumos("--version").out.startswith("lumos 0.")
+
+
+@pytest.mark.usefixtures("spark")
+def test_steps_are_told_as_json_lines_when_asked(lumos: Any, lake: Path) -> None:
+    result = lumos("ingest", lake, "--json", "--log-format", "json")
+    entries = [json.loads(line) for line in result.err.splitlines()]
+    assert [entry["message"] for entry in entries] == [
+        "scan started",
+        "dataset changed",
+        "dataset changed",
+        "scan finished",
+    ]
+    assert entries[-1]["files"] == 2
+    assert {"time", "level"} <= set(entries[0])
+    assert result.json["summary"]["datasets_new"] == 2
+
+
+@pytest.mark.usefixtures("spark")
+def test_quiet_leaves_stderr_empty_and_verbose_tells_steps(lumos: Any, lake: Path) -> None:
+    (lake / "broken.parquet").write_bytes(b"nothing")
+    assert lumos("ingest", "--quiet", lake).err == ""
+    assert "scan finished source=file:" in lumos("ingest", lake, "-v").err
+
+
+def test_search_finds_what_was_ingested(lumos: Any, tmp_path: Path) -> None:
+    from lumos.store import Database, Store
+    from store.conftest import dataset
+
+    store = Store.open(Database.sqlite(tmp_path / ".lumos/lumos.db"), create=True)
+    with store.transaction() as transaction:
+        transaction.save(dataset("user_clicks"))
+    result = lumos("search", "clicks")
+    assert result.out.startswith("Results (1 dataset):")
+    assert "Platform: File (Parquet) | Schema: 1.0.0" in result.out
+    assert lumos("search", "clicks", "--json").json["results"][0]["name"] == "user_clicks"
+    assert lumos("search", "nothing", "--json").json["total"] == 0
+
+
+@pytest.mark.usefixtures("spark")
+def test_doctor_finds_everything_in_order(lumos: Any, lake: Path, tmp_path: Path) -> None:
+    write_text(tmp_path / "lumos.yaml", ["sources:", "  - type: file", f"    path: {lake}"])
+    result = lumos("doctor")
+    assert result.code == 0
+    for words in ("java", "store", "source file", "platform local", "ran a job", "pyarrow"):
+        assert words in result.out
+
+
+@pytest.mark.usefixtures("spark")
+def test_doctor_names_what_is_wrong_and_the_next_step(
+    lumos: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path / "lumos.yaml", ["sources:", "  - type: file", "    path: nowhere"])
+    (tmp_path / ".lumos").write_text("a file where the store's folder should be")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    report = lumos("doctor", "--json")
+    assert report.code == 1
+    failed = {
+        check["name"]: check for check in report.json["checks"] if check["status"] == "failed"
+    }
+    assert set(failed) >= {"java", "source file"}
+    assert "openjdk-17" in failed["java"]["next_step"]

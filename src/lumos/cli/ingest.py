@@ -1,11 +1,12 @@
 """lumos ingest"""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import QUIET, AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
     from lumos.engine.reports import DatasetReport, IngestReport
@@ -99,6 +100,13 @@ def _versions(dataset: "DatasetReport") -> str:
 def _complain(report: "IngestReport") -> None:
     from lumos.cli.screen import plural, stderr
 
+    if not report.datasets:
+        stderr().print(
+            "lumos: No dataset was found. Parquet and CSV files are looked for; "
+            "check the path, the patterns and the problems."
+        )
+    if os.environ.get(QUIET):
+        return
     console = stderr()
     for problem in report.problems[:_MOST_PROBLEMS]:
         console.print(f"problem  {problem.path}: {problem.reason} ({problem.code})", markup=False)
@@ -109,9 +117,4 @@ def _complain(report: "IngestReport") -> None:
         console.print(
             f"{plural(len(report.held), 'dataset')} could not be found, but too much is missing or "
             "unreadable to believe it; nothing was removed. Check the source, then run again."
-        )
-    if not report.datasets:
-        console.print(
-            "lumos: No dataset was found. Parquet and CSV files are looked for; "
-            "check the path, the patterns and the problems above."
         )

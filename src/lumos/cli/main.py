@@ -4,18 +4,21 @@ import errno
 import os
 import sys
 import traceback
-from typing import Annotated
+from itertools import islice
+from typing import Annotated, Final
 
 import typer
 
 from lumos import __version__
-from lumos.cli import config, datasets, db, ingest, init, search
-from lumos.cli.options import DEBUG
+from lumos.cli import config, datasets, db, doctor, ingest, init, logs, search
+from lumos.cli.logs import LogFormat
+from lumos.cli.options import DEBUG, QUIET
 from lumos.errors import FAILED, LumosError
+
+_ANYWHERE: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
 
 app = typer.Typer(
     name="lumos",
-    help="Finds every dataset in storage, tracks every schema change and keeps any catalog true.",
     epilog="Start with: lumos ingest PATH",
     no_args_is_help=True,
     add_completion=True,
@@ -26,6 +29,7 @@ app = typer.Typer(
 ingest.add_to(app)
 datasets.add_to(app)
 search.add_to(app)
+doctor.add_to(app)
 init.add_to(app)
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
@@ -45,10 +49,26 @@ def _options(
             "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show no progress and no remarks, only errors.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Tell every step on stderr.")
+    ] = False,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Tell steps as text, or one JSON object a line.")
+    ] = "text",
     debug: Annotated[
         bool, typer.Option("--debug", envvar=DEBUG, help="Show a traceback when something fails.")
     ] = False,
 ) -> None:
+    """Finds every dataset in storage, tracks every schema change and keeps any catalog true.
+
+    The options below may stand anywhere on the command line.
+    """
+    logs.set_up(format=log_format, verbose=verbose, quiet=quiet)
+    if quiet or log_format == "json":
+        os.environ[QUIET] = "1"
     # Errors are shown by `main`, which only the environment reaches.
     if debug:
         os.environ[DEBUG] = "1"
@@ -57,7 +77,7 @@ def _options(
 def main() -> None:
     """Runs the command; failures become one sentence on stderr and the right exit code."""
     try:
-        app()
+        app(_options_first(sys.argv[1:]))
     except LumosError as problem:
         _fail(str(problem), problem.exit_code)
     except BrokenPipeError:
@@ -69,6 +89,23 @@ def main() -> None:
         _fail(f"{problem.filename or 'The system'}: {problem.strerror or problem}.", FAILED)
     except KeyboardInterrupt:
         _fail("Interrupted.", 130)
+
+
+def _options_first(words: list[str]) -> list[str]:
+    """The words with those options in front that belong to every command."""
+    own: list[str] = []
+    rest: list[str] = []
+    waiting = iter(words)
+    for word in waiting:
+        if word == "--":
+            rest += [word, *waiting]
+        elif word in _ANYWHERE or word.startswith("--log-format="):
+            own.append(word)
+        elif word == "--log-format":
+            own += [word, *islice(waiting, 1)]
+        else:
+            rest.append(word)
+    return own + rest
 
 
 def _fail(sentence: str, exit_code: int) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lumos.engine import Lumos
 
 DEBUG: Final = "LUMOS_DEBUG"
+QUIET: Final = "LUMOS_QUIET"
 
 ConfigFile = Annotated[
     Path | None,

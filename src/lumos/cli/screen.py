@@ -1,13 +1,17 @@
 """How values look on a screen."""
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+from lumos.cli.options import QUIET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,13 +51,19 @@ def stderr() -> Console:
 
 @contextmanager
 def steps() -> "Iterator[Callable[[str], None]]":
-    """Shows the step in hand on a terminal, and nothing elsewhere."""
+    """The one display of long work: the step in hand and its time, on a terminal only."""
     console = stderr()
-    if not console.is_terminal:
+    if not console.is_terminal or os.environ.get(QUIET):
         yield lambda _step: None
         return
-    with console.status("") as status:
-        yield lambda step: status.update(step)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("")
+
+        def show(step: str) -> None:
+            progress.reset(task, description=step)
+
+        yield show
 
 
 def table(*columns: str, right: Iterable[str] = ()) -> Table:

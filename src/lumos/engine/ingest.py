@@ -2,29 +2,30 @@
 
 import getpass
 import hashlib
+import logging
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from lumos import plugins
 from lumos.config import Settings
 from lumos.config.sources import FileSource
 from lumos.engine.recording import Outcome, Recorder
 from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
+from lumos.engine.scanning import platform_of, source_of
 from lumos.errors import MisuseError
-from lumos.model.change import EventType
+from lumos.model.change import ChangeEvent, EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.platforms import Platform
-from lumos.sources import LakeSource, Source
+from lumos.sources import LakeSource
 from lumos.storage import Selection, storage_of
 from lumos.store import KnownDataset, Scan, Store
 
 Announce = Callable[[str], None]
-_LOCAL = "local"
+_log = logging.getLogger(__name__)
 
 
 class Discover(Protocol):
@@ -63,7 +64,7 @@ def ingest(
     """
     started = monotonic()
     roots = [(source, root) for source in _sources(settings, paths) for root in source.roots()]
-    platform = _platform(settings)
+    platform = platform_of(settings)
     scanner = _Scanner(settings, store(), platform, state)
     announce("Starting Spark")
     from lumos.pipeline.discovery import discover
@@ -84,24 +85,7 @@ def _sources(settings: Settings, paths: Sequence[str]) -> list[LakeSource]:
             "Nothing to ingest. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
             "(lumos init writes one)."
         )
-    return [_source(section) for section in sections]
-
-
-def _source(section: Any) -> LakeSource:
-    plugin: Any = plugins.find(plugins.SOURCES, section.type, "source")
-    source: Source = plugin(section)
-    if not isinstance(source, LakeSource):
-        raise MisuseError(f"The source '{section.type}' cannot be scanned by this version.")
-    return source
-
-
-def _platform(settings: Settings) -> Platform | None:
-    """The catalog to keep true beside the store."""
-    if settings.platform == _LOCAL:
-        return None
-    plugin: Any = plugins.find(plugins.PLATFORMS, settings.platform, "platform")
-    platform: Platform = plugin(settings.platform_config)
-    return platform
+    return [source_of(section) for section in sections]
 
 
 class _Scanner:
@@ -118,7 +102,22 @@ class _Scanner:
     def scan(self, discover: Discover, source: LakeSource, root: Selection) -> _Pass:
         source_id = f"{source.kind}:{root.root}"
         with self._store.alone(source_id):
-            return self._scan_alone(discover, source, root, source_id)
+            _log.info("scan started", extra={"facts": {"source": source_id}})
+            done = self._scan_alone(discover, source, root, source_id)
+        _log.info(
+            "scan finished",
+            extra={
+                "facts": {
+                    "source": source_id,
+                    "files": done.discovery.files_listed,
+                    "read": done.discovery.files_read,
+                    "failed": done.discovery.files_failed,
+                    "datasets": len(done.outcomes),
+                    "changed": sum(outcome.event is not None for outcome in done.outcomes),
+                }
+            },
+        )
+        return done
 
     def _scan_alone(
         self, discover: Discover, source: LakeSource, root: Selection, source_id: str
@@ -169,7 +168,10 @@ class _Scanner:
         outcomes = []
         for found in discovery.datasets:
             urn = source.urn(found.path, environment=settings.environment)
-            outcomes.append(recorder.record(found, urn, known.get(str(urn))))
+            outcome = recorder.record(found, urn, known.get(str(urn)))
+            outcomes.append(outcome)
+            if outcome.event is not None:
+                _log_change(outcome.event)
         seen = {outcome.dataset.urn for outcome in outcomes}
         gone, held = self._missing(source, discovery, known, seen)
         with self._store.transaction() as transaction:
@@ -202,6 +204,17 @@ class _Scanner:
         doubtful = not discovery.complete or any(_may_hold(each, unreadable) for each in absent)
         too_many = len(absent) > self._settings.scan.max_removed_share * len(live)
         return ([], absent) if doubtful or too_many else (absent, [])
+
+
+def _log_change(event: ChangeEvent) -> None:
+    facts = {
+        "urn": event.urn,
+        "event": event.type.value,
+        "cloud_version": event.cloud_version,
+        "schema_version": event.schema_version,
+        "breaking": event.breaking,
+    }
+    _log.info("dataset changed", extra={"facts": facts})
 
 
 def _urns(datasets: Iterable[KnownDataset]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lumos.config import Settings, find_file, load
 from lumos.engine.mirror import mirror_schemas
@@ -21,6 +22,9 @@ from lumos.engine.reports import (
 )
 from lumos.store import Database, DatasetFilter, Facets, NoStore, Store
 from lumos.store.database import HEAD
+
+if TYPE_CHECKING:
+    from lumos.engine.doctor import DoctorReport
 
 _FILE = "lumos.db"
 
@@ -104,6 +108,12 @@ class Lumos:
             name=dataset.name,
             versions=tuple(VersionReport.of(record, events[record.event_id]) for record in records),
         )
+
+    def doctor(self, *, announce: Callable[[str], None] = lambda _step: None) -> "DoctorReport":
+        """What of the installation and the configuration works, and what to do about the rest."""
+        from lumos.engine.doctor import examine
+
+        return examine(self.settings, lambda: self.database, announce)
 
     def upgrade_store(self) -> UpgradeReport:
         """Migrates the store to the newest revision."""

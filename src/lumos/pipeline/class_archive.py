@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+_OTHERS_KEPT: Final = 3
 OFF: Final = "LUMOS_CLASS_ARCHIVE"
 _SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
@@ -38,13 +39,16 @@ def archive_file(java: str, spark_home: Path) -> Path | None:
     if found is None:
         return None
     binary = Path(found).resolve()
-    facts = [str(binary), str(spark_home)]
     try:
-        facts += [str(path.stat().st_mtime_ns) for path in (binary, spark_home / "jars")]
+        ages = [str(path.stat().st_mtime_ns) for path in (binary, spark_home / "jars")]
     except OSError:
         return None
-    name = hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()
-    return cache_folder() / f"spark-{name}.jsa"
+    installation = _short_hash(str(spark_home))
+    return cache_folder() / f"spark-{installation}-{_short_hash(str(binary), *ages)}.jsa"
+
+
+def _short_hash(*facts: str) -> str:
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=6).hexdigest()
 
 
 def cache_folder() -> Path:
@@ -85,10 +89,19 @@ def build(java: str, spark_home: Path) -> Path | None:
         _scan_and_archive(unfinished)
         if not unfinished.exists():
             return None
-        for older in file.parent.glob("spark-*.jsa"):
-            older.unlink(missing_ok=True)
+        _forget_older(file)
         unfinished.rename(file)
         return file
+
+
+def _forget_older(file: Path) -> None:
+    """Removes this installation's older archives, and all but a few of other installations."""
+    ours = file.name.rpartition("-")[0]
+    others = sorted(file.parent.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime)
+    kept = [path for path in others if not path.name.startswith(ours)][-_OTHERS_KEPT:]
+    for path in others:
+        if path not in kept:
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

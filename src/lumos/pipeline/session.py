@@ -146,9 +146,16 @@ def _clear_errors() -> Iterator[None]:
             raise SparkFailed(
                 "No room left on a disk that Spark writes to. Free some and run the command again."
             ) from problem
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        reason = lines[0] if lines else type(problem).__name__
-        raise SparkFailed(f"Spark failed: {reason} (--debug shows everything)") from problem
+        raise SparkFailed(
+            f"Spark failed: {_reason(problem)} (--debug shows everything)"
+        ) from problem
+
+
+def _reason(problem: Exception) -> str:
+    """The cause that all the other lines come from."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    causes = [line.partition(": ")[2] for line in lines if line.startswith("Caused by:")]
+    return (causes or lines or [type(problem).__name__])[-1 if causes else 0]
 
 
 def _check_java() -> None:

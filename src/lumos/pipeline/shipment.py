@@ -1,5 +1,7 @@
 """Brings the package to executors that do not have it."""
 
+import atexit
+import shutil
 import tempfile
 import zipfile
 from importlib.resources import files
@@ -12,10 +14,12 @@ if TYPE_CHECKING:
 
 def ship_package(spark: "SparkSession") -> None:
     """Makes `import lumos` work in the executors of a session, classic or through Connect."""
-    with tempfile.TemporaryDirectory(prefix="lumos-") as folder:
-        archive = Path(folder) / "lumos_package.zip"
-        _pack(archive)
-        spark.addArtifacts(str(archive), pyfile=True)
+    # Executors may ask for the file as late as their first task, so it stays until we end.
+    folder = tempfile.mkdtemp(prefix="lumos-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = Path(folder) / "lumos_package.zip"
+    _pack(archive)
+    spark.addArtifacts(str(archive), pyfile=True)
 
 
 def _pack(archive: Path) -> None:

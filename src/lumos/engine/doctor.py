@@ -1,0 +1,145 @@
+"""`lumos doctor`: what works, what does not, and the exact next step."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from lumos import __version__, plugins
+from lumos.config import Settings
+from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.engine.scanning import LOCAL, source_of
+from lumos.errors import LumosError
+from lumos.store import Database
+from lumos.store.database import HEAD
+
+Status = Literal["ok", "warning", "failed"]
+_JAVA_NEEDED = 17
+
+
+class Check(Report, frozen=True, kw_only=True):
+    """One thing that was looked at."""
+
+    name: str
+    status: Status
+    found: str
+    next_step: str | None = None
+
+
+class DoctorReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos doctor`."""
+
+    format_version: str = FORMAT_VERSION
+    healthy: bool
+    checks: tuple[Check, ...]
+
+
+def examine(
+    settings: Settings, database: Callable[[], Database], announce: Callable[[str], None]
+) -> DoctorReport:
+    """Looks at everything a scan needs, and goes on where something fails."""
+    checks = [_python()]
+    java = _java()
+    checks.append(java)
+    announce("Checking the store")
+    checks.append(_store(database))
+    for source in _sources(settings):
+        checks.append(source)
+    checks.append(_platform(settings))
+    if java.status == "ok" or not settings.spark.master.startswith("local"):
+        announce("Starting Spark")
+        checks.extend(_spark(settings))
+    healthy = all(check.status != "failed" for check in checks)
+    return DoctorReport(healthy=healthy, checks=tuple(checks))
+
+
+def _python() -> Check:
+    found = f"Lumos {__version__} on Python {platform.python_version()} ({sys.executable})"
+    return Check(name="python", status="ok", found=found)
+
+
+def _java() -> Check:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    install = "Install Java 17 (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)."
+    if java is None or not Path(java).exists():
+        return Check(name="java", status="failed", found="none was found", next_step=install)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', told)
+    if version is None or int(version.group(1)) < _JAVA_NEEDED:
+        found = f"{java} is too old: {told.splitlines()[0] if told else 'unknown'}"
+        return Check(name="java", status="failed", found=found, next_step=install)
+    return Check(name="java", status="ok", found=f"{told.splitlines()[0]} ({java})")
+
+
+def _store(database: Callable[[], Database]) -> Check:
+    try:
+        opened = database()
+        if opened.is_empty():
+            found = f"{opened.place} is not there yet"
+            step = "The first lumos ingest makes it."
+            return Check(name="store", status="ok", found=found, next_step=step)
+        opened.check_revision()
+        with opened.writing():
+            pass
+    except LumosError as problem:
+        return Check(name="store", status="failed", found=str(problem))
+    return Check(name="store", status="ok", found=f"{opened.place}, revision {HEAD}, writable")
+
+
+def _sources(settings: Settings) -> Iterator[Check]:
+    for section in settings.sources:
+        name = f"source {section.name or section.type}"
+        try:
+            roots = source_of(section).roots()
+        except LumosError as problem:
+            yield Check(name=name, status="failed", found=str(problem))
+        else:
+            yield Check(name=name, status="ok", found=", ".join(root.root for root in roots))
+    if not settings.sources:
+        found = "none is configured"
+        step = "Name folders on the command line, or list sources in lumos.yaml (lumos init)."
+        yield Check(name="sources", status="ok", found=found, next_step=step)
+
+
+def _platform(settings: Settings) -> Check:
+    name = f"platform {settings.platform}"
+    if settings.platform == LOCAL:
+        return Check(name=name, status="ok", found="the store itself")
+    try:
+        plugins.find(plugins.PLATFORMS, settings.platform, "platform")
+    except LumosError as problem:
+        return Check(name=name, status="failed", found=str(problem))
+    return Check(name=name, status="ok", found="installed")
+
+
+def _spark(settings: Settings) -> Iterator[Check]:
+    from lumos.pipeline.health import executor_facts
+    from lumos.pipeline.session import spark_session
+
+    name = f"spark {settings.spark.master}"
+    try:
+        with spark_session(
+            master=settings.spark.master, settings=settings.spark.properties()
+        ) as spark:
+            version = spark.version
+            facts = executor_facts(spark)
+    except LumosError as problem:
+        missing = re.search(r"No module named '([\w.]+)'", str(problem.__cause__ or problem))
+        step = (
+            f"Install {missing.group(1)} for the Python that executors use "
+            "(spark.pyspark.python or PYSPARK_PYTHON)."
+            if missing
+            else None
+        )
+        yield Check(name=name, status="failed", found=str(problem), next_step=step)
+        return
+    yield Check(name=name, status="ok", found=f"Spark {version} ran a job")
+    for each in facts:
+        found = ", ".join(f"{library} {number}" for library, number in each.items())
+        yield Check(name="executors", status="ok", found=found)
