@@ -90,7 +90,7 @@ def test_a_changed_lake_is_told_to_people(lumos: Any, lake: Path) -> None:
     assert "No dataset matches." in lumos("list", "nothing").out
     shown = lumos("show", "orders")
     assert "parquet" in shown.out
-    assert "drift: 1 files differ" in shown.out
+    assert "drift: 1 file of another schema" in shown.out
     assert lumos("show", "orders", "--json").json["dataset"]["name"] == "orders"
     assert "1 change, 1 breaking" in lumos("history", "orders").out
     history = lumos("history", "orders", "--json").json
@@ -241,3 +241,38 @@ def test_doctor_names_what_is_wrong_and_the_next_step(
     }
     assert set(failed) >= {"java", "source file"}
     assert "openjdk-17" in failed["java"]["next_step"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_names_that_look_like_markup_are_shown_as_they_are(lumos: Any, tmp_path: Path) -> None:
+    write_text(tmp_path / "lake/j [kg]/units [kg].csv", ["id,share [/day],[red]x", "1,2,3"])
+    assert "units [kg]" in lumos("ingest", tmp_path / "lake").out
+    shown = lumos("show", "units [kg]")
+    assert "share [/day]" in shown.out
+    assert "[red]x" in shown.out
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_change_of_order_is_told(lumos: Any, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "lake/t/part-0.parquet", a=pa.int64(), b=pa.int64())
+    lumos("ingest", tmp_path / "lake")
+    write_parquet(tmp_path / "lake/t/part-1.parquet", b=pa.int64(), a=pa.int64())
+    assert (
+        "reordered columns                  a, b -> b, a" in lumos("ingest", tmp_path / "lake").out
+    )
+    assert "1 change, none breaking" in lumos("history", "t").out
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_is_held_back_can_be_confirmed(lumos: Any, lake: Path) -> None:
+    lumos("ingest", lake)
+    (lake / "users.csv").unlink()
+    assert "--accept-removals" in lumos("ingest", lake).err
+    assert "gone  lumos://" in lumos("ingest", lake, "--accept-removals").out
+    assert "gone: its files" in lumos("show", "users").out
+
+
+def test_an_address_that_cannot_be_read_yet_is_named(lumos: Any) -> None:
+    result = lumos("ingest", "s3://bucket/raw")
+    assert result.code == 2
+    assert "'s3://' cannot be read" in result.err

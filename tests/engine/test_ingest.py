@@ -1,6 +1,5 @@
 """The slice: files in, Spark reads them, datasets with versions and changes come out."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -10,10 +9,11 @@ import pytest
 from files import write_parquet, write_text
 from lumos import Lumos
 from lumos.engine.reports import DatasetReport, IngestReport
-from lumos.errors import MisuseError
+from lumos.errors import LumosError, MisuseError
 from lumos.model.dataset import Dataset
 from lumos.platforms import Platform
 from lumos.plugins import PLATFORMS, register, unregister
+from lumos.store import Store
 
 pytestmark = pytest.mark.usefixtures("spark", "workplace")
 
@@ -266,5 +266,65 @@ def test_a_scan_that_fails_leaves_no_manifest_behind(
     monkeypatch.undo()
     leftovers = [folder for folder in Path(lumos.state_uri).rglob("*") if folder.is_file()]
     assert leftovers == []
-    assert "No dataset" not in str(lumos.store_status().rows)
-    assert os.path.exists(lumos.store_file)
+    assert lumos.store_status().rows["dataset"] == 0
+
+
+def test_a_source_that_cannot_be_scanned_yet_does_not_stop_the_others(
+    lake: Path, tmp_path: Path
+) -> None:
+    write_text(
+        tmp_path / "lumos.yaml",
+        ["platform: datahub", "sources:", "  - {type: snowflake, account: a, user: u}",
+         f"  - {{type: file, path: {lake}}}"],
+    )  # fmt: skip
+    assert len(Lumos().ingest().datasets) == 3
+
+
+def test_roots_inside_one_another_are_scanned_once(lake: Path) -> None:
+    report = Lumos().ingest(lake, lake / "ref", lake)
+    assert (report.summary.datasets_new, report.summary.datasets_unchanged) == (3, 0)
+
+
+def test_the_tenth_month_is_newer_than_the_ninth(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "lake/t/month=10/part-0.parquet", a=pa.int64(), b=pa.int64())
+    write_parquet(tmp_path / "lake/t/month=9/part-0.parquet", a=pa.int64())
+    (found,) = Lumos().ingest(tmp_path / "lake").datasets
+    assert [field.name for field in found.schema.fields] == ["a", "b", "month"]
+
+
+def test_two_stores_in_one_folder_keep_apart(lake: Path, tmp_path: Path) -> None:
+    one = Lumos(overrides={"storage.path": str(tmp_path / "one.db")})
+    two = Lumos(overrides={"storage.path": str(tmp_path / "two.db")})
+    one.ingest(lake)
+    assert two.ingest(lake).summary.datasets_new == 3
+    assert one.ingest(lake).summary.files_read == 0
+
+
+def test_the_file_backend_mirrors_schemas_as_text(lake: Path, tmp_path: Path) -> None:
+    lumos = Lumos(overrides={"storage.backend": "file", "storage.path": str(tmp_path / "known")})
+    lumos.ingest(lake)
+    write_parquet(lake / "events/dt=2024-01-03/part-0.parquet", id=pa.int64())
+    lumos.ingest(lake)
+    folder = tmp_path / f"known/schemas/file{lake}/events"
+    assert sorted(file.name for file in folder.iterdir()) == ["1.0.0.schema", "2.0.0.schema"]
+    assert (folder / "2.0.0.schema").read_text().endswith("id INT64\ndt DATE PARTITION\n")
+
+
+def test_only_the_top_folder_is_scanned_where_that_is_wanted(lake: Path, tmp_path: Path) -> None:
+    write_text(lake / "top.csv", ["a,b", "1,2"])
+    write_text(
+        tmp_path / "lumos.yaml",
+        ["sources:", f"  - {{type: file, path: {lake}, recursive: false}}"],
+    )
+    assert [dataset.name for dataset in Lumos().ingest().datasets] == ["top"]
+
+
+def test_two_scans_of_one_source_at_a_time_are_refused(lake: Path) -> None:
+    lumos = Lumos()
+    lumos.ingest(lake)
+    with (
+        Store.open(lumos.database).alone(f"file:{lake}"),
+        pytest.raises(LumosError, match="Another scan of"),
+    ):
+        Lumos().ingest(lake)
+    assert lumos.ingest(lake).summary.datasets_unchanged == 3

@@ -84,14 +84,17 @@ def _print_list(report: "ListReport") -> None:
 
 
 def _print_dataset(report: "ShowReport") -> None:
-    from lumos.cli.screen import number, size, stdout, table
+    from lumos.cli.screen import number, plural, size, stdout, table
 
     console = stdout()
     dataset = report.dataset
-    console.print(f"[bold]{dataset['name']}[/bold]  {dataset['urn']}")
+    console.print(dataset["name"], style="bold", end="  ")
+    console.print(dataset["urn"])
     facts = table("", "")
     facts.show_header = False
     location, statistics = dataset.get("location"), dataset.get("statistics")
+    if report.state == "missing":
+        facts.add_row("state", "gone: its files were not there at the last scan")
     facts.add_row("format", dataset.get("format"))
     if location:
         facts.add_row("location", location["uri"])
@@ -117,22 +120,22 @@ def _print_dataset(report: "ShowReport") -> None:
         )
     console.print(fields)
     for drift in dataset.get("drift") or ():
-        console.print(f"\ndrift: {number(drift['file_count'])} files differ, e.g.", style="yellow")
-        console.print(f"  {drift['examples'][0]}", markup=False)
+        files = plural(drift["file_count"], "file")
+        console.print(f"\ndrift: {files} of another schema, e.g.", style="yellow")
+        console.print(f"  {drift['examples'][0]}")
         for difference in drift.get("differences", ()):
-            console.print(f"  {difference}", markup=False)
+            console.print(f"  {difference}")
 
 
 def _print_history(report: "HistoryReport") -> None:
     from lumos.cli.screen import change_line, stdout, when
 
     console = stdout()
-    console.print(f"[bold]{report.name}[/bold]  {report.urn}")
+    console.print(report.name, style="bold", end="  ")
+    console.print(report.urn)
     for version in report.versions:
-        console.print(
-            f"\n[bold]{version.schema_version}[/bold]  {version.cloud_version}  "
-            f"{when(version.recorded_at)}  {version.summary}"
-        )
+        console.print(f"\n{version.schema_version}", style="bold", end="  ")
+        console.print(f"{version.cloud_version}  {when(version.recorded_at)}  {version.summary}")
         for change in version.changes:
             console.print(change_line(change))
         if not version.changes:

@@ -26,6 +26,8 @@ def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
     if json:
         print_json(report)
         return
-    typer.echo(f"{report.store}: revision {report.revision}, newest is {report.newest_revision}")
+    typer.echo(
+        f"{report.store}: revision {report.revision or 'none'}, newest is {report.newest_revision}"
+    )
     for name, count in report.rows.items():
         typer.echo(f"  {name:<16}{count:>10,}")

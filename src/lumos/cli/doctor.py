@@ -4,11 +4,7 @@ import typer
 
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
-_MARKS = {
-    "ok": "[green]ok     [/green]",
-    "warning": "[yellow]warning[/yellow]",
-    "failed": "[red]failed [/red]",
-}
+_STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,9 +27,10 @@ def doctor(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
     else:
         console = stdout()
         for check in report.checks:
-            console.print(f"{_MARKS[check.status]}  [bold]{check.name}[/bold]: ", end="")
-            console.print(check.found, markup=False)
+            console.print(f"{check.status:<8}", style=_STYLES[check.status], end="")
+            console.print(f"{check.name}: ", style="bold", end="")
+            console.print(check.found)
             if check.next_step:
-                console.print(f"         {check.next_step}", markup=False)
+                console.print(f"         {check.next_step}")
     if not report.healthy:
         raise typer.Exit(1)

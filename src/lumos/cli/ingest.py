@@ -1,7 +1,6 @@
 """lumos ingest"""
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,11 +23,14 @@ def add_to(app: typer.Typer) -> None:
 
 def ingest(
     paths: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(metavar="[PATH]...", help="Folders or files to scan.", show_default=False),
     ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
+    accept_removals: Annotated[
+        bool, typer.Option(help="Believe that datasets are gone, however many they are.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Find every dataset, record its schema, and say what changed since the last time.
@@ -41,7 +43,7 @@ def ingest(
 
     lumos = lumos_of(config, store)
     with steps() as announce:
-        report = lumos.ingest(*(paths or ()), announce=announce)
+        report = lumos.ingest(*(paths or ()), accept_removals=accept_removals, announce=announce)
     if json:
         print_json(report)
     else:
@@ -73,7 +75,8 @@ def _show(report: "IngestReport") -> None:
         console.print()
     for dataset in report.datasets:
         if dataset.changes:
-            console.print(f"[bold]{dataset.urn}[/bold]  {_versions(dataset)}")
+            console.print(dataset.urn, style="bold", end="  ")
+            console.print(_versions(dataset))
             for change in dataset.changes:
                 console.print(change_line(change))
             console.print()
@@ -109,12 +112,13 @@ def _complain(report: "IngestReport") -> None:
         return
     console = stderr()
     for problem in report.problems[:_MOST_PROBLEMS]:
-        console.print(f"problem  {problem.path}: {problem.reason} ({problem.code})", markup=False)
+        console.print(f"problem  {problem.path}: {problem.reason} ({problem.code})")
     rest = len(report.problems) - _MOST_PROBLEMS
     if rest > 0:
         console.print(f"... and {plural(rest, 'more problem')}; --json lists them all.")
     if report.held:
         console.print(
             f"{plural(len(report.held), 'dataset')} could not be found, but too much is missing or "
-            "unreadable to believe it; nothing was removed. Check the source, then run again."
+            "unreadable to believe it; nothing was removed. Check the source; if they are really "
+            "gone, run again with --accept-removals."
         )

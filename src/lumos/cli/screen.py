@@ -40,13 +40,20 @@ _KINDS: Final = {
 
 def stdout() -> Console:
     """The console for results; a file or a pipe gets lines as long as they need to be."""
-    console = Console(highlight=False, soft_wrap=True)
-    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, width=1000)
+    console = _console(stderr=False)
+    return console if console.is_terminal else _console(stderr=False, width=1000)
 
 
 def stderr() -> Console:
     """The console for progress and remarks."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool, width: int | None = None) -> Console:
+    # Names of datasets and fields may look like markup; they are shown as they are.
+    return Console(
+        stderr=stderr, width=width, highlight=False, soft_wrap=True, markup=False, emoji=False
+    )
 
 
 @contextmanager

@@ -44,8 +44,8 @@ def _show(report: "SearchReport") -> None:
     console.print(f"Results ({plural(report.total, 'dataset')}):")
     for number, result in enumerate(report.results, start=1):
         console.print(f"\n{number}. ", end="")
-        console.print(result.location or result.urn, style="bold", markup=False)
-        console.print(f"   {_facts(result)}", markup=False)
+        console.print(result.location or result.urn, style="bold")
+        console.print(f"   {_facts(result)}")
     if report.total > len(report.results):
         console.print(
             f"\n... the best {len(report.results)} of {report.total:,}; --limit shows more."

@@ -12,7 +12,7 @@ from lumos.config.variables import unused_variables
 from lumos.errors import did_you_mean
 
 _NOT_USED_YET: Final = {
-    "platform_config": "Catalogs are not written to yet; what is found stays in the local store.",
+    "platform_config": "Used where a catalog of that name is installed.",
     "features": "Switches and named features are not used yet.",
     "change_detection": "Sources are not watched yet; changes are found by the next scan.",
     "cost_model": "Costs are not computed yet.",
@@ -23,7 +23,6 @@ _NOT_USED_YET: Final = {
     "quality_integrations": "Results of quality tools are not taken over yet.",
     "notifications": "Reminders are not sent yet.",
 }
-_SCANNED: Final = ("file",)
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
 
@@ -44,6 +43,7 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
         *_sources(settings),
         *_features(settings),
         *_older_spellings(settings),
+        *_state(settings),
         *_variables(environment),
     )
     return tuple(sorted(notes, key=lambda note: (note.line is None, note.line or 0)))
@@ -65,10 +65,9 @@ def _platform(settings: Settings) -> Iterator[Note]:
     name = settings.platform
     if name == LOCAL:
         return
-    if name not in (installed := plugins.names(plugins.PLATFORMS)):
-        yield _note(settings, "warning", "platform", _not_installed("platform", name, installed))
-    text = f"The platform '{name}' is not written to yet; what is found stays in the local store."
-    yield _note(settings, "info", "platform", text)
+    if name not in plugins.names(plugins.PLATFORMS):
+        text = f"This version cannot write to '{name}'; what is found stays in the local store."
+        yield _note(settings, "warning", "platform", text)
 
 
 def _sources(settings: Settings) -> Iterator[Note]:
@@ -76,12 +75,8 @@ def _sources(settings: Settings) -> Iterator[Note]:
     for index, source in enumerate(settings.sources):
         key = f"sources[{index}]"
         if source.type not in installed:
-            text = _not_installed("source", source.type, installed)
+            text = f"This version cannot scan '{source.type}'; the source is passed over."
             yield _note(settings, "warning", key, text)
-        elif source.type not in _SCANNED:
-            yield _note(
-                settings, "info", key, f"Sources of type {source.type} are not scanned yet."
-            )
 
 
 def _features(settings: Settings) -> Iterator[Note]:
@@ -89,6 +84,12 @@ def _features(settings: Settings) -> Iterator[Note]:
         if isinstance(value, bool) and name not in _SWITCHES:
             text = f"There is no switch '{name}'.{did_you_mean(name, _SWITCHES)}"
             yield _note(settings, "warning", f"features.{name}", text)
+
+
+def _state(settings: Settings) -> Iterator[Note]:
+    if settings.state_uri and "://" in settings.state_uri:
+        text = "This version keeps state in local folders only; lumos ingest will refuse this one."
+        yield _note(settings, "warning", "state_uri", text)
 
 
 def _older_spellings(settings: Settings) -> Iterator[Note]:
@@ -107,8 +108,3 @@ def _note(settings: Settings, level: Literal["info", "warning"], key: str, text:
     lines = settings.origin.lines
     line = lines.get(key, lines.get(key.partition(".")[0]))
     return Note(level=level, key=key, line=line, text=text)
-
-
-def _not_installed(what: str, name: str, installed: set[str]) -> str:
-    listing = ", ".join(sorted(installed)) or "none"
-    return f"No {what} named '{name}' is installed. Installed: {listing}."

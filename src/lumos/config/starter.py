@@ -14,7 +14,7 @@ STARTER: Final = """\
 sources:
   - type: file
     path: data
-#    file_patterns: ["*.parquet", "*.avro", "*.csv"]
+#    file_patterns: ["*.parquet", "*.csv"]
 #    exclude: ["tmp/*"]
 #
 #  - type: s3
@@ -37,8 +37,10 @@ sources:
 storage:
   backend: sqlite
   path: .lumos/lumos.db
+#
+# For a team, instead of the two lines above:
 #  backend: postgres
-#  connection_string: ${LUMOS_DATABASE}
+#  connection_string: ${STORE_URL}
 
 # The catalog to keep true; local is the store above.
 platform: local
@@ -56,10 +58,10 @@ spark:
 # What every scan keeps to.
 scan:
 #  exclude: ["_tmp/*"]
-  # More datasets missing at once than this share are held back until somebody confirms it.
+  # More datasets missing at once than this share are kept until: lumos ingest --accept-removals
   max_removed_share: 0.3
 
 #environment: production
 #cloud_version_prefix: S-
-#state_uri: s3://my-data-lake/lumos-state
+#state_uri: /mnt/shared/lumos-state
 """

@@ -10,6 +10,8 @@ from lumos.config.tree import Place, Scalar
 FILE_VARIABLE: Final = "LUMOS_CONFIG"
 
 _PREFIX: Final = "LUMOS_"
+# Variables that are read elsewhere and name no setting.
+_SWITCHES: Final = frozenset({FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DEBUG", "LUMOS_QUIET"})
 # Variables that users of a catalog have set already, and the keys they stand for.
 _FOREIGN: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}
 
@@ -30,7 +32,7 @@ def variables(environment: Mapping[str, str], folder: str) -> Iterator[tuple[Tar
 
 def unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Variables that start like ours but name no setting."""
-    ours = (name for name in environment if name.startswith(_PREFIX) and name != FILE_VARIABLE)
+    ours = (name for name in environment if name.startswith(_PREFIX) and name not in _SWITCHES)
     return tuple(sorted(name for name in ours if _target(name) is None))
 
 

@@ -85,8 +85,7 @@ def _store(database: Callable[[], Database]) -> Check:
             step = "The first lumos ingest makes it."
             return Check(name="store", status="ok", found=found, next_step=step)
         opened.check_revision()
-        with opened.writing():
-            pass
+        opened.check_writable()
     except LumosError as problem:
         return Check(name="store", status="failed", found=str(problem))
     return Check(name="store", status="ok", found=f"{opened.place}, revision {HEAD}, writable")

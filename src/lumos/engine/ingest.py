@@ -15,7 +15,7 @@ from lumos.config import Settings
 from lumos.config.sources import FileSource
 from lumos.engine.recording import Outcome, Recorder
 from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
-from lumos.engine.scanning import platform_of, source_of
+from lumos.engine.scanning import platform_of, scannable, source_of
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.discovery import Discovery, Problem
@@ -57,15 +57,16 @@ def ingest(
     store: Callable[[], Store],
     state: str,
     announce: Announce,
+    accept_removals: bool = False,
 ) -> IngestReport:
     """Scans the paths, or else the configured sources, and records what changed.
 
     The store is only opened once everything that can be checked beforehand was found in order.
     """
     started = monotonic()
-    roots = [(source, root) for source in _sources(settings, paths) for root in source.roots()]
+    roots = _apart([(each, root) for each in _sources(settings, paths) for root in each.roots()])
     platform = platform_of(settings)
-    scanner = _Scanner(settings, store(), platform, state)
+    scanner = _Scanner(settings, store(), platform, state, accept_removals=accept_removals)
     announce("Starting Spark")
     from lumos.pipeline.discovery import discover
     from lumos.pipeline.session import spark_session
@@ -78,6 +79,20 @@ def ingest(
     return _report(passes, seconds=monotonic() - started)
 
 
+def _apart(roots: list[tuple[LakeSource, Selection]]) -> list[tuple[LakeSource, Selection]]:
+    """The roots without those that lie inside another one, or are named twice."""
+    distinct = list({(source.kind, root): (source, root) for source, root in roots}.values())
+    folders = {(source.kind, root.root) for source, root in distinct}
+    return [
+        (source, root)
+        for source, root in distinct
+        if not any(
+            kind == source.kind and root.root.startswith(f"{folder.rstrip('/')}/")
+            for kind, folder in folders
+        )
+    ]
+
+
 def _sources(settings: Settings, paths: Sequence[str]) -> list[LakeSource]:
     sections = [FileSource(paths=tuple(paths))] if paths else list(settings.sources)
     if not sections:
@@ -85,15 +100,22 @@ def _sources(settings: Settings, paths: Sequence[str]) -> list[LakeSource]:
             "Nothing to ingest. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
             "(lumos init writes one)."
         )
-    return [source_of(section) for section in sections]
+    return [source_of(section) for section in scannable(sections)]
 
 
 class _Scanner:
     """Scans one root after another and makes each scan's manifest current with its last change."""
 
     def __init__(
-        self, settings: Settings, store: Store, platform: Platform | None, state: str
+        self,
+        settings: Settings,
+        store: Store,
+        platform: Platform | None,
+        state: str,
+        *,
+        accept_removals: bool,
     ) -> None:
+        self._accept_removals = accept_removals
         self._settings = settings
         self._store = store
         self._platform = platform
@@ -149,10 +171,9 @@ class _Scanner:
 
     def _narrowed(self, root: Selection) -> Selection:
         always = self._settings.scan
-        return Selection(
-            root.root,
-            (*always.file_patterns, *root.file_patterns),
-            (*always.exclude, *root.exclude),
+        return root._replace(
+            file_patterns=(*always.file_patterns, *root.file_patterns),
+            exclude=(*always.exclude, *root.exclude),
         )
 
     def _record(self, source: LakeSource, scan: Scan, discovery: Discovery) -> _Pass:
@@ -202,7 +223,8 @@ class _Scanner:
             for problem in discovery.problems
         }
         doubtful = not discovery.complete or any(_may_hold(each, unreadable) for each in absent)
-        too_many = len(absent) > self._settings.scan.max_removed_share * len(live)
+        share = 1.0 if self._accept_removals else self._settings.scan.max_removed_share
+        too_many = len(absent) > share * len(live)
         return ([], absent) if doubtful or too_many else (absent, [])
 
 

@@ -48,9 +48,15 @@ class Lumos:
         self.settings: Settings = load(file, environment=variables, overrides=overrides or {})
 
     def ingest(
-        self, *paths: str | Path, announce: Callable[[str], None] = lambda _step: None
+        self,
+        *paths: str | Path,
+        accept_removals: bool = False,
+        announce: Callable[[str], None] = lambda _step: None,
     ) -> IngestReport:
-        """Scans the paths, or else the configured sources, and records what changed."""
+        """Scans the paths, or else the configured sources, and records what changed.
+
+        `accept_removals` believes that datasets are gone, however many they are.
+        """
         from lumos.engine.ingest import ingest
 
         report = ingest(
@@ -59,6 +65,7 @@ class Lumos:
             store=lambda: Store.open(self.database, create=True),
             state=self.state_uri,
             announce=announce,
+            accept_removals=accept_removals,
         )
         if self.settings.storage.backend == "file":
             changed = [each.urn for each in report.datasets if each.change != "unchanged"]
@@ -95,7 +102,8 @@ class Lumos:
     def show(self, urn: str) -> ShowReport:
         """All that is known about a dataset."""
         store = self._store()
-        return ShowReport.of(store.get(store.find(urn)))
+        found = store.find(urn)
+        return ShowReport.of(store.get(found), state=store.state(found))
 
     def history(self, urn: str) -> HistoryReport:
         """Every schema version of a dataset, newest first."""
@@ -152,7 +160,7 @@ class Lumos:
             return self.settings.state_uri
         if self.settings.storage.backend == "postgres":
             return str(Path(self.settings.origin.folder or Path.cwd()) / ".lumos" / "state")
-        return str(Path(self.database.place).parent / "state")
+        return str(Path(self.database.place).with_suffix(".state"))
 
     def _existing_database(self) -> Database:
         if self.database.is_empty():

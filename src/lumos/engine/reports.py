@@ -10,7 +10,7 @@ from lumos.model.codec import to_plain
 from lumos.model.dataset import Dataset, DriftedShape, Location, Statistics, Versioning
 from lumos.model.discovery import Problem
 from lumos.model.schema import Field, Schema
-from lumos.store import KnownDataset, SchemaRecord
+from lumos.store import KnownDataset, SchemaRecord, State
 
 FORMAT_VERSION: Final = "1.0"
 
@@ -232,15 +232,16 @@ class ShowReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos show`: the dataset with every aspect that is known."""
 
     format_version: str = FORMAT_VERSION
+    state: State
     dataset: dict[str, Any]
 
     @classmethod
-    def of(cls, dataset: Dataset) -> "ShowReport":
+    def of(cls, dataset: Dataset, *, state: State) -> "ShowReport":
         plain = to_plain(dataset)
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema))
         plain["statistics"] = to_plain(StatisticsReport.of(dataset.statistics))
         plain["location"] = to_plain(LocationReport.of(dataset.location))
-        return cls(dataset=plain)
+        return cls(state=state, dataset=plain)
 
 
 class VersionReport(Report, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 # Where one folder holds the same dataset name in two formats, the first keeps the folder's name.
@@ -11,7 +11,7 @@ _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 
 def summarise_places(files: DataFrame, *, scan: int) -> DataFrame:
     """One row per folder, name pattern and schema, with sizes and an order-free fingerprint."""
-    newest_partition = F.concat_ws("/", F.transform("partitions", lambda part: part["value"]))
+    newest_partition = F.concat_ws("/", F.transform("partitions", _in_order))
     return files.groupBy("base", "pattern", "format", "shape", "full").agg(
         F.count("size").alias("file_count"),
         F.count_if(F.col("size").isNull()).alias("unlisted"),
@@ -27,6 +27,12 @@ def summarise_places(files: DataFrame, *, scan: int) -> DataFrame:
         F.max("path").alias("last_path"),
         F.bit_xor(F.xxhash64("path", "size", "modified")).alias("content"),
     )
+
+
+def _in_order(part: Column) -> Column:
+    """A partition value as text that sorts as people count: 9 before 10."""
+    value = part["value"]
+    return F.when(value.rlike(r"^\d{1,20}$"), F.lpad(value, 20, "0")).otherwise(value)
 
 
 def group_into_datasets(places: DataFrame, settled: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from lumos.config.sources import FileSource as FileSettings
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
 from lumos.sources.interface import LakeSource
-from lumos.storage import Selection
+from lumos.storage import Selection, UnknownStorage
 
 
 class PathNotFound(MisuseError):
@@ -24,7 +24,7 @@ class FileSource(LakeSource):
     def roots(self) -> tuple[Selection, ...]:
         settings = self._settings
         return tuple(
-            Selection(_existing(path), settings.file_patterns, settings.exclude)
+            Selection(_existing(path), settings.file_patterns, settings.exclude, settings.recursive)
             for path in settings.paths
         )
 
@@ -38,6 +38,8 @@ class FileSource(LakeSource):
 
 
 def _existing(path: str) -> str:
+    if "://" in path:
+        raise UnknownStorage(path)
     # Without resolving links: a lake is known by the path that people use.
     absolute = os.path.abspath(path)
     if not os.path.lexists(absolute):

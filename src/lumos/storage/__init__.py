@@ -1,5 +1,6 @@
 """Listing and ranged reads, the same for every place where files lie."""
 
+from lumos.errors import MisuseError
 from lumos.storage.interface import Listed, Listing, ReadableFile, Storage, Unlisted
 from lumos.storage.local import LocalStorage
 from lumos.storage.selection import Selection
@@ -11,11 +12,24 @@ __all__ = [
     "ReadableFile",
     "Selection",
     "Storage",
+    "UnknownStorage",
     "Unlisted",
     "storage_of",
 ]
 
 
-def storage_of(uri: str) -> Storage:  # noqa: ARG001 - local paths only, so far
+class UnknownStorage(MisuseError):
+    """An address that no storage serves."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f"{uri}: '{uri.partition('://')[0]}://' cannot be read or written by this version. "
+            "Local paths can."
+        )
+
+
+def storage_of(uri: str) -> Storage:
     """The storage that serves a path or URL."""
+    if "://" in uri:
+        raise UnknownStorage(uri)
     return LocalStorage()

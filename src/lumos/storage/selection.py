@@ -10,9 +10,12 @@ class Selection(NamedTuple):
     root: str
     file_patterns: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    recursive: bool = True
 
     def __contains__(self, path: object) -> bool:
         inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
+        if not self.recursive and "/" in inside:
+            return False
         wanted = not self.file_patterns or _matches(inside, self.file_patterns)
         return wanted and not _matches(inside, self.exclude)
 

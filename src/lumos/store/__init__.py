@@ -9,7 +9,7 @@ from lumos.store.errors import (
     StoreTooNew,
     StoreTooOld,
 )
-from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord
+from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.search import Facets
 from lumos.store.store import Store, Transaction
 
@@ -21,6 +21,7 @@ __all__ = [
     "NoStore",
     "Scan",
     "SchemaRecord",
+    "State",
     "Store",
     "StoreError",
     "StoreLocked",

@@ -32,7 +32,7 @@ class Database:
         engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": busy_seconds})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
-        return cls(engine, str(file), FileLocks(file.with_name(f"{file.name}.locks")))
+        return cls(engine, str(file), FileLocks(file.with_suffix(".locks")))
 
     @classmethod
     def postgres(cls, url: str) -> "Database":
@@ -68,6 +68,11 @@ class Database:
             connection = plain.execution_options(lumos_writes=True)
             with connection.begin():
                 yield connection
+
+    def check_writable(self) -> None:
+        """Fails now rather than after an hour's work where nothing can be written."""
+        with self.writing():
+            pass
 
     def is_empty(self) -> bool:
         """Whether there is no database yet, or one without a single table."""

@@ -19,7 +19,7 @@ from lumos.store import search, tables
 from lumos.store.database import Database
 from lumos.store.errors import NoStore
 from lumos.store.locks import lock_key
-from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord
+from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.search import Facets
 
 # Aspects that tables of their own hold.
@@ -63,6 +63,8 @@ class Store:
                 raise NoStore(database.place)
             database.upgrade()
         database.check_revision()
+        if create:
+            database.check_writable()
         return cls(database)
 
     def close(self) -> None:
@@ -119,7 +121,11 @@ class Store:
                 connection.scalars(
                     select(table.urn)
                     .where(
-                        or_(table.name == name, table.urn.endswith(f"/{ending}", autoescape=True))
+                        or_(
+                            table.name == name,
+                            table.urn.endswith(f"/{ending}", autoescape=True),
+                            table.urn.contains(f"/{ending}?env=", autoescape=True),
+                        )
                     )
                     .order_by(table.urn)
                     .limit(5)
@@ -168,6 +174,15 @@ class Store:
             if row is None:
                 raise UnknownDataset(urn, self._nearest(connection, urn))
             return _dataset(connection, _known(row))
+
+    def state(self, urn: str) -> State:
+        """Whether a dataset is still there."""
+        statement = select(tables.dataset.c.state).where(tables.dataset.c.urn == self.resolve(urn))
+        with self._database.reading() as connection:
+            found: State | None = connection.execute(statement).scalar()
+        if found is None:
+            raise UnknownDataset(urn)
+        return found
 
     def schema(self, hash: str) -> Schema:
         """The schema of that content hash."""
