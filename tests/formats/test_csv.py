@@ -87,6 +87,7 @@ def test_a_character_cut_by_the_end_of_the_sample_does_no_harm(tmp_path: Path) -
         pytest.param(b"\n\n\n", "empty_file", id="no rows"),
         pytest.param(b"a,b\n\x00\x01\x02,1\n", "not_text", id="binary"),
         pytest.param(b"," * 20_000 + b"\n1\n", "too_many_columns", id="20,001 columns"),
+        pytest.param(b"a" * 9_000_000, "line_too_long", id="one endless line"),
     ],
 )
 def test_what_is_no_csv_is_refused_with_a_code(tmp_path: Path, data: bytes, code: str) -> None:
@@ -95,3 +96,10 @@ def test_what_is_no_csv_is_refused_with_a_code(tmp_path: Path, data: bytes, code
     with pytest.raises(UnreadableFile) as problem:
         schema_of(file)
     assert problem.value.code == code
+
+
+def test_a_header_longer_than_the_sample_is_read_whole(tmp_path: Path) -> None:
+    file = tmp_path / "wide.csv"
+    names = [f"column_with_a_long_name_{number}" for number in range(3000)]
+    file.write_text(",".join(names) + "\n" + ",".join(["1"] * 3000) + "\n")
+    assert schema_of(file).splitlines()[-1] == "column_with_a_long_name_2999 INT64"

@@ -161,3 +161,30 @@ def test_times_keep_their_microseconds(tmp_path: Path) -> None:
     with store.transaction() as transaction:
         transaction.save(dataset())
     assert store.known(source="file:/lake")["lumos://file/lake/orders"].created_at == AT
+
+
+def test_a_foreign_database_is_left_as_it_is(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    before = foreign.read_bytes()
+    with pytest.raises(StoreNotUsable):
+        Store.open(Database.sqlite(foreign), create=True)
+    assert foreign.read_bytes() == before
+
+
+def test_a_store_that_cannot_be_written_can_still_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lumos.db"
+    store = Store.open(Database.sqlite(file), create=True)
+    with store.transaction() as transaction:
+        transaction.save(dataset())
+    store.close()
+    # Tests may run as root, who may write everywhere.
+    monkeypatch.setattr("lumos.store.database.os.access", lambda *_: False)
+    readable = Store.open(Database.sqlite(file))
+    assert readable.get("lumos://file/lake/orders").name == "orders"
+    with pytest.raises(StoreNotUsable, match="cannot be written"), readable.transaction() as writer:
+        writer.save(dataset())

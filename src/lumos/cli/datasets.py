@@ -119,6 +119,8 @@ def _print_dataset(report: "ShowReport") -> None:
             " ".join([*notes, *field["tags"], field["description"] or ""]).strip(),
         )
     console.print(fields)
+    for flag in dataset["flags"]:
+        console.print(f"\nnames that differ only in case ({flag})", style="yellow")
     for drift in dataset.get("drift") or ():
         files = plural(drift["file_count"], "file")
         console.print(f"\ndrift: {files} of another schema, e.g.", style="yellow")

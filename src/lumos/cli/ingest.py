@@ -105,8 +105,8 @@ def _complain(report: "IngestReport") -> None:
 
     if not report.datasets:
         stderr().print(
-            "lumos: No dataset was found. Parquet and CSV files are looked for; "
-            "check the path, the patterns and the problems."
+            f"lumos: No dataset was found in {', '.join(report.roots)}. Parquet and CSV files are "
+            "looked for; check the path, the patterns and the problems."
         )
     if os.environ.get(QUIET):
         return

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from lumos.cli.options import AsJson, print_json
 from lumos.errors import MisuseError
 
 
@@ -18,6 +19,7 @@ def init(
         "lumos.yaml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Write a commented starter configuration."""
     from lumos.config import STARTER
@@ -27,4 +29,7 @@ def init(
             target.write(STARTER)
     except FileExistsError:
         raise MisuseError(f"{file} exists already. Replace it with: lumos init --force") from None
+    if json:
+        print_json({"format_version": "1.0", "file": str(file.absolute())})
+        return
     typer.echo(f"Wrote {file}. Check it with: lumos config check --config {file}")

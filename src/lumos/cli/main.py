@@ -86,7 +86,10 @@ def main() -> None:
     except OSError as problem:
         if problem.errno == errno.ENOSPC:
             _fail("No room left on the disk. Free some and run the command again.", FAILED)
-        _fail(f"{problem.filename or 'The system'}: {problem.strerror or problem}.", FAILED)
+        place = problem.filename or "The system"
+        if isinstance(problem, PermissionError):
+            _fail(f"No permission for {place}. Grant access, or choose another place.", FAILED)
+        _fail(f"{place}: {problem.strerror or problem}.", FAILED)
     except KeyboardInterrupt:
         _fail("Interrupted.", 130)
 

@@ -76,7 +76,8 @@ def ingest(
         for source, root in roots:
             announce(f"Scanning {root.root}")
             passes.append(scanner.scan(partial(discover, spark), source, root))
-    return _report(passes, seconds=monotonic() - started)
+    places = tuple(root.root for _, root in roots)
+    return _report(passes, places, seconds=monotonic() - started)
 
 
 def _apart(roots: list[tuple[LakeSource, Selection]]) -> list[tuple[LakeSource, Selection]]:
@@ -259,7 +260,7 @@ def _forget_older(folder: str, *, keep: set[str]) -> None:
             storage.remove(f"{folder}/{name}")
 
 
-def _report(passes: list[_Pass], *, seconds: float) -> IngestReport:
+def _report(passes: list[_Pass], roots: tuple[str, ...], *, seconds: float) -> IngestReport:
     datasets: dict[str, DatasetReport] = {}
     problems: dict[str, Problem] = {}
     for each in passes:
@@ -285,6 +286,7 @@ def _report(passes: list[_Pass], *, seconds: float) -> IngestReport:
             datasets_missing=len(missing) + len(held),
             seconds=round(seconds, 3),
         ),
+        roots=roots,
         datasets=tuple(datasets.values()),
         missing=missing,
         held=held,

@@ -150,6 +150,12 @@ def _text(value: object) -> str | None:
     return ", ".join(plain) if isinstance(plain, list | tuple) else plain
 
 
+def flags_of(schema: Schema | None) -> tuple[str, ...]:
+    """What engines may stumble over in a schema."""
+    same = schema.names_that_differ_only_in_case() if schema else ()
+    return tuple(f"case-only: {', '.join(names)}" for names in same)
+
+
 class DatasetReport(Report, frozen=True, kw_only=True):
     """A dataset as a scan found it, and what that changed."""
 
@@ -163,6 +169,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
     versioning: VersioningReport | None
     change: ChangeWord
     changes: tuple[ChangeReport, ...]
+    flags: tuple[str, ...]
     drift: tuple[DriftedShape, ...]
 
     @classmethod
@@ -180,6 +187,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
             versioning=VersioningReport.of(dataset.versioning),
             change=change,
             changes=tuple(map(ChangeReport.of, findings)),
+            flags=flags_of(dataset.schema),
             drift=dataset.drift or (),
         )
 
@@ -201,6 +209,7 @@ class IngestReport(Report, frozen=True, kw_only=True):
 
     format_version: str = FORMAT_VERSION
     summary: IngestSummary
+    roots: tuple[str, ...]
     datasets: tuple[DatasetReport, ...]
     missing: tuple[str, ...]
     held: tuple[str, ...]
@@ -241,6 +250,7 @@ class ShowReport(Report, frozen=True, kw_only=True):
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema))
         plain["statistics"] = to_plain(StatisticsReport.of(dataset.statistics))
         plain["location"] = to_plain(LocationReport.of(dataset.location))
+        plain["flags"] = list(flags_of(dataset.schema))
         return cls(state=state, dataset=plain)
 
 

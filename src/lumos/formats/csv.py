@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from lumos.formats.interface import FileFacts, Format, RangedBytes, UnreadableFile
+from lumos.formats.names import distinct_names
 from lumos.formats.scalars import type_of_texts
 from lumos.model.schema import Field, Schema
 from lumos.model.types import STRING
 
 _SAMPLE: Final = 64 * 1024
+_LONG_SAMPLE: Final = 8 * 1024 * 1024
 _MOST_COLUMNS: Final = 20_000
 _DELIMITERS: Final = (",", "\t", ";", "|")
 _NULLS: Final = frozenset(
@@ -34,7 +36,7 @@ class Csv(Format):
         return False
 
     def read(self, file: RangedBytes) -> FileFacts:
-        data = file.head(_SAMPLE)
+        data = _sample(file)
         whole = len(data) == file.size
         text = _text(data, whole=whole)
         rows = _rows(text, whole=whole)
@@ -46,10 +48,20 @@ class Csv(Format):
         width = max(len(row) for row in rows)
         if width > _MOST_COLUMNS:
             raise UnreadableFile("too_many_columns", f"{width} columns; at most {_MOST_COLUMNS}.")
-        schema = Schema(fields=tuple(_fields(_distinct(names, width), body)))
+        named = [names[index].strip() if index < len(names) else "" for index in range(width)]
+        schema = Schema(fields=tuple(_fields(distinct_names(named), body)))
         if whole:
             return FileFacts(schema, len(body), row_count_exact=True)
         return FileFacts(schema, round(len(body) * file.size / len(data)), row_count_exact=False)
+
+
+def _sample(file: RangedBytes) -> bytes:
+    """The file's beginning, as long as it takes to hold a header and a row."""
+    for length in (_SAMPLE, _LONG_SAMPLE):
+        data = file.head(length)
+        if len(data) == file.size or data.count(b"\n") > 1:
+            return data
+    raise UnreadableFile("line_too_long", f"A line is longer than {_LONG_SAMPLE:,} bytes.")
 
 
 def _text(data: bytes, *, whole: bool) -> str:
@@ -118,20 +130,6 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 def _column(rows: Iterable[Sequence[str]], index: int) -> list[str]:
     cells = (row[index].strip() for row in rows if index < len(row))
     return [cell for cell in cells if cell not in _NULLS]
-
-
-def _distinct(names: Sequence[str], width: int) -> list[str]:
-    """A name for every column; missing and repeated names get their place as a suffix."""
-    taken: set[str] = set()
-    distinct: list[str] = []
-    for index in range(width):
-        name = names[index].strip() if index < len(names) else ""
-        name = name or f"column_{index + 1}"
-        while name in taken:
-            name = f"{name}_{index + 1}"
-        taken.add(name)
-        distinct.append(name)
-    return distinct
 
 
 def _fields(names: Sequence[str], body: Sequence[Sequence[str]]) -> Iterable[Field]:

@@ -2,11 +2,14 @@
 
 from typing import ClassVar, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lumos.formats.interface import FileFacts, Format, RangedBytes, UnreadableFile
+from lumos.formats.names import distinct_names
 from lumos.model.conversions.arrow import schema_from_arrow
+from lumos.model.schema import Schema
 
 _MAGIC: Final = b"PAR1"
 _ENCRYPTED: Final = b"PARE"
@@ -29,10 +32,23 @@ class Parquet(Format):
             metadata = pq.read_metadata(pa.BufferReader(footer))
             schema = schema_from_arrow(metadata.schema.to_arrow_schema())
         except (pa.ArrowException, OSError, ValueError) as problem:
-            raise UnreadableFile(
-                "corrupt_file", f"The Parquet footer is damaged: {problem}"
-            ) from None
-        return FileFacts(schema, metadata.num_rows, row_count_exact=True)
+            if "too deeply nested" in str(problem):
+                reason = "The schema nests too deeply to be read."
+                raise UnreadableFile("too_deep", reason) from None
+            reason = f"The Parquet footer is damaged: {problem}"
+            raise UnreadableFile("corrupt_file", reason) from None
+        return FileFacts(_with_distinct_names(schema), metadata.num_rows, row_count_exact=True)
+
+
+def _with_distinct_names(schema: Schema) -> Schema:
+    names = [field.name for field in schema.fields]
+    distinct = distinct_names(names)
+    if names == distinct:
+        return schema
+    renamed = zip(schema.fields, distinct, strict=True)
+    return Schema(
+        fields=tuple(msgspec.structs.replace(field, name=name) for field, name in renamed)
+    )
 
 
 def _footer(file: RangedBytes) -> bytes:

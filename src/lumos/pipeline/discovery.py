@@ -15,7 +15,7 @@ from lumos.pipeline.grouping import (
     summarise_places,
 )
 from lumos.pipeline.listing import list_files
-from lumos.pipeline.manifest import Manifest, with_known
+from lumos.pipeline.manifest import Manifest, out_of_sight, with_known
 from lumos.pipeline.merging import PartitionKey, ShapeInUse, merge
 from lumos.pipeline.reading import read_files
 from lumos.storage import Selection
@@ -35,10 +35,11 @@ def discover(
     is_there = manifest_before is not None and Manifest.is_there(manifest_before)
     before = Manifest(manifest_before if is_there else None)
     after = Manifest(manifest_after)
-    listed = list_files(spark, selection, parts=_parts(spark))
-    known = with_known(listed, before.files(spark))
-    # Several results are drawn from the files, and each must be opened only once.
-    files = read_files(known, root=selection.root, scan=scan).persist()
+    # Several results are drawn from the listing and the files; each must be made only once.
+    listed = list_files(spark, selection, parts=_parts(spark)).persist()
+    known = before.files(spark)
+    read = read_files(with_known(listed, known), root=selection.root, scan=scan)
+    files = (read if known is None else read.unionByName(out_of_sight(listed, known))).persist()
     try:
         places = summarise_places(files, scan=scan)
         summary = summarise_datasets(group_into_datasets(places, before.settled(spark)))
@@ -46,6 +47,7 @@ def discover(
         after.write_files(files)
     finally:
         files.unpersist()
+        listed.unpersist()
     return found
 
 
@@ -63,6 +65,7 @@ def _collected(
     since = _since(shapes, before=before, after=after, scan=scan)
     after.write_settled(_settled(shapes))
     keys = _partition_keys(files, shapes)
+    partitioned = {row["dataset"] for row in shapes if row["partition_depth"]}
     by_dataset: dict[str, list[ShapeInUse]] = {}
     for row in shapes:
         by_dataset.setdefault(row["dataset"], []).append(
@@ -73,7 +76,10 @@ def _collected(
             )
         )
     return Discovery(
-        datasets=tuple(_found(path, by_dataset[path], keys) for path in sorted(by_dataset)),
+        datasets=tuple(
+            _found(path, by_dataset[path], keys if path in partitioned else {})
+            for path in sorted(by_dataset)
+        ),
         problems=_problems(files) if total["failed"] or total["unlisted"] else (),
         files_listed=total["file_count"],
         files_read=total["read"],

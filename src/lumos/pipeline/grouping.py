@@ -5,6 +5,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+# How Hive and Spark write a partition whose value is null.
+_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+
 # Where one folder holds the same dataset name in two formats, the first keeps the folder's name.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 
@@ -63,8 +66,10 @@ def group_into_datasets(places: DataFrame, settled: DataFrame) -> DataFrame:
 def _apart_by_format(named: DataFrame) -> DataFrame:
     dataset = Window.partitionBy("dataset")
     rank = F.array_position(F.array(*map(F.lit, _FORMAT_RANK)), F.col("format"))
-    has_first = F.coalesce(F.bool_or(~F.col("was_second")).over(dataset), F.lit(False))
-    is_second = F.coalesce(F.col("was_second"), has_first | (rank > F.min(rank).over(dataset)))
+    first = F.max(F.when(~F.col("was_second"), F.col("format"))).over(dataset)
+    is_second = F.coalesce(
+        F.col("was_second"), F.col("format") != first, rank > F.min(rank).over(dataset)
+    )
     apart = F.concat(F.col("dataset"), F.lit("/*."), F.col("format"))
     kept = [name for name in named.columns if name not in ("dataset", "location", "was_second")]
     return named.select(*kept, "dataset", "location", is_second.alias("is_second")).select(
@@ -108,6 +113,7 @@ def partition_keys(files: DataFrame) -> DataFrame:
     return (
         files.where(F.col("format").isNotNull())
         .select("base", "format", F.posexplode("partitions").alias("position", "part"))
+        .where(value != _NULL_PARTITION)
         .groupBy("base", "format", "position", F.col("part.key").alias("key"))
         .agg(
             F.bool_and(value.rlike(r"^(0|-?[1-9]\d{0,17})$")).alias("integers"),

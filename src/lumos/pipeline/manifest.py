@@ -97,14 +97,23 @@ class Manifest:
 
 
 def with_known(listed: DataFrame, before: DataFrame | None) -> DataFrame:
-    """The listed files; those that are as they were carry what was known about them."""
+    """The listed files with what an earlier scan knew of each, as columns `known_...`."""
     if before is None:
         return listed
-    same = ["path", "size", "modified"]
-    # What failed is tried again: a permission may have been granted since.
-    known = before.where("code is null").drop("code", "reason", "body")
-    joined = listed.join(known, same, "left").withColumn("body", F.lit(None).cast("binary"))
-    return joined.select(*FILES.names)
+    facts = [name for name in FILES.names if name not in ("code", "reason", "body")]
+    known = before.where("format is not null or code is null").select(
+        "path", *(F.col(name).alias(f"known_{name}") for name in facts if name != "path")
+    )
+    return listed.join(known, "path", "left")
+
+
+def out_of_sight(listed: DataFrame, before: DataFrame) -> DataFrame:
+    """What is known of files in places that could not be listed this time."""
+    hidden = listed.where("size is null").select(F.concat("path", F.lit("/")).alias("place"))
+    unseen = before.where("size is not null").join(listed.select("path"), "path", "anti")
+    return unseen.join(
+        F.broadcast(hidden), F.startswith(unseen["path"], hidden["place"]), "semi"
+    ).select(*FILES.names)
 
 
 def _part_writer(folder: str) -> Callable[[_Batches], Iterator[pa.RecordBatch]]:

@@ -33,10 +33,14 @@ class Placement(NamedTuple):
 
 def place(path: str, root: str) -> Placement:
     """The placement of a file below a root."""
+    if path == root:
+        # A file that is scanned by itself says nothing about the others in its folder.
+        folder, _, name = path.rpartition("/")
+        return Placement(folder, name, ())
     inside = path[len(root) :].lstrip("/")
     folders, name = inside.split("/")[:-1], path.rpartition("/")[2]
     kept = len(folders) - _trailing_partitions(folders)
-    base = "/".join([root.rstrip("/"), *folders[:kept]]) if inside else path.rpartition("/")[0]
+    base = "/".join([root.rstrip("/"), *folders[:kept]])
     values = tuple(
         (match.group(1), match.group(2))
         for folder in folders[kept:]

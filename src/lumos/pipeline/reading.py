@@ -9,13 +9,16 @@ from pyspark.sql import DataFrame
 
 from lumos.formats import UnreadableFile, read_file
 from lumos.model.codec import to_json
-from lumos.pipeline.columns import FILES, FILES_IN_SPARK
+from lumos.pipeline.columns import FILES, FILES_IN_SPARK, LISTED
 from lumos.pipeline.placement import place
 from lumos.storage import storage_of
 
 
 def read_files(listed: DataFrame, *, root: str, scan: int) -> DataFrame:
-    """What each file says of itself; rows that carry a `read_in` are known and pass unopened."""
+    """What each file says of itself; those that are as an earlier scan knew them stay closed.
+
+    A file that can no longer be read keeps what was known of it, so that it changes no dataset.
+    """
     return listed.mapInArrow(_reader(root, scan), schema=FILES_IN_SPARK)
 
 
@@ -23,36 +26,58 @@ def _reader(root: str, scan: int) -> Callable[[Iterable[pa.RecordBatch]], Iterat
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bodies_sent: set[str] = set()
         for batch in batches:
-            table = pa.Table.from_batches([batch])
-            fresh, known = _split(table)
+            fresh, known = _split(pa.Table.from_batches([batch]))
             rows = [_row(listed, root, scan, bodies_sent) for listed in fresh.to_pylist()]
             yield pa.RecordBatch.from_pylist(rows, schema=FILES)
             if known.num_rows:
-                yield from known.select(FILES.names).cast(FILES).to_batches()
+                yield from known.to_batches()
 
     return read
 
 
 def _split(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    if "read_in" not in table.column_names:
+    """The rows to open, and as they were the rows of files that did not change."""
+    if "known_size" not in table.column_names:
         return table, table.slice(0, 0)
-    is_known = pc.is_valid(table.column("read_in"))
-    return table.filter(pc.invert(is_known)), table.filter(is_known)
+    same = pc.and_(
+        pc.equal(table.column("size"), table.column("known_size")),
+        pc.equal(table.column("modified"), table.column("known_modified")),
+    )
+    is_known = pc.fill_null(same, False)
+    return table.filter(pc.invert(is_known)), _as_known(table.filter(is_known))
+
+
+def _as_known(table: pa.Table) -> pa.Table:
+    nothing = {field.name: pa.nulls(table.num_rows, field.type) for field in FILES}
+    return pa.table(
+        {
+            name: table.column("path")
+            if name == "path"
+            else table.column(f"known_{name}")
+            if f"known_{name}" in table.column_names
+            else nothing[name]
+            for name in FILES.names
+        }
+    ).cast(FILES)
 
 
 def _row(listed: dict[str, Any], root: str, scan: int, bodies_sent: set[str]) -> dict[str, Any]:
-    path = listed["path"]
     if listed["code"] is not None:
-        return listed
+        return {name: listed[name] for name in LISTED.names}
+    path = listed["path"]
+    facts = _facts(path, bodies_sent)
+    if "code" in facts and listed.get("known_format") is not None:
+        known = {name: listed.get(f"known_{name}") for name in FILES.names}
+        return {**known, "path": path, "read_in": scan, **facts}
     base, pattern, partitions = place(path, root)
-    row = {
+    return {
         **{name: listed[name] for name in ("path", "size", "modified")},
         "base": base,
         "pattern": pattern,
         "partitions": [{"key": key, "value": value} for key, value in partitions],
         "read_in": scan,
+        **facts,
     }
-    return {**row, **_facts(path, bodies_sent)}
 
 
 def _facts(path: str, bodies_sent: set[str]) -> dict[str, Any]:

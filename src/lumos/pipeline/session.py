@@ -141,6 +141,8 @@ def _clear_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as problem:
+        if _was_interrupted(problem):
+            raise KeyboardInterrupt from problem
         text = str(problem)
         if "No space left on device" in text:
             raise SparkFailed(
@@ -149,6 +151,13 @@ def _clear_errors() -> Iterator[None]:
         raise SparkFailed(
             f"Spark failed: {_reason(problem)} (--debug shows everything)"
         ) from problem
+
+
+def _was_interrupted(problem: BaseException | None) -> bool:
+    """Whether Spark only reports that Ctrl-C cancelled its job."""
+    while problem is not None and not isinstance(problem, KeyboardInterrupt):
+        problem = problem.__context__
+    return problem is not None
 
 
 def _reason(problem: Exception) -> str:

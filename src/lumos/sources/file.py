@@ -41,12 +41,23 @@ def _existing(path: str) -> str:
     if "://" in path:
         raise UnknownStorage(path)
     # Without resolving links: a lake is known by the path that people use.
+    if not path:
+        raise PathNotFound("The path to scan is empty. Name a folder: lumos ingest PATH")
     absolute = os.path.abspath(path)
-    if not os.path.lexists(absolute):
+    try:
+        os.stat(absolute)
+    except PermissionError:
+        raise PathNotFound(
+            f"No permission to look at {absolute}. Grant access to the folders above it."
+        ) from None
+    except OSError:
+        if os.path.islink(absolute):
+            target = os.readlink(absolute)
+            raise PathNotFound(f"{absolute} is a link to {target}, which is not there.") from None
         parent = next(folder for folder in Path(absolute).parents if folder.exists())
         raise PathNotFound(
             f"There is nothing at {absolute}. The nearest folder that exists is {parent}."
-        )
+        ) from None
     if not os.access(absolute, os.R_OK | (os.X_OK if os.path.isdir(absolute) else 0)):
         raise PathNotFound(f"No permission to read {absolute}. Grant read access to it.")
     return absolute

@@ -1,9 +1,12 @@
 """Opens the database behind a store and watches over its revision."""
 
+import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError
@@ -29,7 +32,13 @@ class Database:
     @classmethod
     def sqlite(cls, file: Path, *, busy_seconds: float = BUSY_SECONDS) -> "Database":
         """The SQLite database in a file, which need not exist yet."""
-        engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": busy_seconds})
+        address = f"sqlite:///{file}"
+        if file.exists() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
+            # Without a log of changes to be merged, a file that cannot be written may be read.
+            has_log = file.with_name(f"{file.name}-wal").exists()
+            mode = "mode=ro" if has_log else "mode=ro&immutable=1"
+            address = f"sqlite:///file:{quote(str(file))}?{mode}&uri=true"
+        engine = create_engine(address, connect_args={"timeout": busy_seconds})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return cls(engine, str(file), FileLocks(file.with_suffix(".locks")))
@@ -77,7 +86,8 @@ class Database:
     def is_empty(self) -> bool:
         """Whether there is no database yet, or one without a single table."""
         file = self.engine.url.database
-        if self.engine.dialect.name == "sqlite" and file and not Path(file).exists():
+        is_new = file and not file.startswith("file:") and not Path(file).exists()
+        if self.engine.dialect.name == "sqlite" and is_new:
             return True
         return self.revision() is None
 
@@ -98,7 +108,7 @@ class Database:
     def upgrade(self) -> tuple[str | None, str]:
         """Migrates to the newest revision in one transaction; gives the old and the new one."""
         if self.engine.dialect.name == "sqlite" and self.engine.url.database:
-            _make_folder(Path(self.engine.url.database).parent)
+            self._prepare_file(Path(self.engine.url.database))
         with self.writing() as connection:
             found = self._revision(connection)
             if found is not None and found not in REVISIONS:
@@ -106,6 +116,13 @@ class Database:
             if found != HEAD:
                 _migrate(connection)
         return found, HEAD
+
+    def _prepare_file(self, file: Path) -> None:
+        _make_folder(file.parent)
+        # The mode stays with the file; somebody else's database is left as it is.
+        if not file.exists() or self.revision() is None:
+            with clear_errors(self.place), closing(sqlite3.connect(file)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
 
     def _revision(self, connection: Connection) -> str | None:
         tables = inspect(connection).get_table_names()
@@ -131,7 +148,6 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver must not open transactions by itself: SQLAlchemy's begin decides which kind.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()

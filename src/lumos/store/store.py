@@ -113,7 +113,7 @@ class Store:
     def find(self, name: str) -> str:
         """The URN meant by a URN, or by a name or an end of a path that only one dataset has."""
         if name.startswith(SCHEME):
-            return self.resolve(name)
+            return self.resolve(str(Urn.parse(name.rstrip("/"))))
         table = tables.dataset.c
         ending = Urn.of("any", name.strip("/").split("/")).path_text
         with self._database.reading() as connection:

@@ -1,0 +1,123 @@
+"""How a local session starts and ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lumos.pipeline import class_archive, jvm
+from lumos.pipeline.session import is_local
+
+SLEEP = """
+import sys, time
+from lumos.pipeline.session import spark_session
+try:
+    with spark_session(master="local[1]", settings={}) as spark:
+        print("READY", flush=True)
+        spark.range(1).mapInArrow(lambda batches: (time.sleep(60) or batch for batch in batches), "id long").toArrow()
+except KeyboardInterrupt:
+    print("INTERRUPTED", flush=True)
+"""
+
+
+def children(pid: int) -> list[int]:
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [int(word) for word in listed.stdout.split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_the_jvm_ends_with_its_python(tmp_path: Path, end: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLEEP],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, class_archive.OFF: "off"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "READY\n"
+    (java,) = children(process.pid)
+    time.sleep(2)
+    process.send_signal(end)
+    process.wait(timeout=60)
+    if end is signal.SIGINT:
+        assert process.stdout.readline() == "INTERRUPTED\n"
+    process.stdout.close()
+    for _ in range(300):
+        if not is_alive(java):
+            break
+        time.sleep(0.1)
+    assert not is_alive(java)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "plain"),
+    [
+        pytest.param({}, {}, True, id="nothing set"),
+        pytest.param({"spark.driver.memory": "4g"}, {}, True, id="memory"),
+        pytest.param({"spark.driver.extraClassPath": "x.jar"}, {}, False, id="more classes"),
+        pytest.param({}, {"SPARK_CONF_DIR": "/etc/spark"}, False, id="a Spark of one's own"),
+        pytest.param({}, {"PYSPARK_SUBMIT_ARGS": "--jars x"}, False, id="arguments"),
+    ],
+)
+def test_a_spark_that_was_set_up_with_care_is_started_its_own_way(
+    settings: dict[str, str], environment: dict[str, str], plain: bool
+) -> None:
+    assert jvm.is_plain(settings, environment) is plain
+
+
+def test_only_threads_of_this_machine_count_as_local() -> None:
+    assert is_local("local")
+    assert is_local("local[*]")
+    assert not is_local("local-cluster[2,1,1024]")
+    assert not is_local("spark://host:7077")
+
+
+def test_the_archive_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(class_archive.OFF, "off")
+    assert class_archive.archive_file("java", jvm.spark_home()) is None
+    assert class_archive.options("java", jvm.spark_home()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    monkeypatch.delenv(class_archive.OFF, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    class_archive.build_if_missing("java", jvm.spark_home())
+    assert class_archive.options("java", jvm.spark_home()) == []
+
+
+@pytest.mark.slow
+def test_an_archive_is_made_used_and_made_anew_for_another_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(class_archive.OFF, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    build = [sys.executable, "-m", "lumos.pipeline.class_archive", "java", str(jvm.spark_home())]
+    subprocess.run(build, check=True)
+    file = class_archive.archive_file("java", jvm.spark_home())
+    assert file is not None
+    assert file.stat().st_size > 50_000_000
+    assert f"-XX:SharedArchiveFile={file}" in class_archive.options("java", jvm.spark_home())
+    older = file.with_name(f"{file.name.rpartition('-')[0]}-0000.jsa")
+    file.rename(older)
+    subprocess.run(build, check=True)
+    assert file.exists()
+    assert not older.exists()
