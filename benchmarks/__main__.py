@@ -9,9 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import model, start
+from benchmarks import model, search, start
 
-MEASUREMENTS = {"model": model.measure, "start": start.measure}
+MEASUREMENTS = {
+    "model": model.measure,
+    "search": search.measure,
+    "spark_start": start.measure_spark,
+    "start": start.measure,
+}
 
 
 def machine() -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""How long commands take from process start, against an empty Python process."""
+"""How long commands and Spark take from process start, against the floor and against stock."""
 
+import os
 import statistics
 import subprocess
 import sys
@@ -8,9 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lumos.pipeline import class_archive, jvm
 from lumos.store import Database, Store
 
 TIMES = 7
+SPARK_TIMES = 5
 
 
 def measure() -> dict[str, Any]:
@@ -31,6 +34,50 @@ def measure() -> dict[str, Any]:
     for figure in figures.values():
         figure["times_the_floor"] = round(figure["seconds"] / floor, 1)
     return figures
+
+
+def measure_spark() -> dict[str, Any]:
+    """Seconds from `python` to the first Arrow result, stock PySpark and Lumos by turns."""
+    class_archive.build(jvm.java_command(), jvm.spark_home())
+    taken: dict[str, list[float]] = {"stock": [], "lumos": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(SPARK_TIMES):
+            for name, session in (("stock", _STOCK), ("lumos", _LUMOS)):
+                started = time.perf_counter()
+                subprocess.run(
+                    [sys.executable, "-c", session + _FIRST_RESULT],
+                    cwd=folder,
+                    env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                    capture_output=True,
+                    check=True,
+                )
+                taken[name].append(time.perf_counter() - started)
+    stock, ours = (statistics.median(taken[name]) for name in ("stock", "lumos"))
+    return {
+        "stock_seconds": round(stock, 2),
+        "lumos_seconds": round(ours, 2),
+        "share_of_stock": round(ours / stock, 2),
+        "runs": {name: [round(each, 2) for each in times] for name, times in taken.items()},
+    }
+
+
+_STOCK = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[*]").getOrCreate()
+"""
+_LUMOS = """
+from lumos.pipeline.session import spark_session
+held = spark_session(master="local[*]", settings={})
+spark = held.__enter__()
+"""
+# The process leaves at the first result, as a user sees it; both JVMs then end by themselves.
+_FIRST_RESULT = """
+import os
+def same(batches):
+    yield from batches
+assert spark.range(1000).mapInArrow(same, "id long").toArrow().num_rows == 1000
+os._exit(0)
+"""
 
 
 def _median(command: list[str], folder: str) -> float:

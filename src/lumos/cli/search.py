@@ -39,16 +39,18 @@ def search(
 
 def _show(report: "SearchReport") -> None:
     from lumos.cli.screen import plural, stdout
+    from lumos.store.search import MOST_COUNTED
 
     console = stdout()
-    console.print(f"Results ({plural(report.total, 'dataset')}):")
+    many = "at least " if report.total >= MOST_COUNTED else ""
+    console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
     for number, result in enumerate(report.results, start=1):
         console.print(f"\n{number}. ", end="")
         console.print(result.location or result.urn, style="bold")
         console.print(f"   {_facts(result)}")
     if report.total > len(report.results):
         console.print(
-            f"\n... the best {len(report.results)} of {report.total:,}; --limit shows more."
+            f"\n... the best {len(report.results)} of {many}{report.total:,}; --limit shows more."
         )
 
 

@@ -10,7 +10,7 @@ from lumos.config.section import ALSO, INTERNAL, OLDER, ONE, Section
 from lumos.errors import MisuseError, did_you_mean
 
 # More keys than this are a list that nobody reads in an error.
-_FEW: Final = 10
+_FEW: Final = 30
 
 
 class Kind(NamedTuple):

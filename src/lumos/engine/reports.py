@@ -345,7 +345,7 @@ class SearchResult(Report, frozen=True, kw_only=True):
 
 
 class SearchReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos search`; `total` counts all that match."""
+    """The answer of `lumos search`; `total` counts what matches, up to a thousand."""
 
     format_version: str = FORMAT_VERSION
     query: str

@@ -149,6 +149,8 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous = NORMAL")
+    # Large stores are read through the system's own cache, without a copy.
+    cursor.execute("PRAGMA mmap_size = 4294967296")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 

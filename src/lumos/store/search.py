@@ -8,16 +8,23 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
-from sqlalchemy import Connection, TextClause, delete, insert, select, text
+from sqlalchemy import Connection, TextClause, delete, select, text
 
-from lumos.model.dataset import Dataset
-from lumos.model.urn import Urn
+from lumos.model.dataset import Documentation, Governance, Ownership
+from lumos.model.urn import SCHEME
 from lumos.store import tables
 
-_SEGMENT: Final = re.compile(r"[^\W_]+(?:[_-]+[^\W_]+)*")
+_RUN: Final = re.compile(r"[^\W_]+")
+# For text in ASCII, which most names are, the same as `_RUN` in a fraction of the time.
+_TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
+_DIGIT: Final = re.compile(r"[0-9]")
+_WITHOUT_JOINTS: Final = {ord(mark): None for mark in "_-"}
+_COMPOUND: Final = re.compile(r"[^\W_]+(?:[_-]+[^\W_]+)+")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\dA-Za-z_]+")
 _COLUMNS: Final = ("name", "path", "fields", "words", "facets")
 _WEIGHTS: Final = {"name": "A", "path": "B", "fields": "C", "words": "D"}
@@ -25,6 +32,9 @@ _WEIGHTS: Final = {"name": "A", "path": "B", "fields": "C", "words": "D"}
 _TIERS: Final = (("name",), ("name", "path"), ("name", "path", "fields", "words"))
 _MOST_CANDIDATES: Final = 200
 _MOST_WORDS: Final = 16
+_BATCH: Final = 5000
+# Nobody looks through more, and counting on would take longer than finding.
+MOST_COUNTED: Final = 1000
 
 
 class Facets(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,20 +53,26 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def words(text: str) -> list[str]:
-    """The words of a text: parts of paths, names and camel case, and each whole name as well."""
-    found: dict[str, None] = {}
-    for segment in _SEGMENT.findall(_plain(text)):
-        for word in _words_of_segment(segment):
-            found[word] = None
-    return list(found)
+def words(text: str) -> set[str]:
+    """The words of a text: the parts of paths and names, of camel case each part and the whole."""
+    if not text.isascii():
+        return set(chain.from_iterable(map(_words_of_run, set(_RUN.findall(_plain(text))))))
+    runs = set(text.translate(_TO_SPACES).split())
+    if not text.islower():
+        return set(chain.from_iterable(map(_words_of_run, runs)))
+    mixed = [run for run in runs if not (run.isalpha() or run.isdigit())]
+    return runs.union(*map(_words_of_run, mixed)) if mixed else runs
+
+
+def compounds(text: str) -> list[str]:
+    """`userclicks` for user_clicks: what people type who leave the separators out."""
+    found = _COMPOUND.findall(_plain(text))
+    return [_word(each.translate(_WITHOUT_JOINTS)) for each in found]
 
 
 def query_words(query: str) -> list[str]:
     """The words that must all be found: a compound counts by its parts."""
-    runs = (re.split(r"[_-]+", segment) for segment in _SEGMENT.findall(_plain(query)))
-    found = dict.fromkeys(_word(run) for parts in runs for run in parts)
-    return list(found)[:_MOST_WORDS]
+    return list(dict.fromkeys(map(_word, _RUN.findall(_plain(query)))))[:_MOST_WORDS]
 
 
 def _plain(text: str) -> str:
@@ -67,11 +83,9 @@ def _plain(text: str) -> str:
     return "".join(mark for mark in marks if not unicodedata.combining(mark))
 
 
-@lru_cache(maxsize=65_536)
-def _words_of_segment(segment: str) -> tuple[str, ...]:
-    runs = re.split(r"[_-]+", segment)
-    parts = [part for run in runs for part in (run, *_PART.findall(run))]
-    return tuple(dict.fromkeys(map(_word, (*parts, "".join(runs)))))
+@lru_cache(maxsize=262_144)
+def _words_of_run(run: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(_word, (run, *_PART.findall(run)))))
 
 
 def _word(text: str) -> str:
@@ -82,41 +96,74 @@ def _word(text: str) -> str:
     return "".join(mark if mark.isascii() else f"x{ord(mark):x}x" for mark in folded)
 
 
+@lru_cache(maxsize=4096)
 def _facet(name: str, value: str) -> str:
-    """A facet is one word that no text contains, since it holds no letter in its middle."""
+    """A facet is one word that begins as no word of a text does."""
     letters = "".join(mark for mark in _word(_plain(value)) if mark.isalnum())
     return f"0{name}0{letters}"
 
 
-def entry_of(dataset: Dataset) -> dict[str, str]:
-    """What search sees of a dataset."""
-    urn = Urn.parse(dataset.urn)
-    owners = dataset.ownership.owners if dataset.ownership else ()
-    tags = dataset.governance.tags if dataset.governance else ()
-    terms = dataset.governance.terms if dataset.governance else ()
-    documented = dataset.documentation
-    prose = msgspec.structs.astuple(documented) if documented else ()
-    fields = dataset.schema.fields if dataset.schema else ()
+class SearchedField(msgspec.Struct, frozen=True, gc=False):
+    """As much of a field as search sees; decoding the rest of a schema would take its time."""
+
+    name: str
+    description: str | None = None
+
+
+class SearchedSchema(msgspec.Struct, frozen=True):
+    """As much of a schema as search sees."""
+
+    fields: tuple[SearchedField, ...] = ()
+
+
+class Searched(msgspec.Struct, frozen=True, kw_only=True):
+    """As much of a dataset as search sees."""
+
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    schema: SearchedSchema = SearchedSchema()
+    documentation: Documentation = Documentation()
+    ownership: Ownership = Ownership()
+    governance: Governance = Governance()
+
+
+ASPECTS: Final = ("documentation", "ownership", "governance")
+
+
+def _entry(dataset: Searched) -> dict[str, Any]:
+    urn = unquote(dataset.urn) if "%" in dataset.urn else dataset.urn
+    path = f"{dataset.platform} {urn[len(SCHEME) :]}"
+    fields, governance = dataset.schema.fields, dataset.governance
+    owners = [owner.name for owner in dataset.ownership.owners]
     said = [field.description for field in fields if field.description]
-    names = [owner.name for owner in owners]
+    documented = dataset.documentation
+    written = (documented.description, documented.business_context, documented.domain)
+    prose = [*filter(None, written), *said, *owners, *governance.tags, *governance.terms]
     facets = [
+        *(f"1{compound}" for compound in compounds(f"{dataset.name} {path}")),
         _facet("platform", dataset.platform),
         _facet("format", dataset.format or ""),
-        *(_facet("owner", name) for name in names),
-        *(_facet("tag", tag) for tag in tags),
+        *(_facet("owner", name) for name in owners),
+        *(_facet("tag", tag) for tag in governance.tags),
     ]
     return {
         "urn": dataset.urn,
-        "name": _joined([dataset.name]),
-        "path": _joined([dataset.platform, *urn.path]),
-        "fields": _joined(field.name for field in fields),
-        "words": _joined([*filter(None, prose), *said, *names, *tags, *terms]),
+        "name": _joined((dataset.name,)),
+        "path": _joined((path,)),
+        "fields": _joined([field.name for field in fields]),
+        "words": _joined(prose) if prose else "",
         "facets": " ".join(facets),
     }
 
 
 def _joined(texts: Iterable[str]) -> str:
-    return " ".join(dict.fromkeys(word for each in texts for word in words(each)))
+    text = " ".join(texts)
+    if text.isascii() and text.islower() and not _DIGIT.search(text):
+        # Small letters alone are split by any database as Lumos would split them.
+        return text
+    return " ".join(words(text))
 
 
 def remove(connection: Connection, urn: str) -> None:
@@ -127,40 +174,74 @@ def remove(connection: Connection, urn: str) -> None:
         return
     if connection.dialect.name == "sqlite":
         # An index over external content must be told what it forgets.
-        connection.execute(_FORGET, [_indexed(row._mapping)])
+        for forget in _FORGET:
+            connection.execute(forget, [_indexed(row._mapping)])
     connection.execute(delete(table).where(table.c.urn == urn))
 
 
-def clear(connection: Connection) -> None:
-    """Empties the index."""
-    connection.execute(delete(tables.search_entry))
-    if connection.dialect.name == "sqlite":
-        connection.execute(text("INSERT INTO search_index (search_index) VALUES ('rebuild')"))
-
-
-def add(connection: Connection, datasets: Iterable[Dataset]) -> None:
+def add(connection: Connection, datasets: Iterable[Searched]) -> None:
     """Puts datasets that are not there yet into the index."""
-    rows = [entry_of(dataset) for dataset in datasets]
+    numbered = _insert(connection, map(_entry, datasets))
+    if numbered and connection.dialect.name == "sqlite":
+        for index in _INDEX:
+            connection.execute(index, [_indexed(row) for row in numbered])
+
+
+def refill(connection: Connection, datasets: Iterable[Searched]) -> int:
+    """Makes the whole index anew from datasets; gives how many they were."""
+    connection.execute(delete(tables.search_entry))
+    entries, count = map(_entry, datasets), 0
+    while some := list(islice(entries, _BATCH)):
+        _insert(connection, some)
+        count += len(some)
+    if connection.dialect.name == "sqlite":
+        for rebuild in _REBUILD:
+            connection.execute(rebuild)
+    return count
+
+
+def _insert(connection: Connection, entries: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = list(entries)
     if not rows:
-        return
+        return []
     if connection.dialect.name == "postgresql":
         connection.execute(_ADD_WITH_VECTOR, [_with_vector(row) for row in rows])
-        return
-    first = connection.execute(
-        text("SELECT coalesce(max(id), 0) + 1 FROM search_entry")
-    ).scalar_one()
+        return rows
+    first = connection.execute(_NEXT_ID).scalar_one()
     numbered = [{"id": number, **row} for number, row in enumerate(rows, start=first)]
-    connection.execute(insert(tables.search_entry), numbered)
-    connection.execute(_INDEX, [_indexed(row) for row in numbered])
+    connection.execute(_ADD, numbered)
+    return numbered
 
 
-_INDEX: Final = text(
-    "INSERT INTO search_index (rowid, name, path, fields, words, facets) "
-    "VALUES (:id, :name, :path, :fields, :words, :facets)"
+_NEXT_ID: Final = text("SELECT coalesce(max(id), 0) + 1 FROM search_entry")
+_ADD: Final = text(
+    "INSERT INTO search_entry (id, urn, name, path, fields, words, facets) "
+    "VALUES (:id, :urn, :name, :path, :fields, :words, :facets)"
 )
-_FORGET: Final = text(
-    "INSERT INTO search_index (search_index, rowid, name, path, fields, words, facets) "
-    "VALUES ('delete', :id, :name, :path, :fields, :words, :facets)"
+# SQLite has two indexes: a small one over names and paths, which answers most queries, and one
+# over everything.
+_INDEX: Final = (
+    text(
+        "INSERT INTO search_names (rowid, name, path, facets) VALUES (:id, :name, :path, :facets)"
+    ),
+    text(
+        "INSERT INTO search_index (rowid, name, path, fields, words, facets) "
+        "VALUES (:id, :name, :path, :fields, :words, :facets)"
+    ),
+)
+_FORGET: Final = (
+    text(
+        "INSERT INTO search_names (search_names, rowid, name, path, facets) "
+        "VALUES ('delete', :id, :name, :path, :facets)"
+    ),
+    text(
+        "INSERT INTO search_index (search_index, rowid, name, path, fields, words, facets) "
+        "VALUES ('delete', :id, :name, :path, :fields, :words, :facets)"
+    ),
+)
+_REBUILD: Final = (
+    text("INSERT INTO search_names (search_names) VALUES ('rebuild')"),
+    text("INSERT INTO search_index (search_index) VALUES ('rebuild')"),
 )
 _ADD_WITH_VECTOR: Final = text(
     "INSERT INTO search_entry (urn, name, path, fields, words, facets, vector) "
@@ -174,18 +255,18 @@ def _indexed(row: Any) -> dict[str, Any]:
 
 def _with_vector(row: dict[str, str]) -> dict[str, str]:
     """The row with its words as PostgreSQL weighs them; a weight hangs on a position."""
-    # Facets share the weight of words; no text can contain one.
-    texts = {**row, "words": f"{row['words']} {row['facets']}"}
     marked = [
         f"{word}:{position}{weight}"
         for position, (column, weight) in enumerate(_WEIGHTS.items(), start=1)
-        for word in texts[column].split()
+        for word in words(row[column])
     ]
+    # Facets share the weight of words; no text can contain one.
+    marked += [f"{facet}:4D" for facet in row["facets"].split()]
     return {**row, "vector": " ".join(marked)}
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """The best URNs first, and how many there are in all."""
+    """The best URNs first, and how many there are in all, counted up to a thousand."""
 
     urns: tuple[str, ...]
     total: int
@@ -202,7 +283,7 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
     for tier, columns in enumerate(_TIERS if wanted else _TIERS[-1:]):
         match = _match(connection, wanted, columns, required)
         asked = {"q": match, "most": _MOST_CANDIDATES}
-        rows = connection.execute(_candidates(connection), asked).all()
+        rows = connection.execute(_candidates(connection, columns), asked).all()
         for row in rows:
             candidates.setdefault(row.urn, (tier, row.name))
         complete = len(rows) < _MOST_CANDIDATES and tier == len(_TIERS) - 1
@@ -216,34 +297,42 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
 
 def _rank(urn: str, candidate: tuple[int, str], wanted: list[str]) -> tuple[Any, ...]:
     tier, name = candidate
-    whole = max(map(len, name.split()), default=1)
-    covered = sum(map(len, wanted)) / whole
+    # A name that is the query itself comes before one that only begins with it.
+    covered = sum(map(len, wanted)) / max(len(name), 1)
     return (tier, -covered, len(urn), urn)
 
 
 _POSTGRES_CANDIDATES: Final = text(
     "SELECT urn, name FROM search_entry WHERE vector @@ cast(:q AS tsquery) ORDER BY id LIMIT :most"
 )
+_SQLITE_NAMES: Final = text(
+    "SELECT urn, name FROM search_entry WHERE id IN "
+    "(SELECT rowid FROM search_names WHERE search_names MATCH :q LIMIT :most)"
+)
 _SQLITE_CANDIDATES: Final = text(
     "SELECT urn, name FROM search_entry WHERE id IN "
     "(SELECT rowid FROM search_index WHERE search_index MATCH :q LIMIT :most)"
 )
 _POSTGRES_COUNT: Final = text(
-    "SELECT count(*) FROM search_entry WHERE vector @@ cast(:q AS tsquery)"
+    "SELECT count(*) FROM (SELECT 1 FROM search_entry "
+    "WHERE vector @@ cast(:q AS tsquery) LIMIT :most) AS found"
 )
-_SQLITE_COUNT: Final = text("SELECT count(*) FROM search_index WHERE search_index MATCH :q")
+_SQLITE_COUNT: Final = text(
+    "SELECT count(*) FROM (SELECT 1 FROM search_index WHERE search_index MATCH :q LIMIT :most)"
+)
 
 
-def _candidates(connection: Connection) -> TextClause:
+def _candidates(connection: Connection, columns: tuple[str, ...]) -> TextClause:
     if connection.dialect.name == "postgresql":
         return _POSTGRES_CANDIDATES
-    return _SQLITE_CANDIDATES
+    return _SQLITE_CANDIDATES if "fields" in columns else _SQLITE_NAMES
 
 
 def _count(connection: Connection, wanted: list[str], required: list[str]) -> int:
     match = _match(connection, wanted, _TIERS[-1], required)
     is_postgres = connection.dialect.name == "postgresql"
-    counted = connection.execute(_POSTGRES_COUNT if is_postgres else _SQLITE_COUNT, {"q": match})
+    statement = _POSTGRES_COUNT if is_postgres else _SQLITE_COUNT
+    counted = connection.execute(statement, {"q": match, "most": MOST_COUNTED})
     return int(counted.scalar_one())
 
 
@@ -253,11 +342,8 @@ def _match(
     """The match expression; words are letters and digits alone, so nothing needs escaping."""
     if connection.dialect.name == "postgresql":
         marks = "".join(_WEIGHTS[column] for column in columns)
-        return " & ".join(
-            [*(f"'{word}':*{marks}" for word in wanted), *(f"'{facet}':D" for facet in required)]
-        )
-    parts = [f'facets : "{facet}"' for facet in required]
-    if wanted:
-        both = " AND ".join(f'"{word}"*' for word in wanted)
-        parts.append(f"{{{' '.join(columns)}}} : ({both})")
-    return " AND ".join(parts)
+        found = [f"('{word}':*{marks} | '1{word}':D)" for word in wanted]
+        return " & ".join([*found, *(f"'{facet}':D" for facet in required)])
+    filter = " ".join(columns)
+    found = [f'({{{filter}}} : "{word}"* OR facets : "1{word}")' for word in wanted]
+    return " AND ".join([*found, *(f'facets : "{facet}"' for facet in required)])

@@ -1,11 +1,13 @@
 """The store's reads, and the transaction through which everything is written."""
 
+import gc
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Row, func, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -20,7 +22,7 @@ from lumos.store.database import Database
 from lumos.store.errors import NoStore
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
-from lumos.store.search import Facets
+from lumos.store.search import Facets, Searched, SearchedSchema
 
 # Aspects that tables of their own hold.
 _DERIVED = frozenset({"schema", "versioning"})
@@ -83,24 +85,20 @@ class Store:
         return self._database.alone(name)
 
     def search(self, query: str, facets: Facets, *, limit: int) -> tuple[list[Dataset], int]:
-        """The best datasets for a query, and how many there are in all."""
+        """The best datasets for a query, without schemas, and how many there are in all."""
         with self._database.reading() as connection:
             hits = search.find(connection, query, facets, limit=limit)
             rows = connection.execute(
                 select(tables.dataset).where(tables.dataset.c.urn.in_(hits.urns))
             )
             found = {row.urn: _known(row) for row in rows}
-            return [_dataset(connection, found[urn]) for urn in hits.urns], hits.total
+            known = [found[urn] for urn in hits.urns]
+            return _datasets(connection, known, with_schema=False), hits.total
 
     def rebuild_search(self) -> int:
         """Makes the search index anew from everything in the store; gives how much it holds."""
-        with self._database.writing() as connection:
-            search.clear(connection)
-            table = tables.dataset
-            known = connection.execute(select(table).where(table.c.state == "live")).all()
-            for some in _in_batches([_known(row) for row in known], 2000):
-                search.add(connection, _datasets(connection, some))
-        return len(known)
+        with self._database.writing() as connection, _without_collecting():
+            return search.refill(connection, _searched(connection, None))
 
     def resolve(self, urn: str) -> str:
         """The URN under which a dataset is known now, following aliases."""
@@ -268,11 +266,7 @@ class Transaction:
         """Brings the search index up to date with all that was written."""
         for urn in self._touched:
             search.remove(self._connection, urn)
-        statement = select(tables.dataset).where(
-            tables.dataset.c.urn.in_(list(self._touched)), tables.dataset.c.state == "live"
-        )
-        live = [_known(row) for row in self._connection.execute(statement)]
-        search.add(self._connection, _datasets(self._connection, live))
+        search.add(self._connection, _searched(self._connection, list(self._touched)))
 
     def schema(self, hash: str) -> Schema:
         """The schema of that content hash."""
@@ -407,7 +401,9 @@ def _dataset(connection: Connection, known: KnownDataset) -> Dataset:
     return _datasets(connection, [known])[0]
 
 
-def _datasets(connection: Connection, known: Sequence[KnownDataset]) -> list[Dataset]:
+def _datasets(
+    connection: Connection, known: Sequence[KnownDataset], *, with_schema: bool = True
+) -> list[Dataset]:
     urns = [each.urn for each in known]
     rows = connection.execute(
         select(tables.aspect.c.urn, tables.aspect.c.name, tables.aspect.c.body).where(
@@ -418,13 +414,13 @@ def _datasets(connection: Connection, known: Sequence[KnownDataset]) -> list[Dat
     for row in rows:
         aspect = from_json(row.body, _ASPECT_TYPES[row.name])
         aspects.setdefault(row.urn, {})[row.name] = aspect
-    hashes = {each.schema_hash for each in known if each.schema_hash is not None}
+    hashes = {each.schema_hash for each in known if each.schema_hash and with_schema}
     bodies = connection.execute(
         select(tables.schema_body.c.hash, tables.schema_body.c.body).where(
             tables.schema_body.c.hash.in_(hashes)
         )
     )
-    schemas = {row.hash: from_json(row.body, Schema) for row in bodies}
+    schemas = {row.hash: from_json(row.body, Schema) for row in bodies} if hashes else {}
     return [
         Dataset(
             urn=each.urn,
@@ -441,6 +437,38 @@ def _datasets(connection: Connection, known: Sequence[KnownDataset]) -> list[Dat
     ]
 
 
-def _in_batches(known: Sequence[KnownDataset], size: int) -> Iterator[Sequence[KnownDataset]]:
-    for start in range(0, len(known), size):
-        yield known[start : start + size]
+def _searched(connection: Connection, urns: Sequence[str] | None) -> Iterator[Searched]:
+    """As much of live datasets, of some or of all, as search sees."""
+    dataset, body = tables.dataset.c, tables.schema_body.c
+    datasets = (
+        select(dataset.urn, dataset.name, dataset.platform, dataset.format, body.body)
+        .join_from(tables.dataset, tables.schema_body, isouter=True)
+        .where(dataset.state == "live")
+    )
+    aspect = tables.aspect.c
+    written = select(aspect.urn, aspect.name, aspect.body).where(aspect.name.in_(search.ASPECTS))
+    if urns is not None:
+        datasets = datasets.where(dataset.urn.in_(urns))
+        written = written.where(aspect.urn.in_(urns))
+    aspects: dict[str, dict[str, Any]] = {}
+    for urn, name, data in connection.execute(written):
+        aspects.setdefault(urn, {})[name] = from_json(data, _ASPECT_TYPES[name])
+    for urn, name, platform, format, data in connection.execute(datasets).all():
+        schema = _DECODE_SEARCHED(data) if data is not None else SearchedSchema()
+        more = aspects.get(urn, {})
+        yield Searched(urn=urn, name=name, platform=platform, format=format, schema=schema, **more)
+
+
+_DECODE_SEARCHED = msgspec.json.Decoder(SearchedSchema).decode
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Spares the garbage collector from looking through values by the million that all stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -29,6 +29,11 @@ def upgrade() -> None:
     )
     if op.get_bind().dialect.name == "sqlite":
         op.execute(
+            "CREATE VIRTUAL TABLE search_names USING fts5("
+            "name, path, facets, content='search_entry', content_rowid='id', "
+            "detail=column, tokenize='unicode61 remove_diacritics 0')"
+        )
+        op.execute(
             "CREATE VIRTUAL TABLE search_index USING fts5("
             "name, path, fields, words, facets, content='search_entry', content_rowid='id', "
             "detail=column, tokenize='unicode61 remove_diacritics 0')"
