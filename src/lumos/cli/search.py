@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from lumos.engine.reports import SearchReport, SearchResult
 
 
+_ABBREVIATIONS = frozenset({"csv", "gcs", "hdfs", "json", "orc", "s3"})
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(epilog="Example: lumos search customer --format parquet --limit 5")(search)
@@ -54,11 +57,15 @@ def _show(report: "SearchReport") -> None:
         )
 
 
+def _title(word: str) -> str:
+    return word.upper() if word in _ABBREVIATIONS else word.capitalize()
+
+
 def _facts(result: "SearchResult") -> str:
     from lumos.cli.screen import ago
 
-    format = f" ({result.format.capitalize()})" if result.format else ""
-    facts = [f"Platform: {result.platform.capitalize()}{format}"]
+    format = f" ({_title(result.format)})" if result.format else ""
+    facts = [f"Platform: {_title(result.platform)}{format}"]
     if result.owners:
         facts.append(f"Owner: {', '.join(result.owners)}")
     if result.quality is not None:
