@@ -18,7 +18,7 @@ demo: setup ## Generate a lake, scan it, change it, scan it again
 	@$(BIN)/python demo/run.py
 
 test: check ## Everything that CI runs: house rules and all tests
-	@$(BIN)/python -m pytest --cov --cov-report=term --cov-report=xml:build/coverage.xml
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term --cov-report=xml:build/coverage.xml
 
 check: setup ## The house rules alone: style, types, layers, licences
 	@$(BIN)/ruff check .
@@ -28,7 +28,7 @@ check: setup ## The house rules alone: style, types, layers, licences
 	@$(BIN)/python scripts/check_licences.py
 
 test-full: setup ## All tests, the slow ones too
-	@$(BIN)/python -m pytest -m "" --cov --cov-report=term
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
 
 bench: setup ## Measure, and write build/bench.json
 	@$(BIN)/python -m benchmarks

@@ -62,7 +62,7 @@ def test_a_schema_prints_the_canonical_form() -> None:
     ]
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(schemas())
 def test_every_schema_comes_back_from_its_text(schema: Schema) -> None:
     assert parse_schema(str(schema)) == schema

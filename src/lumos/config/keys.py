@@ -10,7 +10,7 @@ from lumos.config.section import ALSO, INTERNAL, OLDER, ONE, Section
 from lumos.errors import MisuseError, did_you_mean
 
 # More keys than this are a list that nobody reads in an error.
-_FEW: Final = 30
+_FEW: Final = 10
 
 
 class Kind(NamedTuple):
@@ -141,6 +141,6 @@ def unknown_key(name: str, parent: str, known: Iterable[str]) -> str:
     """The sentence about a key that does not exist."""
     known = sorted(known)
     hint = did_you_mean(name, known)
-    if not hint and len(known) <= _FEW:
+    if not hint and (len(known) <= _FEW or not parent):
         hint = f" Valid keys: {', '.join(known)}." if known else " It takes no keys."
     return f"unknown key '{name}'{f' in {parent}' if parent else ''}.{hint}"
