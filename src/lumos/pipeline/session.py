@@ -2,10 +2,13 @@
 
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from lumos.errors import LumosError, MissingDependency
@@ -22,6 +25,8 @@ _LOCALLY: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+_PATIENCE_SECONDS: Final = 5.0
 
 # A process has one JVM for all its local sessions, as PySpark has it; it is kept here.
 _jvms: list[jvm.Jvm] = []
@@ -57,10 +62,41 @@ def spark_session(
     with _clear_errors():
         session = _started(master, settings, short=short)
         try:
-            yield session
+            with _ended_by_interrupts():
+                yield session
         finally:
             if not is_local(master):
                 session.stop()
+
+
+@contextmanager
+def _ended_by_interrupts() -> Iterator[None]:
+    """Lets Ctrl-C end our JVM where cancelling its jobs is not enough to be free in time.
+
+    PySpark cancels the jobs it knows of and then waits for the one in hand, even if that started
+    only after the signal.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (_jvms and is_main and callable(before)):
+        yield
+        return
+    waiting: list[threading.Timer] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        timer = threading.Timer(_PATIENCE_SECONDS, _jvms[-1].end)
+        timer.daemon = True
+        timer.start()
+        waiting.append(timer)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for timer in waiting:
+            timer.cancel()
 
 
 @contextmanager
