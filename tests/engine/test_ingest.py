@@ -424,3 +424,12 @@ def test_columns_with_one_name_are_told_apart(tmp_path: Path) -> None:
     (found,) = Lumos().ingest(tmp_path / "lake").datasets
     assert [field.name for field in found.schema.fields] == ["a", "a_2", "A"]
     assert found.flags == ("case-only: a, A",)
+
+
+def test_the_sdk_writes_and_checks_a_configuration(tmp_path: Path) -> None:
+    assert Lumos.init() == tmp_path / "lumos.yaml"
+    with pytest.raises(MisuseError, match="exists already"):
+        Lumos.init()
+    checked = Lumos().config_check()
+    assert (checked.file, checked.notes) == (str(tmp_path / "lumos.yaml"), ())
+    assert checked.settings["platform"] == "local"

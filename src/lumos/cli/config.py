@@ -19,22 +19,14 @@ def check(config: ConfigFile = None, json: AsJson = False) -> None:
     With --json, also the settings in force, secrets masked.
     """
     from lumos.config import find_file, load
-    from lumos.config.check import check as check_settings
+    from lumos.config.check import report as report_on
 
     file = config or find_file(Path.cwd(), os.environ)
-    settings = load(file, environment=os.environ)
-    notes = check_settings(settings, os.environ)
+    report = report_on(load(file, environment=os.environ), os.environ)
     if json:
-        print_json(
-            {
-                "format_version": "1.0",
-                "file": None if file is None else str(file),
-                "settings": settings.shown(),
-                "notes": notes,
-            }
-        )
+        print_json(report)
         return
     typer.echo(f"{file} is valid." if file else "No configuration file; the defaults are in force.")
-    for note in notes:
+    for note in report.notes:
         place = note.key if note.line is None else f"{note.key} (line {note.line})"
         typer.echo(f"  {note.level}: {place}: {note.text}")

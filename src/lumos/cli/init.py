@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from lumos.cli.options import AsJson, print_json
-from lumos.errors import MisuseError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,13 +21,9 @@ def init(
     json: AsJson = False,
 ) -> None:
     """Write a commented starter configuration."""
-    from lumos.config import STARTER
+    from lumos.config import write_starter
 
-    try:
-        with file.open("w" if force else "x", encoding="utf-8") as target:
-            target.write(STARTER)
-    except FileExistsError:
-        raise MisuseError(f"{file} exists already. Replace it with: lumos init --force") from None
+    write_starter(file, force=force)
     if json:
         print_json({"format_version": "1.0", "file": str(file.absolute())})
         return

@@ -3,7 +3,7 @@
 from lumos.config.load import find_file, load
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.settings import Settings
-from lumos.config.starter import STARTER
+from lumos.config.starter import STARTER, write_starter
 from lumos.config.tree import ConfigurationError, Problem
 from lumos.config.variables import unused_variables
 
@@ -17,4 +17,5 @@ __all__ = [
     "find_file",
     "load",
     "unused_variables",
+    "write_starter",
 ]

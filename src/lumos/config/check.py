@@ -1,7 +1,7 @@
 """What a person should know about settings that are valid but may not do what they expect."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -33,6 +33,24 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     text: str
     line: int | None = None
+
+
+class ConfigReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `lumos config check`: the settings in force, secrets masked, and remarks."""
+
+    format_version: str = "1.0"
+    file: str | None
+    settings: dict[str, Any]
+    notes: tuple[Note, ...]
+
+
+def report(settings: Settings, environment: Mapping[str, str]) -> ConfigReport:
+    """The settings and all remarks about them."""
+    return ConfigReport(
+        file=settings.origin.file,
+        settings=settings.shown(),
+        notes=check(settings, environment),
+    )
 
 
 def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...]:

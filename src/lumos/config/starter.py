@@ -1,6 +1,19 @@
 """The configuration file that a new project starts with."""
 
+from pathlib import Path
 from typing import Final
+
+from lumos.errors import MisuseError
+
+
+def write_starter(file: Path, *, force: bool = False) -> None:
+    """Writes the starter, over a file that exists only with `force`."""
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as target:
+            target.write(STARTER)
+    except FileExistsError:
+        raise MisuseError(f"{file} exists already. Replace it with: lumos init --force") from None
+
 
 STARTER: Final = """\
 # Settings of Lumos. Every key is optional. Take the # off a line to use the example in it.

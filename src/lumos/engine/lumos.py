@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumos.config import Settings, find_file, load
+from lumos.config import Settings, find_file, load, write_starter
+from lumos.config.check import ConfigReport, report
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
     HistoryReport,
@@ -43,9 +44,19 @@ class Lumos:
         environment: Mapping[str, str] | None = None,
         overrides: Mapping[str, object] | None = None,
     ) -> None:
-        variables = os.environ if environment is None else environment
-        file = find_file(Path.cwd(), variables) if config is None else Path(config)
-        self.settings: Settings = load(file, environment=variables, overrides=overrides or {})
+        self._variables = os.environ if environment is None else environment
+        file = find_file(Path.cwd(), self._variables) if config is None else Path(config)
+        self.settings: Settings = load(file, environment=self._variables, overrides=overrides or {})
+
+    @staticmethod
+    def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> Path:
+        """Writes a commented starter configuration; gives its path."""
+        write_starter(Path(file), force=force)
+        return Path(file).absolute()
+
+    def config_check(self) -> ConfigReport:
+        """The settings in force, secrets masked, and what of them this version does not use."""
+        return report(self.settings, self._variables)
 
     def ingest(
         self,
@@ -59,7 +70,7 @@ class Lumos:
         """
         from lumos.engine.ingest import ingest
 
-        report = ingest(
+        ingested = ingest(
             self.settings,
             [str(path) for path in paths],
             store=lambda: Store.open(self.database, create=True),
@@ -68,9 +79,9 @@ class Lumos:
             accept_removals=accept_removals,
         )
         if self.settings.storage.backend == "file":
-            changed = [each.urn for each in report.datasets if each.change != "unchanged"]
+            changed = [each.urn for each in ingested.datasets if each.change != "unchanged"]
             mirror_schemas(self._store(), changed, folder=Path(str(self.settings.storage.path)))
-        return report
+        return ingested
 
     def search(
         self,
