@@ -57,8 +57,7 @@ def spark_session(
         with _clear_errors():
             yield active
         return
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _use_this_python()
     with _clear_errors():
         session = _started(master, settings, short=short)
         try:
@@ -104,6 +103,7 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
     """A local session whose JVM leaves an archive of its classes when it ends."""
     from pyspark.sql import SparkSession
 
+    _use_this_python()
     settings = {**_ALWAYS, **_LOCALLY, "spark.master": "local[2]"}
     process = jvm.start_jvm(settings, short=True, archive_to=file)
     try:
@@ -113,6 +113,12 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
         session.stop()
     finally:
         process.end(seconds=300)
+
+
+def _use_this_python() -> None:
+    """Lets workers run on this interpreter, unless somebody named another."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def _started(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
