@@ -182,11 +182,6 @@ class Store:
             raise UnknownDataset(urn)
         return found
 
-    def schema(self, hash: str) -> Schema:
-        """The schema of that content hash."""
-        with self._database.reading() as connection:
-            return _schema(connection, hash)
-
     def history(self, urn: str) -> tuple[SchemaRecord, ...]:
         """Every schema version of a dataset, oldest first."""
         table = tables.schema_version
