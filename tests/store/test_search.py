@@ -166,3 +166,13 @@ def test_more_matches_than_the_limit_are_counted(store: Store) -> None:
             transaction.save(dataset(f"orders_{number}"))
     found, total = store.search("orders", Facets(), limit=7)
     assert (len(found), total) == (7, 450)
+
+
+@pytest.mark.parametrize("query", ["order_lines", "Order Lines", "order-lines"])
+def test_the_dataset_of_exactly_that_name_is_first_among_many(store: Store, query: str) -> None:
+    with store.transaction() as transaction:
+        for number in range(300):
+            transaction.save(dataset(f"order_lines_{number}"))
+        transaction.save(dataset("order_lines"))
+    found, _ = store.search(query, Facets(), limit=3)
+    assert found[0].name == "order_lines"

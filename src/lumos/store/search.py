@@ -1,7 +1,7 @@
 """Search: Lumos splits text into words, the database finds them, Lumos ranks what was found.
 
-A query asks tier by tier: its words in the name, in name and path, anywhere. That is quick where
-scoring every match is not, and it is what people mean.
+A query asks tier by tier: the whole name, words in the name, in name and path, anywhere. That is
+quick where scoring every match is not, and it is what people mean.
 """
 
 import re
@@ -9,11 +9,11 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
-from sqlalchemy import Connection, TextClause, delete, select, text
+from sqlalchemy import Connection, TextClause, bindparam, delete, select, text
 
 from lumos.model.dataset import Documentation, Governance, Ownership
 from lumos.model.urn import SCHEME
@@ -22,15 +22,16 @@ from lumos.store import tables
 _RUN: Final = re.compile(r"[^\W_]+")
 # For text in ASCII, which most names are, the same as `_RUN` in a fraction of the time.
 _TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
+_TO_JOINED: Final = {**_TO_SPACES, ord("_"): "_", ord("-"): "_"}
+_TO_NOTHING: Final = dict.fromkeys(_TO_SPACES)
 _DIGIT: Final = re.compile(r"[0-9]")
 _WITHOUT_JOINTS: Final = {ord(mark): None for mark in "_-"}
 _COMPOUND: Final = re.compile(r"[^\W_]+(?:[_-]+[^\W_]+)+")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\dA-Za-z_]+")
 _COLUMNS: Final = ("name", "path", "fields", "words", "facets")
 _WEIGHTS: Final = {"name": "A", "path": "B", "fields": "C", "words": "D"}
-# Name, then name and path, then anywhere but the facets.
-_TIERS: Final = (("name",), ("name", "path"), ("name", "path", "fields", "words"))
-_MOST_CANDIDATES: Final = 200
+_ANYWHERE: Final = ("name", "path", "fields", "words")
+_MOST_CANDIDATES: Final = 60
 _MOST_WORDS: Final = 16
 _BATCH: Final = 5000
 # Nobody looks through more, and counting on would take longer than finding.
@@ -60,14 +61,27 @@ def words(text: str) -> set[str]:
     runs = set(text.translate(_TO_SPACES).split())
     if not text.islower():
         return set(chain.from_iterable(map(_words_of_run, runs)))
-    mixed = [run for run in runs if not (run.isalpha() or run.isdigit())]
+    mixed = _mixed(runs)
     return runs.union(*map(_words_of_run, mixed)) if mixed else runs
 
 
 def compounds(text: str) -> list[str]:
     """`userclicks` for user_clicks: what people type who leave the separators out."""
-    found = _COMPOUND.findall(_plain(text))
-    return [_word(each.translate(_WITHOUT_JOINTS)) for each in found]
+    if not text.isascii():
+        found = _COMPOUND.findall(_plain(text))
+        return [_word(each.translate(_WITHOUT_JOINTS)) for each in found]
+    if "_" not in text and "-" not in text:
+        return []
+    runs = text.lower().translate(_TO_JOINED).split()
+    joined = [run.strip("_") for run in runs if "_" in run]
+    return [run.replace("_", "") for run in joined if "_" in run]
+
+
+def _whole(text: str) -> str:
+    """A name as one word, by which it is found at once when it is the whole query."""
+    if text.isascii():
+        return text.translate(_TO_NOTHING).lower()
+    return "".join(map(_word, _RUN.findall(_plain(text))))
 
 
 def query_words(query: str) -> list[str]:
@@ -133,37 +147,51 @@ ASPECTS: Final = ("documentation", "ownership", "governance")
 
 
 def _entry(dataset: Searched) -> dict[str, Any]:
-    urn = unquote(dataset.urn) if "%" in dataset.urn else dataset.urn
-    path = f"{dataset.platform} {urn[len(SCHEME) :]}"
-    fields, governance = dataset.schema.fields, dataset.governance
-    owners = [owner.name for owner in dataset.ownership.owners]
-    said = [field.description for field in fields if field.description]
-    documented = dataset.documentation
-    written = (documented.description, documented.business_context, documented.domain)
-    prose = [*filter(None, written), *said, *owners, *governance.tags, *governance.terms]
-    facets = [
-        *(f"1{compound}" for compound in compounds(f"{dataset.name} {path}")),
-        _facet("platform", dataset.platform),
-        _facet("format", dataset.format or ""),
-        *(_facet("owner", name) for name in owners),
-        *(_facet("tag", tag) for tag in governance.tags),
-    ]
+    urn, name, fields = dataset.urn, dataset.name, dataset.schema.fields
+    path = (unquote(urn) if "%" in urn else urn)[len(SCHEME) :]
+    prose = _prose(dataset)
+    compound = compounds(path if name in path else f"{name} {path}")
+    facets = [f"2{_whole(name)}", *[f"1{each}" for each in compound], *_facets(dataset)]
     return {
-        "urn": dataset.urn,
-        "name": _joined((dataset.name,)),
-        "path": _joined((path,)),
-        "fields": _joined([field.name for field in fields]),
-        "words": _joined(prose) if prose else "",
+        "urn": urn,
+        "name": _joined(name),
+        "path": _joined(path),
+        "fields": _joined(" ".join([field.name for field in fields])),
+        "words": _joined(" ".join(prose)) if prose else "",
         "facets": " ".join(facets),
     }
 
 
-def _joined(texts: Iterable[str]) -> str:
-    text = " ".join(texts)
-    if text.isascii() and text.islower() and not _DIGIT.search(text):
-        # Small letters alone are split by any database as Lumos would split them.
+def _prose(dataset: Searched) -> list[str]:
+    said = [field.description for field in dataset.schema.fields if field.description]
+    documented = dataset.documentation
+    written = (documented.description, documented.business_context, documented.domain)
+    owners = [owner.name for owner in dataset.ownership.owners]
+    governance = dataset.governance
+    return [*filter(None, written), *said, *owners, *governance.tags, *governance.terms]
+
+
+def _facets(dataset: Searched) -> list[str]:
+    return [
+        _facet("platform", dataset.platform),
+        _facet("format", dataset.format or ""),
+        *[_facet("owner", owner.name) for owner in dataset.ownership.owners],
+        *[_facet("tag", tag) for tag in dataset.governance.tags],
+    ]
+
+
+def _joined(text: str) -> str:
+    if not (text.isascii() and text.islower()):
+        return " ".join(words(text))
+    # Small letters are split by any database as Lumos splits them; only `day2` needs its parts.
+    if not _DIGIT.search(text):
         return text
-    return " ".join(words(text))
+    mixed = _mixed(text.translate(_TO_SPACES).split())
+    return " ".join([text, *chain.from_iterable(map(_words_of_run, mixed))]) if mixed else text
+
+
+def _mixed(runs: Iterable[str]) -> list[str]:
+    return [run for run in runs if not (run.isalpha() or run.isdigit())]
 
 
 def remove(connection: Connection, urn: str) -> None:
@@ -208,13 +236,15 @@ def _insert(connection: Connection, entries: Iterable[dict[str, str]]) -> list[d
         connection.execute(_ADD_WITH_VECTOR, [_with_vector(row) for row in rows])
         return rows
     first = connection.execute(_NEXT_ID).scalar_one()
-    numbered = [{"id": number, **row} for number, row in enumerate(rows, start=first)]
-    connection.execute(_ADD, numbered)
-    return numbered
+    for number, row in enumerate(rows, start=first):
+        row["id"] = number
+    # Past SQLAlchemy, which would look at every value of the many rows.
+    connection.exec_driver_sql(_ADD, rows)
+    return rows
 
 
 _NEXT_ID: Final = text("SELECT coalesce(max(id), 0) + 1 FROM search_entry")
-_ADD: Final = text(
+_ADD: Final = (
     "INSERT INTO search_entry (id, urn, name, path, fields, words, facets) "
     "VALUES (:id, :urn, :name, :path, :fields, :words, :facets)"
 )
@@ -278,62 +308,93 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
     required = facets.tokens()
     if not wanted and not required:
         return Hits((), 0)
-    candidates: dict[str, tuple[int, str]] = {}
-    complete = False
-    for tier, columns in enumerate(_TIERS if wanted else _TIERS[-1:]):
-        match = _match(connection, wanted, columns, required)
-        asked = {"q": match, "most": _MOST_CANDIDATES}
-        rows = connection.execute(_candidates(connection, columns), asked).all()
-        for row in rows:
-            candidates.setdefault(row.urn, (tier, row.name))
-        complete = len(rows) < _MOST_CANDIDATES and tier == len(_TIERS) - 1
-        if len(candidates) >= max(limit, _MOST_CANDIDATES):
-            break
-    complete = complete or (not wanted and len(candidates) < _MOST_CANDIDATES)
-    total = len(candidates) if complete else _count(connection, wanted, required)
-    ranked = sorted(candidates, key=lambda urn: _rank(urn, candidates[urn], wanted))
-    return Hits(tuple(ranked[:limit]), total)
+    statements = _POSTGRES if connection.dialect.name == "postgresql" else _SQLITE
+    most = max(limit, _MOST_CANDIDATES)
+    candidates: dict[int, tuple[int, str, str]] = {}
+    if wanted:
+        named = {
+            "whole": _exact(connection, f"2{''.join(wanted)}", required),
+            "name": _match(connection, wanted, ("name",), required),
+            "path": _match(connection, wanted, ("name", "path"), required),
+            "most": most,
+        }
+        for id, *candidate in connection.execute(statements.named, named).all():
+            candidates.setdefault(id, tuple(candidate))
+    anywhere = {"q": _match(connection, wanted, _ANYWHERE, required), "most": MOST_COUNTED}
+    if len(candidates) >= limit:
+        total = connection.execute(statements.counted, anywhere).scalar_one()
+    else:
+        ids = [row[0] for row in connection.execute(statements.ids, anywhere).all()]
+        others = [id for id in ids if id not in candidates][:most]
+        for id, *entry in connection.execute(statements.entries, {"ids": others}).all():
+            candidates[id] = (_ELSEWHERE, *entry)
+        total = len(ids)
+    ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, wanted))
+    return Hits(tuple(urn for _, urn, _ in ranked[:limit]), max(total, len(candidates)))
 
 
-def _rank(urn: str, candidate: tuple[int, str], wanted: list[str]) -> tuple[Any, ...]:
-    tier, name = candidate
+def _rank(candidate: tuple[int, str, str], wanted: list[str]) -> tuple[Any, ...]:
+    tier, urn, name = candidate
     # A name that is the query itself comes before one that only begins with it.
     covered = sum(map(len, wanted)) / max(len(name), 1)
     return (tier, -covered, len(urn), urn)
 
 
-_POSTGRES_CANDIDATES: Final = text(
-    "SELECT urn, name FROM search_entry WHERE vector @@ cast(:q AS tsquery) ORDER BY id LIMIT :most"
+class _Statements(NamedTuple):
+    """The best by name and path, tier by tier; all that match anywhere; entries of some ids."""
+
+    ids: TextClause
+    counted: TextClause
+    named: TextClause
+    entries: TextClause
+
+
+# The tier of what matches neither by name nor by path.
+_ELSEWHERE: Final = 3
+_ENTRIES: Final = text("SELECT id, urn, name FROM search_entry WHERE id IN :ids").bindparams(
+    bindparam("ids", expanding=True)
 )
-_SQLITE_NAMES: Final = text(
-    "SELECT urn, name FROM search_entry WHERE id IN "
-    "(SELECT rowid FROM search_names WHERE search_names MATCH :q LIMIT :most)"
+# The later tiers are only looked into while the earlier ones have not filled the outer limit.
+_SQLITE: Final = _Statements(
+    ids=text("SELECT rowid FROM search_index WHERE search_index MATCH :q LIMIT :most"),
+    counted=text(
+        "SELECT count(*) FROM (SELECT 1 FROM search_index WHERE search_index MATCH :q LIMIT :most)"
+    ),
+    named=text(
+        "SELECT entry.id, tier, urn, name FROM ("
+        "SELECT rowid AS id, 0 AS tier FROM search_names WHERE search_names MATCH :whole "
+        "UNION ALL SELECT rowid, 1 FROM search_names WHERE search_names MATCH :name "
+        "UNION ALL SELECT rowid, 2 FROM search_names WHERE search_names MATCH :path "
+        "LIMIT :most) AS best JOIN search_entry AS entry ON entry.id = best.id"
+    ),
+    entries=_ENTRIES,
 )
-_SQLITE_CANDIDATES: Final = text(
-    "SELECT urn, name FROM search_entry WHERE id IN "
-    "(SELECT rowid FROM search_index WHERE search_index MATCH :q LIMIT :most)"
-)
-_POSTGRES_COUNT: Final = text(
-    "SELECT count(*) FROM (SELECT 1 FROM search_entry "
-    "WHERE vector @@ cast(:q AS tsquery) LIMIT :most) AS found"
-)
-_SQLITE_COUNT: Final = text(
-    "SELECT count(*) FROM (SELECT 1 FROM search_index WHERE search_index MATCH :q LIMIT :most)"
+_POSTGRES: Final = _Statements(
+    ids=text(
+        "SELECT id FROM search_entry WHERE vector @@ cast(:q AS tsquery) ORDER BY id LIMIT :most"
+    ),
+    counted=text(
+        "SELECT count(*) FROM (SELECT 1 FROM search_entry "
+        "WHERE vector @@ cast(:q AS tsquery) LIMIT :most) AS found"
+    ),
+    named=text(
+        "SELECT id, tier, urn, name FROM ("
+        "SELECT id, 0 AS tier, urn, name FROM search_entry "
+        "WHERE vector @@ cast(:whole AS tsquery) "
+        "UNION ALL SELECT id, 1, urn, name FROM search_entry "
+        "WHERE vector @@ cast(:name AS tsquery) "
+        "UNION ALL SELECT id, 2, urn, name FROM search_entry "
+        "WHERE vector @@ cast(:path AS tsquery)) AS best ORDER BY tier, id LIMIT :most"
+    ),
+    entries=_ENTRIES,
 )
 
 
-def _candidates(connection: Connection, columns: tuple[str, ...]) -> TextClause:
+def _exact(connection: Connection, facet: str, required: list[str]) -> str:
+    """The match expression for facets alone."""
     if connection.dialect.name == "postgresql":
-        return _POSTGRES_CANDIDATES
-    return _SQLITE_CANDIDATES if "fields" in columns else _SQLITE_NAMES
-
-
-def _count(connection: Connection, wanted: list[str], required: list[str]) -> int:
-    match = _match(connection, wanted, _TIERS[-1], required)
-    is_postgres = connection.dialect.name == "postgresql"
-    statement = _POSTGRES_COUNT if is_postgres else _SQLITE_COUNT
-    counted = connection.execute(statement, {"q": match, "most": MOST_COUNTED})
-    return int(counted.scalar_one())
+        return " & ".join(f"'{each}':D" for each in (facet, *required))
+    return " AND ".join(f'facets : "{each}"' for each in (facet, *required))
 
 
 def _match(

@@ -90,7 +90,7 @@ class Store:
             hits = search.find(connection, query, facets, limit=limit)
             rows = connection.execute(
                 select(tables.dataset).where(tables.dataset.c.urn.in_(hits.urns))
-            )
+            ).all()
             found = {row.urn: _known(row) for row in rows}
             known = [found[urn] for urn in hits.urns]
             return _datasets(connection, known, with_schema=False), hits.total
@@ -410,12 +410,11 @@ def _datasets(
         aspect = from_json(row.body, _ASPECT_TYPES[row.name])
         aspects.setdefault(row.urn, {})[row.name] = aspect
     hashes = {each.schema_hash for each in known if each.schema_hash and with_schema}
-    bodies = connection.execute(
-        select(tables.schema_body.c.hash, tables.schema_body.c.body).where(
-            tables.schema_body.c.hash.in_(hashes)
-        )
-    )
-    schemas = {row.hash: from_json(row.body, Schema) for row in bodies} if hashes else {}
+    schemas: dict[str, Schema] = {}
+    if hashes:
+        body = tables.schema_body.c
+        bodies = connection.execute(select(body.hash, body.body).where(body.hash.in_(hashes)))
+        schemas = {row.hash: from_json(row.body, Schema) for row in bodies}
     return [
         Dataset(
             urn=each.urn,
