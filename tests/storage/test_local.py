@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lumos.storage import Listed, LocalStorage, Selection, Unlisted
+from lumos.storage import Listed, LocalStorage, Selection, Stretch, Unlisted
 
 
 def names(root: Path) -> set[str]:
-    found = LocalStorage().walk(str(root))
+    found = LocalStorage().walk(Stretch(str(root)))
     return {listing.path.removeprefix(f"{root}/") for listing in found}
 
 
@@ -32,7 +32,7 @@ def test_a_loop_of_links_ends(tmp_path: Path) -> None:
 def test_a_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     with open(os.fsencode(tmp_path) + b"/\xff.csv", "wb"):
         pass
-    (listing,) = LocalStorage().walk(str(tmp_path))
+    (listing,) = LocalStorage().walk(Stretch(str(tmp_path)))
     assert isinstance(listing, Unlisted)
     assert listing.code == "bad_name"
     assert listing.path.endswith("\\xff.csv")
@@ -46,7 +46,7 @@ def test_a_folder_that_must_not_be_listed_is_reported(
 
     # Tests may run as root, whom no permission stops.
     monkeypatch.setattr("lumos.storage.local.os.scandir", refuse)
-    (listing,) = LocalStorage().walk(str(tmp_path))
+    (listing,) = LocalStorage().walk(Stretch(str(tmp_path)))
     assert isinstance(listing, Unlisted)
     assert listing.code == "permission_denied"
 
@@ -59,17 +59,28 @@ def test_splitting_and_walking_together_see_every_file_once(tmp_path: Path) -> N
             path.touch()
     (tmp_path / "top.csv").touch()
     for parts in (1, 2, 4, 100):
-        met, folders = LocalStorage().split(str(tmp_path), parts=parts)
-        below = [listing for folder in folders for listing in LocalStorage().walk(folder)]
+        met, stretches = LocalStorage().split(str(tmp_path), parts=parts)
+        below = [listing for stretch in stretches for listing in LocalStorage().walk(stretch)]
         paths = [listing.path for listing in [*met, *below]]
         assert len(paths) == len(set(paths)) == 16
+
+
+def test_a_shallow_listing_leaves_out_what_lies_in_folders_below(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a.csv").touch()
+    (tmp_path / "top.csv").touch()
+    met, stretches = LocalStorage().split(str(tmp_path), parts=8, deep=False)
+    walked = LocalStorage().walk(Stretch(str(tmp_path), deep=False))
+    assert stretches == []
+    assert [listing.path for listing in met] == [listing.path for listing in walked]
+    assert [listing.path for listing in met] == [f"{tmp_path}/top.csv"]
 
 
 def test_a_single_file_is_a_root_too(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("a\n")
-    met, folders = LocalStorage().split(str(file), parts=8)
-    assert folders == []
+    met, stretches = LocalStorage().split(str(file), parts=8)
+    assert stretches == []
     assert isinstance(met[0], Listed)
     assert (met[0].path, met[0].size) == (str(file), 2)
 

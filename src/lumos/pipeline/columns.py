@@ -13,6 +13,7 @@ LISTED: Final = pa.schema(
         ("path", pa.string()),
         ("size", pa.int64()),
         ("modified", pa.int64()),
+        ("etag", pa.string()),
         ("code", pa.string()),
         ("reason", pa.string()),
     ]

@@ -18,7 +18,7 @@ from lumos.pipeline.listing import list_files
 from lumos.pipeline.manifest import Manifest, out_of_sight, with_known
 from lumos.pipeline.merging import PartitionKey, ShapeInUse, merge
 from lumos.pipeline.reading import read_files
-from lumos.storage import Selection
+from lumos.storage import USUAL, Access, Selection
 
 _Rows = list[dict[str, Any]]
 
@@ -30,15 +30,18 @@ def discover(
     scan: int,
     manifest_before: str | None,
     manifest_after: str,
+    state_access: Access = USUAL,
 ) -> Discovery:
     """Scans a root, opening only files that the manifest before does not know as they are."""
-    is_there = manifest_before is not None and Manifest.is_there(manifest_before)
-    before = Manifest(manifest_before if is_there else None)
-    after = Manifest(manifest_after)
+    known_before = Manifest(manifest_before, state_access)
+    before = known_before if known_before.is_there() else Manifest(None)
+    after = Manifest(manifest_after, state_access)
     # Several results are drawn from the listing and the files; each must be made only once.
     listed = list_files(spark, selection, parts=_parts(spark)).persist()
     known = before.files(spark)
-    read = read_files(with_known(listed, known), root=selection.root, scan=scan)
+    read = read_files(
+        with_known(listed, known), root=selection.root, scan=scan, access=selection.access
+    )
     files = (read if known is None else read.unionByName(out_of_sight(listed, known))).persist()
     try:
         places = summarise_places(files, scan=scan)

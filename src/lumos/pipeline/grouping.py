@@ -28,7 +28,7 @@ def summarise_places(files: DataFrame, *, scan: int) -> DataFrame:
         F.max(F.size("partitions")).alias("partition_depth"),
         F.min("path").alias("first_path"),
         F.max("path").alias("last_path"),
-        F.bit_xor(F.xxhash64("path", "size", "modified")).alias("content"),
+        F.bit_xor(F.xxhash64("path", "size", "modified", "etag")).alias("content"),
     )
 
 

@@ -7,19 +7,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lumos.pipeline.columns import LISTED, LISTED_IN_SPARK
-from lumos.storage import Listing, Selection, Unlisted, storage_of
+from lumos.storage import Listing, Selection, Stretch, Unlisted, storage_of
 
 _BATCH = 10_000
+_STRETCH = "folder string, after string, until string, deep boolean"
 
 
 def list_files(spark: SparkSession, selection: Selection, *, parts: int) -> DataFrame:
     """Every file of the selection that may be data, listed in about `parts` tasks."""
-    met, folders = storage_of(selection.root).split(selection.root, parts=parts)
+    storage = storage_of(selection.root, selection.access)
+    met, stretches = storage.split(selection.root, parts=parts, deep=selection.recursive)
     at_the_top = spark.createDataFrame(_batch(met, selection), schema=LISTED_IN_SPARK)
-    if not folders:
+    if not stretches:
         return at_the_top
-    below = spark.createDataFrame(pa.table({"folder": folders}), schema="folder string")
-    spread = below.repartition(min(len(folders), parts))
+    rows = [stretch._asdict() for stretch in stretches]
+    below = spark.createDataFrame(pa.Table.from_pylist(rows), schema=_STRETCH)
+    spread = below.repartition(min(len(stretches), parts))
     listed = spread.mapInArrow(_walker(selection), schema=LISTED_IN_SPARK)
     return at_the_top.unionByName(listed)
 
@@ -28,8 +31,9 @@ def _walker(
     selection: Selection,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def walk(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        folders = (folder for batch in batches for folder in batch.column("folder").to_pylist())
-        listings = chain.from_iterable(storage_of(folder).walk(folder) for folder in folders)
+        storage = storage_of(selection.root, selection.access)
+        stretches = (Stretch(**row) for batch in batches for row in batch.to_pylist())
+        listings = chain.from_iterable(map(storage.walk, stretches))
         while some := list(islice(listings, _BATCH)):
             yield from _batch(some, selection).to_batches()
 
@@ -38,7 +42,7 @@ def _walker(
 
 def _batch(listings: list[Listing], selection: Selection) -> pa.Table:
     rows = [
-        (listing.path, None, None, listing.code, listing.reason)
+        (listing.path, None, None, None, listing.code, listing.reason)
         if isinstance(listing, Unlisted)
         else (*listing, None, None)
         for listing in listings

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lumos.pipeline.columns import FILES, FILES_IN_SPARK, SETTLED, SETTLED_IN_SPARK
-from lumos.storage import storage_of
+from lumos.storage import USUAL, Access, storage_of
 
 _SCHEMAS: Final = pa.schema([("full", pa.string()), ("body", pa.binary())])
 _SHAPES: Final = pa.schema(
@@ -28,14 +28,16 @@ _Batches = Iterable[pa.RecordBatch]
 class Manifest:
     """The manifest in a folder of any storage, or an empty one."""
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | None, access: Access = USUAL) -> None:
         self._folder = folder
+        self._access = access
 
-    @staticmethod
-    def is_there(folder: str) -> bool:
-        """Whether a folder holds a whole manifest."""
+    def is_there(self) -> bool:
+        """Whether the folder holds a whole manifest."""
+        if self._folder is None:
+            return False
         try:
-            storage_of(folder).read(f"{folder}/parts.json")
+            self._read("parts.json")
         except FileNotFoundError:
             return False
         return True
@@ -44,24 +46,25 @@ class Manifest:
         """Every file of the scan, read by the executors."""
         if self._folder is None:
             return None
-        data = storage_of(self._folder).read(f"{self._folder}/parts.json")
-        parts = msgspec.json.decode(data, type=list[str])
+        parts = msgspec.json.decode(self._read("parts.json"), type=list[str])
         names = spark.createDataFrame(pa.table({"part": pa.array(parts, pa.string())}))
-        return names.mapInArrow(_read_parts, schema=FILES_IN_SPARK)
+        return names.mapInArrow(_part_reader(self._access), schema=FILES_IN_SPARK)
 
     def write_files(self, files: DataFrame) -> None:
         """Lets every executor write its part, then declares the manifest whole."""
         assert self._folder is not None
-        written = files.mapInArrow(_part_writer(self._folder), schema="part string")
+        writer = _part_writer(self._folder, self._access)
+        written = files.mapInArrow(writer, schema="part string")
         parts = written.toArrow().column("part").to_pylist()
-        storage_of(self._folder).write(f"{self._folder}/parts.json", msgspec.json.encode(parts))
+        self._write("parts.json", msgspec.json.encode(parts))
 
     def schemas(self) -> dict[str, bytes]:
         """The body of every schema in use, by its full fingerprint."""
         return {row["full"]: row["body"] for row in self._rows("schemas", _SCHEMAS)}
 
     def write_schemas(self, bodies: dict[str, bytes]) -> None:
-        self._write("schemas", _SCHEMAS, [{"full": full, "body": bodies[full]} for full in bodies])
+        rows = [{"full": full, "body": bodies[full]} for full in bodies]
+        self._write_rows("schemas", _SCHEMAS, rows)
 
     def shapes(self) -> dict[tuple[str, str], int]:
         """The number of the scan that first met each shape in each dataset."""
@@ -73,7 +76,7 @@ class Manifest:
             {"dataset": dataset, "shape": shape, "since": since}
             for (dataset, shape), since in shapes.items()
         ]
-        self._write("shapes", _SHAPES, rows)
+        self._write_rows("shapes", _SHAPES, rows)
 
     def settled(self, spark: SparkSession) -> DataFrame:
         """How the scan settled what folders and name patterns mean."""
@@ -81,19 +84,24 @@ class Manifest:
         return spark.createDataFrame(pa.Table.from_pylist(rows, SETTLED), SETTLED_IN_SPARK)
 
     def write_settled(self, rows: list[dict[str, Any]]) -> None:
-        self._write("settled", SETTLED, rows)
+        self._write_rows("settled", SETTLED, rows)
 
     def _rows(self, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
         if self._folder is None:
             return []
-        data = storage_of(self._folder).read(f"{self._folder}/{name}.parquet")
-        rows: list[dict[str, Any]] = _table(data, schema).to_pylist()
+        rows: list[dict[str, Any]] = _table(self._read(f"{name}.parquet"), schema).to_pylist()
         return rows
 
-    def _write(self, name: str, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+    def _write_rows(self, name: str, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+        self._write(f"{name}.parquet", _parquet(pa.Table.from_pylist(rows, schema)))
+
+    def _read(self, name: str) -> bytes:
         assert self._folder is not None
-        table = pa.Table.from_pylist(rows, schema)
-        storage_of(self._folder).write(f"{self._folder}/{name}.parquet", _parquet(table))
+        return storage_of(self._folder, self._access).read(f"{self._folder}/{name}")
+
+    def _write(self, name: str, data: bytes) -> None:
+        assert self._folder is not None
+        storage_of(self._folder, self._access).write(f"{self._folder}/{name}", data)
 
 
 def with_known(listed: DataFrame, before: DataFrame | None) -> DataFrame:
@@ -116,21 +124,24 @@ def out_of_sight(listed: DataFrame, before: DataFrame) -> DataFrame:
     ).select(*FILES.names)
 
 
-def _part_writer(folder: str) -> Callable[[_Batches], Iterator[pa.RecordBatch]]:
+def _part_writer(folder: str, access: Access) -> Callable[[_Batches], Iterator[pa.RecordBatch]]:
     def write(batches: _Batches) -> Iterator[pa.RecordBatch]:
         table = pa.Table.from_batches(batches, FILES)
         # A task that is tried twice writes two files; only the one that is reported counts.
         part = f"{folder}/files/{uuid.uuid4().hex}.parquet"
-        storage_of(folder).write(part, _parquet(table))
+        storage_of(folder, access).write(part, _parquet(table))
         yield pa.RecordBatch.from_pydict({"part": [part]})
 
     return write
 
 
-def _read_parts(batches: _Batches) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for part in batch.column("part").to_pylist():
-            yield from _table(storage_of(part).read(part), FILES).to_batches()
+def _part_reader(access: Access) -> Callable[[_Batches], Iterator[pa.RecordBatch]]:
+    def read(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in batch.column("part").to_pylist():
+                yield from _table(storage_of(part, access).read(part), FILES).to_batches()
+
+    return read
 
 
 def _parquet(table: pa.Table) -> bytes:

@@ -1,6 +1,7 @@
 """Opens files on the executors: format, schema and rows from footers and headers alone."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -11,23 +12,26 @@ from lumos.formats import UnreadableFile, read_file
 from lumos.model.codec import to_json
 from lumos.pipeline.columns import FILES, FILES_IN_SPARK, LISTED
 from lumos.pipeline.placement import place
-from lumos.storage import storage_of
+from lumos.storage import USUAL, Access, Storage, storage_of
 
 
-def read_files(listed: DataFrame, *, root: str, scan: int) -> DataFrame:
+def read_files(listed: DataFrame, *, root: str, scan: int, access: Access = USUAL) -> DataFrame:
     """What each file says of itself; those that are as an earlier scan knew them stay closed.
 
     A file that can no longer be read keeps what was known of it, so that it changes no dataset.
     """
-    return listed.mapInArrow(_reader(root, scan), schema=FILES_IN_SPARK)
+    return listed.mapInArrow(_reader(root, scan, access), schema=FILES_IN_SPARK)
 
 
-def _reader(root: str, scan: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _reader(
+    root: str, scan: int, access: Access
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        storage = storage_of(root, access)
         bodies_sent: set[str] = set()
         for batch in batches:
             fresh, known = _split(pa.Table.from_batches([batch]))
-            rows = [_row(listed, root, scan, bodies_sent) for listed in fresh.to_pylist()]
+            rows = [_row(listed, storage, root, scan, bodies_sent) for listed in fresh.to_pylist()]
             yield pa.RecordBatch.from_pylist(rows, schema=FILES)
             if known.num_rows:
                 yield from known.to_batches()
@@ -39,9 +43,12 @@ def _split(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The rows to open, and as they were the rows of files that did not change."""
     if "known_size" not in table.column_names:
         return table, table.slice(0, 0)
-    same = pc.and_(
-        pc.equal(table.column("size"), table.column("known_size")),
-        pc.equal(table.column("modified"), table.column("known_modified")),
+    same = reduce(
+        pc.and_,
+        (
+            pc.equal(table.column(name), table.column(f"known_{name}"))
+            for name in ("size", "modified", "etag")
+        ),
     )
     is_known = pc.fill_null(same, False)
     return table.filter(pc.invert(is_known)), _as_known(table.filter(is_known))
@@ -61,17 +68,19 @@ def _as_known(table: pa.Table) -> pa.Table:
     ).cast(FILES)
 
 
-def _row(listed: dict[str, Any], root: str, scan: int, bodies_sent: set[str]) -> dict[str, Any]:
+def _row(
+    listed: dict[str, Any], storage: Storage, root: str, scan: int, bodies_sent: set[str]
+) -> dict[str, Any]:
     if listed["code"] is not None:
         return {name: listed[name] for name in LISTED.names}
     path = listed["path"]
-    facts = _facts(path, bodies_sent)
+    facts = _facts(storage, path, listed["size"], bodies_sent)
     if "code" in facts and listed.get("known_format") is not None:
         known = {name: listed.get(f"known_{name}") for name in FILES.names}
         return {**known, "path": path, "read_in": scan, **facts}
     base, pattern, partitions = place(path, root)
     return {
-        **{name: listed[name] for name in ("path", "size", "modified")},
+        **{name: listed[name] for name in ("path", "size", "modified", "etag")},
         "base": base,
         "pattern": pattern,
         "partitions": [{"key": key, "value": value} for key, value in partitions],
@@ -80,9 +89,9 @@ def _row(listed: dict[str, Any], root: str, scan: int, bodies_sent: set[str]) ->
     }
 
 
-def _facts(path: str, bodies_sent: set[str]) -> dict[str, Any]:
+def _facts(storage: Storage, path: str, size: int, bodies_sent: set[str]) -> dict[str, Any]:
     try:
-        with storage_of(path).open(path) as file:
+        with storage.open(path, size=size) as file:
             found = read_file(path.rpartition("/")[2], file)
     except UnreadableFile as problem:
         return {"code": problem.code, "reason": problem.reason}

@@ -1,17 +1,29 @@
 """Listing and ranged reads, the same for every place where files lie."""
 
 from lumos.errors import MisuseError
-from lumos.storage.interface import Listed, Listing, ReadableFile, Storage, Unlisted
+from lumos.storage.interface import (
+    USUAL,
+    Access,
+    Listed,
+    Listing,
+    ReadableFile,
+    Storage,
+    Stretch,
+    Unlisted,
+)
 from lumos.storage.local import LocalStorage
 from lumos.storage.selection import Selection
 
 __all__ = [
+    "USUAL",
+    "Access",
     "Listed",
     "Listing",
     "LocalStorage",
     "ReadableFile",
     "Selection",
     "Storage",
+    "Stretch",
     "UnknownStorage",
     "Unlisted",
     "storage_of",
@@ -28,7 +40,7 @@ class UnknownStorage(MisuseError):
         )
 
 
-def storage_of(uri: str) -> Storage:
+def storage_of(uri: str, access: Access = USUAL) -> Storage:  # noqa: ARG001
     """The storage that serves a path or URL."""
     if "://" in uri:
         raise UnknownStorage(uri)

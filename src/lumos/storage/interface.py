@@ -3,15 +3,31 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """How a storage is reached; this one says no more than that the usual places tell.
+
+    It travels to executors inside closures, so it can be pickled; secrets are not shown.
+    """
+
+
+USUAL: Final = Access()
 
 
 class Listed(NamedTuple):
-    """A file as its storage lists it; `modified` is in microseconds since 1970, UTC."""
+    """A file as its storage lists it; `modified` is in microseconds since 1970, UTC.
+
+    `etag` changes with the file's bytes; it is empty where a storage has no such thing.
+    """
 
     path: str
     size: int
     modified: int
+    etag: str = ""
 
 
 class Unlisted(NamedTuple):
@@ -23,6 +39,18 @@ class Unlisted(NamedTuple):
 
 
 Listing: TypeAlias = Listed | Unlisted
+
+
+class Stretch(NamedTuple):
+    """What one task lists: a folder, or of its files those with `after` < path <= `until`.
+
+    An empty bound is none. A stretch that is not `deep` leaves out what lies in folders below.
+    """
+
+    folder: str
+    after: str = ""
+    until: str = ""
+    deep: bool = True
 
 
 class ReadableFile(Protocol):
@@ -37,19 +65,24 @@ class ReadableFile(Protocol):
 
 
 class Storage(ABC):
-    """A place where files lie."""
+    """A place where files lie; whatever fails there raises some OSError."""
+
+    # How many files a task does well to have open at a time, each in a thread of its own.
+    concurrency: ClassVar[int] = 1
 
     @abstractmethod
-    def split(self, root: str, *, parts: int) -> tuple[list[Listing], list[str]]:
-        """Lists from the top until about `parts` folders are left: the files met, those folders."""
+    def split(
+        self, root: str, *, parts: int, deep: bool = True
+    ) -> tuple[list[Listing], list[Stretch]]:
+        """Lists from the top until about `parts` stretches are left: the files met, and those."""
 
     @abstractmethod
-    def walk(self, folder: str) -> Iterator[Listing]:
-        """Everything below a folder that may be data."""
+    def walk(self, stretch: Stretch) -> Iterator[Listing]:
+        """Everything in a stretch that may be data."""
 
     @abstractmethod
-    def open(self, path: str) -> AbstractContextManager[ReadableFile]:
-        """A file for ranged reads; raises OSError where that is impossible."""
+    def open(self, path: str, *, size: int | None = None) -> AbstractContextManager[ReadableFile]:
+        """A file for ranged reads; a `size` that was listed spares asking for it."""
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
@@ -66,3 +99,8 @@ class Storage(ABC):
     @abstractmethod
     def folders(self, folder: str) -> list[str]:
         """The names of the folders in a folder; none where it is not there."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is a marker or scratch space of some writer, never data."""
+    return name.startswith((".", "_")) and "=" not in name

@@ -8,15 +8,27 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from lumos.storage.interface import Listed, Listing, ReadableFile, Storage, Unlisted
+from lumos.storage.interface import (
+    Listed,
+    Listing,
+    ReadableFile,
+    Storage,
+    Stretch,
+    Unlisted,
+    is_hidden,
+)
 
 
 class LocalStorage(Storage):
     """Local paths; links to files are followed, links to folders below the root are not."""
 
-    def split(self, root: str, *, parts: int) -> tuple[list[Listing], list[str]]:
+    def split(
+        self, root: str, *, parts: int, deep: bool = True
+    ) -> tuple[list[Listing], list[Stretch]]:
         if not os.path.isdir(root):
             return [_listed(root, os.stat(root))], []
+        if not deep:
+            return _scan(root)[0], []
         met: list[Listing] = []
         folders = deque([root])
         for _ in range(parts):
@@ -25,17 +37,17 @@ class LocalStorage(Storage):
             found, below = _scan(folders.popleft())
             met.extend(found)
             folders.extend(below)
-        return met, list(folders)
+        return met, [Stretch(folder) for folder in folders]
 
-    def walk(self, folder: str) -> Iterator[Listing]:
-        folders = [folder]
+    def walk(self, stretch: Stretch) -> Iterator[Listing]:
+        folders = [stretch.folder]
         while folders:
             found, below = _scan(folders.pop())
             yield from found
-            folders.extend(below)
+            folders.extend(below if stretch.deep else ())
 
     @contextmanager
-    def open(self, path: str) -> Iterator[ReadableFile]:
+    def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:  # noqa: ARG002
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             yield _LocalFile(descriptor)
@@ -124,8 +136,3 @@ def _unlisted(path: str, problem: OSError) -> Unlisted:
     if isinstance(problem, PermissionError):
         return Unlisted(path, "permission_denied", "No permission to list it; grant read access.")
     return Unlisted(path, "not_listed", f"It could not be listed: {problem.strerror}.")
-
-
-def is_hidden(name: str) -> bool:
-    """Whether a file or folder is a marker or scratch space of some writer, never data."""
-    return name.startswith((".", "_")) and "=" not in name

@@ -3,6 +3,8 @@
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from lumos.storage.interface import USUAL, Access
+
 
 class Selection(NamedTuple):
     """A root, and which of its files count; a pattern with a slash means the path from the root."""
@@ -11,6 +13,7 @@ class Selection(NamedTuple):
     file_patterns: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     recursive: bool = True
+    access: Access = USUAL
 
     def __contains__(self, path: object) -> bool:
         inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
