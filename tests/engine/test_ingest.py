@@ -365,7 +365,9 @@ def test_a_file_that_breaks_later_changes_nothing_until_it_is_mended(tmp_path: P
         assert [problem.code for problem in report.problems] == ["not_parquet"]
         assert (report.summary.files_failed, report.datasets[0].change) == (1, "unchanged")
     write_parquet(folder / "part-2.parquet", a=pa.int64())
-    assert versions(lumos.ingest(tmp_path / "lake")) == {"t": "S-2 2.0.0"}
+    assert versions(lumos.ingest(tmp_path / "lake")) == {"t": "S-2 1.0.0"}
+    # An earlier schema counts again when it is still the newest a scan later.
+    assert versions(lumos.ingest(tmp_path / "lake")) == {"t": "S-3 2.0.0"}
 
 
 def test_a_folder_that_cannot_be_listed_changes_nothing(

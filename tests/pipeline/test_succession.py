@@ -38,7 +38,7 @@ class Lake:
             by_shape.setdefault(file[0].shape, []).append(file)
         present = [
             ShapePresent(
-                schema=group[0][0],
+                full=group[0][0].full,
                 shape=shape,
                 newest=max((partition, age) for _, partition, age in group),
                 file_count=len(group),
@@ -48,7 +48,7 @@ class Lake:
         ]
         choice = choose(present, self.memory)
         self.memory, self.reverted = choice.memory, choice.reverted
-        return next(name for name, schema in NAMES.items() if schema == choice.memory.schema)
+        return next(name for name, schema in NAMES.items() if schema.full == choice.memory.full)
 
 
 def test_a_new_shape_is_the_datasets_at_once_and_stays() -> None:

@@ -70,10 +70,17 @@ def test_a_shallow_listing_leaves_out_what_lies_in_folders_below(tmp_path: Path)
     (tmp_path / "below" / "a.csv").touch()
     (tmp_path / "top.csv").touch()
     met, stretches = LocalStorage().split(str(tmp_path), parts=8, deep=False)
-    walked = LocalStorage().walk(Stretch(str(tmp_path), deep=False))
-    assert stretches == []
-    assert [listing.path for listing in met] == [listing.path for listing in walked]
-    assert [listing.path for listing in met] == [f"{tmp_path}/top.csv"]
+    assert (met, stretches) == ([], [Stretch(str(tmp_path), deep=False)])
+    assert [each.path for each in LocalStorage().walk(stretches[0])] == [f"{tmp_path}/top.csv"]
+
+
+def test_a_crowded_folder_at_the_top_is_left_to_a_task(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    for number in range(1001):
+        (tmp_path / f"{number}.csv").touch()
+    met, stretches = LocalStorage().split(str(tmp_path), parts=8)
+    assert met == []
+    assert sum(1 for stretch in stretches for _ in LocalStorage().walk(stretch)) == 1001
 
 
 def test_a_single_file_is_a_root_too(tmp_path: Path) -> None:

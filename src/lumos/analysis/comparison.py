@@ -51,7 +51,10 @@ def _fields(
 
 
 def _field(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]:
-    yield from _type(before.type, after.type, path)
+    if before.partition and after.partition and before.type != after.type:
+        yield TypeChanged(path=path, before=before.type, after=after.type, partition=True)
+    else:
+        yield from _type(before.type, after.type, path)
     if before.nullable != after.nullable:
         yield NullabilityChanged(path=path, before=before.nullable, after=after.nullable)
     if before.key != after.key:

@@ -62,6 +62,9 @@ def _finding(change: AnySchemaChange, format: str | None, case_only: set[str]) -
 
 def _judgement(change: AnySchemaChange) -> Judgement:
     match change:
+        case TypeChanged(partition=True):
+            # The type was only ever guessed from the values in the paths.
+            return Judgement("partition-type", Verdict.COMPATIBLE, flags=("cost",))
         case TypeChanged(before=before, after=after, path=path):
             return judge_types(before, after, is_map_key=path.endswith("{key}"))
         case FieldAdded(after=field):

@@ -16,6 +16,7 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     schema: Schema
     content: str
     format: str | None = None
+    reverted: bool = False
 
 
 class OnRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     cloud_version: CloudVersion
     schema_version: SchemaVersion
     findings: tuple[Finding, ...] = ()
+    flags: tuple[str, ...] = ()
 
     @property
     def schema_changed(self) -> bool:
@@ -59,6 +61,7 @@ def decide(seen: Sighting, known: OnRecord | None, *, prefix: str) -> Decision |
         cloud_version=known.cloud_version.next(),
         schema_version=next_schema_version(known.schema_version, findings),
         findings=findings,
+        flags=("reverted",) if seen.reverted and findings else (),
     )
 
 

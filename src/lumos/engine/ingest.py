@@ -21,7 +21,7 @@ from lumos.model.change import ChangeEvent, EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.platforms import Platform
 from lumos.sources import LakeSource
-from lumos.storage import Selection, storage_of
+from lumos.storage import USUAL, Access, Selection
 from lumos.store import KnownDataset, Scan, Store
 
 Announce = Callable[[str], None]
@@ -35,9 +35,10 @@ class Discover(Protocol):
         self,
         selection: Selection,
         *,
-        scan: int,
-        manifest_before: str | None,
-        manifest_after: str,
+        state: str,
+        before: str | None,
+        after: str,
+        state_access: Access = USUAL,
     ) -> Discovery: ...
 
 
@@ -151,23 +152,18 @@ class _Scanner:
         scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
         before = None if last is None else last.manifest
         scan = Scan(
-            source=source_id,
-            scan_id=scan_id,
-            manifest=f"{folder}/{scan_id}",
-            finished_at=datetime.now(UTC),
+            source=source_id, scan_id=scan_id, manifest=scan_id, finished_at=datetime.now(UTC)
         )
+        from lumos.pipeline.manifest import Manifests
+
+        kept = {name for name in (before,) if name is not None}
         try:
-            discovery = discover(
-                self._narrowed(root),
-                scan=number,
-                manifest_before=before,
-                manifest_after=scan.manifest,
-            )
+            discovery = discover(self._narrowed(root), state=folder, before=before, after=scan_id)
             done = self._record(source, scan, discovery)
-        except BaseException:
-            storage_of(folder).remove(scan.manifest)
-            raise
-        _forget_older(folder, keep={scan_id, before.rpartition("/")[2] if before else ""})
+            kept.add(scan_id)
+        finally:
+            # Of a scan that failed nothing stays.
+            Manifests(folder).forget_all_but(kept)
         return done
 
     def _narrowed(self, root: Selection) -> Selection:
@@ -251,13 +247,6 @@ def _may_hold(dataset: KnownDataset, unreadable: set[str]) -> bool:
         f"{urn}/".startswith(f"{dataset.urn}/") or urn.rpartition("/")[0] == beside
         for urn in unreadable
     )
-
-
-def _forget_older(folder: str, *, keep: set[str]) -> None:
-    storage = storage_of(folder)
-    for name in storage.folders(folder):
-        if name not in keep:
-            storage.remove(f"{folder}/{name}")
 
 
 def _report(passes: list[_Pass], roots: tuple[str, ...], *, seconds: float) -> IngestReport:

@@ -76,7 +76,12 @@ class Recorder:
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
         known = transaction.known(str(urn))
-        seen = Sighting(schema=found.schema, content=found.content, format=found.format)
+        seen = Sighting(
+            schema=found.schema,
+            content=found.content,
+            format=found.format,
+            reverted=found.reverted,
+        )
         decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
         if decision is None:
             assert known is not None
@@ -137,7 +142,8 @@ class Recorder:
             old_schema=None if known is None else known.schema_hash,
             new_schema=record.schema_hash,
             findings=decision.findings,
-            summary=summary_of(decision.type, decision.findings),
+            flags=decision.flags,
+            summary=summary_of(decision.type, decision.findings, decision.flags),
         )
         transaction.save(record)
         for name in _SCANNED_ASPECTS:
@@ -149,7 +155,7 @@ class Recorder:
         return event
 
 
-def summary_of(type: EventType, findings: tuple[Finding, ...]) -> str:
+def summary_of(type: EventType, findings: tuple[Finding, ...], flags: tuple[str, ...] = ()) -> str:
     """One line that says what happened."""
     if not findings:
         return {
@@ -159,7 +165,8 @@ def summary_of(type: EventType, findings: tuple[Finding, ...]) -> str:
         }.get(type, "")
     breaking = sum(finding.consumer is Verdict.BREAKING for finding in findings)
     changes = "1 change" if len(findings) == 1 else f"{len(findings)} changes"
-    return f"{changes}, {breaking} breaking" if breaking else f"{changes}, none breaking"
+    judged = f"{changes}, {breaking} breaking" if breaking else f"{changes}, none breaking"
+    return f"{judged}: back to an earlier schema" if "reverted" in flags else judged
 
 
 def _dataset(found: FoundDataset, urn: Urn, cloud_version: str, schema_version: str) -> Dataset:

@@ -29,11 +29,14 @@ class FieldRemoved(SchemaChange, frozen=True, kw_only=True, tag="removed"):
     before: Field
 
 
-class TypeChanged(SchemaChange, frozen=True, kw_only=True, tag="type_changed"):
-    """Another type at the same path."""
+class TypeChanged(
+    SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="type_changed"
+):
+    """Another type at the same path; of a partition column, one that was widened."""
 
     before: DataType
     after: DataType
+    partition: bool = False
 
 
 class NullabilityChanged(SchemaChange, frozen=True, kw_only=True, tag="nullability"):
@@ -149,6 +152,8 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     old_schema: str | None = None
     new_schema: str | None = None
     findings: tuple[Finding, ...] = ()
+    # `reverted`: the schema returned to an earlier one.
+    flags: tuple[str, ...] = ()
     summary: str = ""
 
     @property

@@ -33,7 +33,10 @@ class ColumnStatistics(Aspect, frozen=True, kw_only=True):
 
 
 class Statistics(Aspect, frozen=True, kw_only=True):
-    """Size and age of the live data files."""
+    """Size and age of the live data files.
+
+    `alternating` says that writers with different schemas take turns.
+    """
 
     file_count: int = 0
     total_size_bytes: int = 0
@@ -41,6 +44,7 @@ class Statistics(Aspect, frozen=True, kw_only=True):
     row_count_exact: bool = False
     last_modified: datetime | None = None
     columns: dict[str, ColumnStatistics] = {}
+    alternating: bool = False
 
 
 class DriftedShape(Aspect, frozen=True, kw_only=True):

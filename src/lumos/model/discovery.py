@@ -7,7 +7,10 @@ from lumos.model.schema import Schema
 
 
 class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset as its files show it; `content` changes whenever a file does."""
+    """A dataset as its files show it; `content` changes whenever a file does.
+
+    `reverted` says that the schema just returned to an earlier one.
+    """
 
     path: str
     format: str
@@ -16,6 +19,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics
     drift: tuple[DriftedShape, ...]
     content: str
+    reverted: bool = False
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

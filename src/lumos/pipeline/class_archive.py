@@ -125,13 +125,13 @@ def _scan_and_archive(file: Path) -> None:
     from lumos.storage import Selection
 
     with tempfile.TemporaryDirectory(prefix="lumos-") as folder, archiving_session(file) as spark:
-        lake, first, second = (Path(folder) / name for name in ("lake", "first", "second"))
+        lake, state = Path(folder) / "lake", f"{folder}/state"
         (lake / "t" / "k=1").mkdir(parents=True)
         pq.write_table(pa.table({"a": [1], "b": ["x"]}), lake / "t" / "k=1" / "part-0.parquet")
         (lake / "u.csv").write_text("a,b\n1,x\n")
         selection = Selection(str(lake))
-        discover(spark, selection, scan=1, manifest_before=None, manifest_after=str(first))
-        discover(spark, selection, scan=2, manifest_before=str(first), manifest_after=str(second))
+        discover(spark, selection, state=state, before=None, after="1")
+        discover(spark, selection, state=state, before="1", after="2")
 
 
 if __name__ == "__main__":

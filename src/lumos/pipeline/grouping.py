@@ -1,123 +1,86 @@
 """Groups files into datasets, on rows that already stand for many files each."""
 
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
-
-# How Hive and Spark write a partition whose value is null.
-_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 
 # Where one folder holds the same dataset name in two formats, the first keeps the folder's name.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 
 
-def summarise_places(files: DataFrame, *, scan: int) -> DataFrame:
-    """One row per folder, name pattern and schema, with sizes and an order-free fingerprint."""
-    newest_partition = F.concat_ws("/", F.transform("partitions", _in_order))
-    return files.groupBy("base", "pattern", "format", "shape", "full").agg(
-        F.count("size").alias("file_count"),
-        F.count_if(F.col("size").isNull()).alias("unlisted"),
-        F.count_if((F.col("read_in") == scan) & F.col("size").isNotNull()).alias("read"),
-        F.count_if(F.col("code").isNotNull() & F.col("size").isNotNull()).alias("failed"),
-        F.sum("size").alias("size"),
-        F.sum("row_count").alias("row_count"),
-        F.bool_and("row_count_exact").alias("row_count_exact"),
-        F.max("modified").alias("modified"),
-        F.max(newest_partition).alias("newest_partition"),
-        F.max(F.size("partitions")).alias("partition_depth"),
-        F.min("path").alias("first_path"),
-        F.max("path").alias("last_path"),
-        F.bit_xor(F.xxhash64("path", "size", "modified", "etag")).alias("content"),
-    )
+class Settled(NamedTuple):
+    """How an earlier scan settled what a folder and name pattern mean."""
+
+    base: str
+    pattern: str
+    format: str
+    is_folder: bool
+    is_second: bool
 
 
-def _in_order(part: Column) -> Column:
-    """A partition value as text that sorts as people count: 9 before 10."""
-    value = part["value"]
-    return F.when(value.rlike(r"^\d{1,20}$"), F.lpad(value, 20, "0")).otherwise(value)
+class Group(NamedTuple):
+    """The places of one dataset; `location` is its folder or file pattern."""
+
+    dataset: str
+    location: str
+    places: list[PlaceSummary]
+
+    @property
+    def keys(self) -> list[PartitionKey]:
+        """The partition keys of all its places."""
+        keys: list[PartitionKey] = []
+        for place in self.places:
+            keys = merged_keys(keys, place.keys)
+        return keys
 
 
-def group_into_datasets(places: DataFrame, settled: DataFrame) -> DataFrame:
-    """Adds `dataset` (its path) and `location` (its folder or file pattern) to every data place.
+def group(
+    places: Iterable[PlaceSummary], before: Iterable[Settled]
+) -> tuple[list[Group], list[Settled]]:
+    """The datasets that places make up, and what to remember of how that was settled.
 
     What an earlier scan settled stays: a file that comes, goes or breaks must not rename others.
     """
-    pattern, is_data = F.col("pattern"), F.col("format").isNotNull()
-    data_pattern = F.when(is_data, pattern)
-    folder = Window.partitionBy("base")
-    is_only_pattern = F.min(data_pattern).over(folder) == F.max(data_pattern).over(folder)
-    looks_like_folder = (pattern == "") | (is_only_pattern & pattern.contains("*"))
-    is_folder = F.coalesce(F.col("was_folder"), looks_like_folder)
-    own_path = F.concat_ws("/", "base", F.replace(pattern, F.lit("*"), F.lit("")))
-    known = places.join(F.broadcast(settled), ["base", "pattern", "format"], "left")
-    named = known.select(
-        *places.columns,
-        "was_second",
-        is_folder.alias("is_folder"),
-        F.when(is_data & is_folder, F.col("base")).when(is_data, own_path).alias("dataset"),
-        F.when(is_data & is_folder, F.col("base"))
-        .when(is_data, F.concat_ws("/", "base", pattern))
-        .alias("location"),
-    )
-    return _apart_by_format(named)
+    settled = {each[:3]: each for each in before}
+    by_base: dict[str, list[PlaceSummary]] = {}
+    for place in places:
+        by_base.setdefault(place.base, []).append(place)
+    groups: dict[str, Group] = {}
+    remembered: set[Settled] = set()
+    for base, some in by_base.items():
+        for dataset, location, place, how in _in_folder(base, some, settled):
+            groups.setdefault(dataset, Group(dataset, location, [])).places.append(place)
+            if place.pattern == "" or "*" in place.pattern:
+                remembered.add(how)
+    return [groups[dataset] for dataset in sorted(groups)], sorted(remembered)
 
 
-def _apart_by_format(named: DataFrame) -> DataFrame:
-    dataset = Window.partitionBy("dataset")
-    rank = F.array_position(F.array(*map(F.lit, _FORMAT_RANK)), F.col("format"))
-    first = F.max(F.when(~F.col("was_second"), F.col("format"))).over(dataset)
-    is_second = F.coalesce(
-        F.col("was_second"), F.col("format") != first, rank > F.min(rank).over(dataset)
-    )
-    apart = F.concat(F.col("dataset"), F.lit("/*."), F.col("format"))
-    kept = [name for name in named.columns if name not in ("dataset", "location", "was_second")]
-    return named.select(*kept, "dataset", "location", is_second.alias("is_second")).select(
-        *kept,
-        "is_second",
-        *(
-            F.when(F.col("is_second"), apart).otherwise(F.col(name)).alias(name)
-            for name in ("dataset", "location")
-        ),
-    )
-
-
-def summarise_datasets(grouped: DataFrame) -> DataFrame:
-    """One row per dataset and schema; the row without a dataset counts what is no data."""
-    return grouped.groupBy("dataset", "format", "shape", "full").agg(
-        F.min("base").alias("base"),
-        F.min("location").alias("location"),
-        *(
-            F.sum(name).alias(name)
-            for name in ("file_count", "unlisted", "read", "failed", "size", "row_count")
-        ),
-        F.bool_and("row_count_exact").alias("row_count_exact"),
-        F.max("modified").alias("modified"),
-        F.max("newest_partition").alias("newest_partition"),
-        F.max("partition_depth").alias("partition_depth"),
-        F.array_distinct(F.array(F.min("first_path"), F.max("last_path"))).alias("examples"),
-        F.bit_xor("content").alias("content"),
-        # Only names that stand for many files can be settled one way or the other.
-        F.collect_set(
-            F.when(
-                (F.col("pattern") == "") | F.col("pattern").contains("*"),
-                F.struct("base", "pattern", "format", "is_folder", "is_second"),
-            )
-        ).alias("places"),
-    )
-
-
-def partition_keys(files: DataFrame) -> DataFrame:
-    """Each folder's partition keys in order, with what their values have in common."""
-    value = F.col("part.value")
-    return (
-        files.where(F.col("format").isNotNull())
-        .select("base", "format", F.posexplode("partitions").alias("position", "part"))
-        .where(value != _NULL_PARTITION)
-        .groupBy("base", "format", "position", F.col("part.key").alias("key"))
-        .agg(
-            F.bool_and(value.rlike(r"^(0|-?[1-9]\d{0,17})$")).alias("integers"),
-            F.bool_and(value.rlike(r"^\d{1,9}$")).alias("digits"),
-            F.bool_and(value.rlike(r"^\d{4}-\d{2}-\d{2}$")).alias("dates"),
-        )
-    )
+def _in_folder(
+    base: str, places: Sequence[PlaceSummary], settled: dict[tuple[str, str, str], Settled]
+) -> Iterable[tuple[str, str, PlaceSummary, Settled]]:
+    is_only = len({place.pattern for place in places}) == 1
+    named = []
+    for place in places:
+        known = settled.get((base, place.pattern, place.format))
+        looks_like_folder = place.pattern == "" or (is_only and "*" in place.pattern)
+        is_folder = looks_like_folder if known is None else known.is_folder
+        dataset = base if is_folder else f"{base}/{place.pattern.replace('*', '')}"
+        location = base if is_folder else f"{base}/{place.pattern}"
+        named.append((dataset, location, place, known, is_folder))
+    firsts: dict[str, str] = {}
+    for dataset, _, place, known, _ in named:
+        if known is not None and not known.is_second:
+            firsts[dataset] = place.format
+    for dataset, _, place, _, _ in named:
+        present = firsts.get(dataset)
+        if present is None or (
+            dataset not in {each[0] for each in named if each[3] is not None}
+            and _FORMAT_RANK.index(place.format) < _FORMAT_RANK.index(present)
+        ):
+            firsts[dataset] = place.format
+    for dataset, location, place, known, is_folder in named:
+        is_second = place.format != firsts[dataset] if known is None else known.is_second
+        apart = f"{dataset}/*.{place.format}"
+        how = Settled(base, place.pattern, place.format, is_folder, is_second)
+        yield (apart, apart, place, how) if is_second else (dataset, location, place, how)

@@ -1,51 +1,54 @@
-"""Lists a root on the executors."""
+"""Divides a root into works of about the same size, alike from scan to scan."""
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterable
+from zlib import crc32
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-
-from lumos.pipeline.columns import LISTED, LISTED_IN_SPARK
-from lumos.storage import Listing, Selection, Stretch, Unlisted, storage_of
-
-_BATCH = 10_000
-_STRETCH = "folder string, after string, until string, deep boolean"
+from lumos.pipeline.parts import PartIndex
+from lumos.pipeline.work import Portion, Work
+from lumos.storage import Listed, Selection, Stretch, Unlisted, storage_of
 
 
-def list_files(spark: SparkSession, selection: Selection, *, parts: int) -> DataFrame:
-    """Every file of the selection that may be data, listed in about `parts` tasks."""
+def plan(selection: Selection, *, parts: int, known: PartIndex) -> list[Work]:
+    """Works that together list the selection, in about `parts` tasks.
+
+    A stretch always comes to the same work, so that new folders beside it leave the part that
+    was written for it as it is.
+    """
     storage = storage_of(selection.root, selection.access)
     met, stretches = storage.split(selection.root, parts=parts, deep=selection.recursive)
-    at_the_top = spark.createDataFrame(_batch(met, selection), schema=LISTED_IN_SPARK)
-    if not stretches:
-        return at_the_top
-    rows = [stretch._asdict() for stretch in stretches]
-    below = spark.createDataFrame(pa.Table.from_pylist(rows), schema=_STRETCH)
-    spread = below.repartition(min(len(stretches), parts))
-    listed = spread.mapInArrow(_walker(selection), schema=LISTED_IN_SPARK)
-    return at_the_top.unionByName(listed)
+    by_number: dict[int, list[Stretch]] = {}
+    for stretch in stretches:
+        number = crc32("\n".join(stretch[:3]).encode("utf-8", "surrogatepass")) % parts
+        by_number.setdefault(number, []).append(stretch)
+    works = [Work(sorted(some)) for _, some in sorted(by_number.items())]
+    if met:
+        works.append(_met(met))
+    for work in works:
+        work.known = [part.path for part in known.of(work.places)]
+    return works
 
 
-def _walker(
-    selection: Selection,
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def walk(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        storage = storage_of(selection.root, selection.access)
-        stretches = (Stretch(**row) for batch in batches for row in batch.to_pylist())
-        listings = chain.from_iterable(map(storage.walk, stretches))
-        while some := list(islice(listings, _BATCH)):
-            yield from _batch(some, selection).to_batches()
-
-    return walk
+def _met(met: Iterable[Listed | Unlisted]) -> Work:
+    """The work of reading what was listed in passing, at the top of the root."""
+    listed = [each for each in met if isinstance(each, Listed)]
+    unlisted = [each for each in met if isinstance(each, Unlisted)]
+    folders = {each.path.rpartition("/")[0] for each in listed}
+    tops = [Stretch(folder, deep=False) for folder in folders]
+    hidden = [Stretch(each.path) for each in unlisted]
+    return Work([], listed=listed, unlisted=unlisted, met=sorted([*tops, *hidden]))
 
 
-def _batch(listings: list[Listing], selection: Selection) -> pa.Table:
-    rows = [
-        (listing.path, None, None, None, listing.code, listing.reason)
-        if isinstance(listing, Unlisted)
-        else (*listing, None, None)
-        for listing in listings
-        if isinstance(listing, Unlisted) or listing.path in selection
+def plan_left_over(portions: Iterable[Portion], known: PartIndex) -> list[Work]:
+    """Works for what the tasks of an earlier plan left over."""
+    return [
+        Work(
+            [],
+            met=portion.places,
+            portion=portion.path,
+            known=[
+                part.path
+                for part in known.of(portion.places, first=portion.first, last=portion.last)
+            ],
+        )
+        for portion in portions
     ]
-    return pa.Table.from_pylist([dict(zip(LISTED.names, row, strict=True)) for row in rows], LISTED)

@@ -1,13 +1,11 @@
 """Which schema is a dataset's, when its files have several."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from lumos.formats import FORMATS
+from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.schema import Field, Schema
@@ -26,7 +24,14 @@ from lumos.model.types import (
     Struct,
     Timestamp,
 )
+from lumos.pipeline.grouping import Group
+from lumos.pipeline.succession import Choice, Memory, ShapePresent, choose, completed
+from lumos.pipeline.summaries import PartitionKey, PlaceSummary
 
+_ALL_BITS: Final = 2**64 - 1
+# Formats whose records may leave keys out.
+_SPARSE: Final = frozenset({"json"})
+_SCANS_TO_MISS: Final = 2
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CALENDAR: Final = {
     "year": "{yyyy}", "yyyy": "{yyyy}", "month": "{mm}", "mm": "{mm}", "day": "{dd}", "dd": "{dd}",
@@ -34,106 +39,126 @@ _CALENDAR: Final = {
 }  # fmt: skip
 
 
-class ShapeInUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One schema of a dataset and the files that have it now."""
+class Merged(NamedTuple):
+    """A dataset with what is remembered of its shapes; that of inferred schemas is the schema."""
 
-    base: str
-    format: str
-    location: str
-    shape: str
-    schema: Schema
-    file_count: int
-    size: int
-    row_count: int | None
-    row_count_exact: bool | None
-    modified: int
-    newest_partition: str
-    since: int
-    examples: list[str]
-    content: int
+    found: FoundDataset
+    memory: Memory
 
 
-class PartitionKey(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """A key of hive-style folders and what all its values have in common."""
+class Schemas:
+    """Schemas by their full fingerprint, decoded when somebody asks; `used` are those asked for."""
 
-    position: int
-    key: str
-    integers: bool
-    digits: bool
-    dates: bool
+    def __init__(self, bodies: Mapping[str, bytes]) -> None:
+        self._bodies = bodies
+        self._decoded: dict[str, Schema] = {}
+        self.used: dict[str, bytes] = {}
+
+    def __getitem__(self, full: str) -> Schema:
+        if full not in self._decoded:
+            self.used[full] = self._bodies[full]
+            self._decoded[full] = from_json(self._bodies[full], Schema)
+        return self._decoded[full]
+
+    def keep(self, full: str, schema: Schema) -> None:
+        """Counts a schema as used."""
+        if full not in self.used:
+            self.used[full] = self._bodies.get(full) or to_json(schema)
 
 
-def merge(path: str, shapes: Sequence[ShapeInUse], keys: Sequence[PartitionKey]) -> FoundDataset:
-    """The dataset at a path from its shapes in use."""
-    ordered = sorted(shapes, key=_age)
-    newest = ordered[-1]
-    partitions = _partition_fields(keys)
-    content = reduce(lambda left, right: left ^ right, (shape.content for shape in shapes))
-    declares = FORMATS[newest.format].declares_schema
-    own = _declared(ordered) if declares else _inferred(shape.schema for shape in ordered)
-    files = sum(shape.file_count for shape in shapes)
-    return FoundDataset(
-        path=path,
-        format=newest.format,
+def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
+    """The dataset of a group; `schemas` holds those of its files, and the one it had before."""
+    places = group.places
+    ordered = sorted(places, key=lambda place: (place.newest, place.file_count, place.full))
+    format = ordered[-1].format
+    before = schemas[memory.full] if memory is not None else None
+    if FORMATS[format].declares_schema:
+        choice, own, drift = _declared(ordered, schemas, memory, before)
+    else:
+        choice, own = _inferred_choice(ordered, schemas, memory, before, format)
+        drift = ()
+    schemas.keep(choice.memory.full, own)
+    partitions = _partition_fields(group.keys)
+    files = sum(place.file_count for place in places)
+    content = sum(place.content for place in places) & _ALL_BITS
+    found = FoundDataset(
+        path=group.dataset,
+        format=format,
         location=Location(
-            uri=newest.location,
+            uri=group.location,
             partitioning="/".join(map(_placeholder, partitions)) or None,
             partition_keys=tuple(field.name for field in partitions),
         ),
         schema=_with_partitions(own, partitions),
         statistics=Statistics(
             file_count=files,
-            total_size_bytes=sum(shape.size for shape in shapes),
-            row_count=_total_rows(shapes),
-            row_count_exact=all(bool(shape.row_count_exact) for shape in shapes),
-            last_modified=_EPOCH + timedelta(microseconds=max(shape.modified for shape in shapes)),
+            total_size_bytes=sum(place.size for place in places),
+            row_count=_total_rows(places),
+            row_count_exact=all(place.row_count_exact for place in places),
+            last_modified=_time(max(place.modified for place in places)),
+            alternating=choice.memory.alternating,
         ),
-        drift=tuple(_drift(ordered, newest)) if declares else (),
-        content=f"{files:x}-{content & (2**64 - 1):016x}",
+        drift=drift,
+        content=f"{files:x}-{content:016x}",
+        reverted=choice.reverted,
     )
+    return Merged(found, choice.memory)
 
 
-def _age(shape: ShapeInUse) -> tuple[int, str, int, int, str]:
-    """Oldest first: by the scan that met it, its newest partition or file, and how common it is."""
-    return (shape.since, shape.newest_partition, shape.modified, shape.file_count, shape.shape)
-
-
-def _total_rows(shapes: Iterable[ShapeInUse]) -> int | None:
-    rows = [shape.row_count for shape in shapes]
+def _total_rows(places: Iterable[PlaceSummary]) -> int | None:
+    rows = [place.row_count for place in places]
     return None if None in rows else sum(filter(None, rows))
 
 
-def _declared(ordered: Sequence[ShapeInUse]) -> Schema:
-    """The newest shape; columns that only ever were null there take their type from older files."""
-    newest = ordered[-1].schema
-    known: dict[str, DataType] = {}
-    for shape in ordered:
-        known.update(
-            {field.name: field.type for field in shape.schema.fields if field.type != NULL}
-        )
-    return Schema(
-        fields=tuple(
-            msgspec.structs.replace(field, type=known.get(field.name, NULL))
-            if field.type == NULL
-            else field
-            for field in newest.fields
-        )
+def _time(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _declared(
+    ordered: Sequence[PlaceSummary],
+    schemas: Schemas,
+    memory: Memory | None,
+    before: Schema | None,
+) -> tuple[Choice, Schema, tuple[DriftedShape, ...]]:
+    complete = completed([schemas[place.full] for place in ordered], before)
+    by_shape: dict[str, list[tuple[PlaceSummary, Schema]]] = {}
+    for place, schema in zip(ordered, complete, strict=True):
+        by_shape.setdefault(schema.shape, []).append((place, schema))
+    choice = choose([_present(shape, files) for shape, files in by_shape.items()], memory)
+    current = by_shape.get(choice.memory.current)
+    own = before if current is None else current[-1][1]
+    assert own is not None
+    drift = tuple(
+        _drifted(shape, files, own, choice.memory)
+        for shape, files in by_shape.items()
+        if shape != choice.memory.current
+    )
+    return choice, own, drift
+
+
+def _present(shape: str, files: Sequence[tuple[PlaceSummary, Schema]]) -> ShapePresent:
+    return ShapePresent(
+        full=files[-1][1].full,
+        shape=shape,
+        newest=max(place.newest for place, _ in files),
+        file_count=sum(place.file_count for place, _ in files),
+        oldest=min(place.oldest for place, _ in files),
     )
 
 
-def _drift(ordered: Sequence[ShapeInUse], newest: ShapeInUse) -> Iterable[DriftedShape]:
-    by_shape: dict[str, list[ShapeInUse]] = {}
-    for shape in ordered:
-        if shape.shape != newest.shape:
-            by_shape.setdefault(shape.shape, []).append(shape)
-    for fingerprint, group in by_shape.items():
-        yield DriftedShape(
-            shape=fingerprint,
-            file_count=sum(shape.file_count for shape in group),
-            examples=tuple(sorted({path for shape in group for path in shape.examples}))[:3],
-            differences=tuple(_differences(group[0].schema, newest.schema)),
-            last_seen=_EPOCH + timedelta(microseconds=max(shape.modified for shape in group)),
-        )
+def _drifted(
+    shape: str, files: Sequence[tuple[PlaceSummary, Schema]], own: Schema, memory: Memory
+) -> DriftedShape:
+    places = [place for place, _ in files]
+    examples = {path for place in places for path in (place.first_path, place.last_path)}
+    return DriftedShape(
+        shape=shape,
+        file_count=sum(place.file_count for place in places),
+        examples=tuple(sorted(examples))[:3],
+        differences=tuple(_differences(files[-1][1], own)),
+        first_seen=_time(memory.first_seen[shape]),
+        last_seen=_time(max(place.modified for place in places)),
+    )
 
 
 def _differences(older: Schema, newest: Schema) -> Iterable[str]:
@@ -142,6 +167,37 @@ def _differences(older: Schema, newest: Schema) -> Iterable[str]:
     for name in [*here, *(name for name in there if name not in here)]:
         if there.get(name) != here.get(name):
             yield f"{there.get(name, 'nothing')} instead of {here.get(name, 'nothing')}"
+
+
+def _inferred_choice(
+    ordered: Sequence[PlaceSummary],
+    schemas: Schemas,
+    memory: Memory | None,
+    before: Schema | None,
+    format: str,
+) -> tuple[Choice, Schema]:
+    """A widening union over the files: a column that some of them lack is no change.
+
+    Keys of JSON may be rare. Those that no file has any longer are gone only when they are still
+    missing a scan later.
+    """
+    own = _inferred(schemas[place.full] for place in ordered)
+    missing = 0
+    if memory is not None and before is not None and format in _SPARSE:
+        kept = _inferred((before, own))
+        if kept.shape == before.shape and own.shape != before.shape:
+            missing = memory.waited + (memory.waiting_newest != ordered[-1].newest)
+            own = before if missing < _SCANS_TO_MISS else own
+    seen = Memory(
+        current=own.shape,
+        full=own.full,
+        newest=ordered[-1].newest,
+        ranks={},
+        first_seen={},
+        waited=missing if missing < _SCANS_TO_MISS else 0,
+        waiting_newest=ordered[-1].newest if missing else ("", 0),
+    )
+    return Choice(memory=seen), own
 
 
 def _inferred(schemas: Iterable[Schema]) -> Schema:
@@ -185,7 +241,7 @@ def _widened_struct(left: Struct, right: Struct) -> Struct:
     return Struct(Member(name, type) for name, type in members.items())
 
 
-def _partition_fields(keys: Sequence[PartitionKey]) -> list[Field]:
+def _partition_fields(keys: Iterable[PartitionKey]) -> list[Field]:
     fields: dict[str, Field] = {}
     for key in sorted(keys):
         fields[key.key] = Field(name=key.key, type=_partition_type(key), partition=True)

@@ -24,9 +24,9 @@ Newest: TypeAlias = tuple[str, int]
 
 
 class ShapePresent(msgspec.Struct, frozen=True, kw_only=True):
-    """A shape that some files of a dataset have now."""
+    """A shape that some files of a dataset have now, and its full fingerprint."""
 
-    schema: Schema
+    full: str
     shape: str
     newest: Newest
     file_count: int
@@ -36,13 +36,14 @@ class ShapePresent(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered of a dataset's shapes between scans.
 
+    `full` is the full fingerprint of the current shape, even if no file has it any longer.
     `ranks` numbers the shapes in the order in which they were first met; `newest` is the age of
     the current one when it was last written. `waiting` is an earlier shape that leads again, and
     `waited` for how many scans.
     """
 
     current: str
-    schema: Schema
+    full: str
     newest: Newest
     ranks: dict[str, int]
     first_seen: dict[str, int]
@@ -78,7 +79,7 @@ def choose(present: Sequence[ShapePresent], memory: Memory | None) -> Choice:
         return Choice(
             memory=Memory(
                 current=chosen.shape,
-                schema=chosen.schema,
+                full=chosen.full,
                 newest=chosen.newest,
                 ranks=ranks,
                 first_seen=first_seen,
@@ -114,7 +115,7 @@ def _among_known(present: Mapping[str, ShapePresent], memory: Memory) -> Choice:
 
 def _current_written(memory: Memory, current: ShapePresent, *, others: bool) -> Memory:
     written = msgspec.structs.replace(
-        memory, newest=current.newest, schema=current.schema, waiting="", waited=0
+        memory, newest=current.newest, full=current.full, waiting="", waited=0
     )
     if others:
         return _turn(written, calm=0)
@@ -143,7 +144,7 @@ def _waiting_for(leader: ShapePresent, memory: Memory, *, is_gone: bool) -> Choi
     returned = msgspec.structs.replace(
         memory,
         current=leader.shape,
-        schema=leader.schema,
+        full=leader.full,
         newest=leader.newest,
         waiting="",
         waited=0,

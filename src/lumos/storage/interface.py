@@ -100,6 +100,14 @@ class Storage(ABC):
     def folders(self, folder: str) -> list[str]:
         """The names of the folders in a folder; none where it is not there."""
 
+    def files(self, folder: str) -> list[str]:
+        """The names of the files right in a folder; none where it is not there."""
+        raise NotImplementedError
+
+    def discard(self, path: str) -> None:
+        """Removes a file; one that is not there is no problem."""
+        raise NotImplementedError
+
 
 def is_hidden(name: str) -> bool:
     """Whether a file or folder is a marker or scratch space of some writer, never data."""

@@ -7,6 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from lumos.storage.interface import (
     Listed,
@@ -18,6 +19,9 @@ from lumos.storage.interface import (
     is_hidden,
 )
 
+# A folder with more files at the top of a root is listed again by a task of its own.
+_MOST_MET: Final = 1000
+
 
 class LocalStorage(Storage):
     """Local paths; links to files are followed, links to folders below the root are not."""
@@ -28,16 +32,21 @@ class LocalStorage(Storage):
         if not os.path.isdir(root):
             return [_listed(root, os.stat(root))], []
         if not deep:
-            return _scan(root)[0], []
+            return [], [Stretch(root, deep=False)]
         met: list[Listing] = []
+        crowded: list[Stretch] = []
         folders = deque([root])
         for _ in range(parts):
             if not folders or len(folders) >= parts:
                 break
-            found, below = _scan(folders.popleft())
-            met.extend(found)
+            folder = folders.popleft()
+            found, below = _scan(folder)
+            if len(found) > _MOST_MET:
+                crowded.append(Stretch(folder, deep=False))
+            else:
+                met.extend(found)
             folders.extend(below)
-        return met, [Stretch(folder) for folder in folders]
+        return met, [*crowded, *map(Stretch, folders)]
 
     def walk(self, stretch: Stretch) -> Iterator[Listing]:
         folders = [stretch.folder]
@@ -82,6 +91,17 @@ class LocalStorage(Storage):
                 return sorted(entry.name for entry in entries if entry.is_dir())
         except FileNotFoundError:
             return []
+
+    def files(self, folder: str) -> list[str]:
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entry.name for entry in entries if entry.is_file())
+        except FileNotFoundError:
+            return []
+
+    def discard(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            os.remove(path)
 
 
 class _LocalFile:

@@ -1,0 +1,141 @@
+"""The parts of a manifest: Parquet files with a row per file and, in their footer, the sum.
+
+A part is written by the task that scanned its stretches and never changed. A scan that finds its
+files as they were refers to the same part again, so that an unchanged lake writes nothing.
+"""
+
+import uuid
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lumos.pipeline.summaries import FileRow, Summary
+from lumos.storage import Access, Stretch, storage_of
+
+# Raised whenever files must be read or placed anew because Lumos understands them better.
+VERSION: Final = 1
+
+_FILES: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modified", pa.int64()),
+        ("etag", pa.string()),
+        ("format", pa.string()),
+        ("full", pa.string()),
+        ("row_count", pa.int64()),
+        ("row_count_exact", pa.bool_()),
+        ("code", pa.string()),
+        ("reason", pa.string()),
+        ("columns", pa.binary()),
+    ]
+)
+_SUMMARY: Final = b"lumos.summary"
+_IDENTITY: Final = ["path", "size", "modified", "etag"]
+
+# What tells whether a file is as it was: size, time and etag by path.
+Identities = dict[str, tuple[int, int, str]]
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """A part, and in which places and between which paths its files lie."""
+
+    path: str
+    places: tuple[Stretch, ...]
+    first: str
+    last: str
+    files: int
+    version: int = VERSION
+
+
+class PartIndex:
+    """Finds the parts that may hold files of a place."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        # Parts of an earlier version are left out: their files are read anew.
+        self._parts = [part for part in parts if part.version == VERSION]
+        self._by_folder: dict[str, list[tuple[int, bool]]] = {}
+        for number, part in enumerate(self._parts):
+            for place in part.places:
+                self._by_folder.setdefault(place.folder, []).append((number, place.deep))
+        self._folders = sorted(self._by_folder)
+
+    def of(self, places: Iterable[Stretch], *, first: str = "", last: str = "") -> list[Part]:
+        """The parts that may hold files in the places and between the paths."""
+        numbers = {
+            number
+            for place in places
+            for number in self._touching(place)
+            if _overlaps(self._parts[number], first or place.after, last or place.until)
+        }
+        return [self._parts[number] for number in sorted(numbers)]
+
+    def _touching(self, place: Stretch) -> Iterator[int]:
+        folder = place.folder.rstrip("/")
+        for same in {folder, f"{folder}/"}:
+            yield from (number for number, _ in self._by_folder.get(same, ()))
+        if place.deep:
+            start = bisect_left(self._folders, f"{folder}/")
+            for below in islice(self._folders, start, None):
+                if not below.startswith(f"{folder}/"):
+                    break
+                yield from (number for number, _ in self._by_folder[below])
+        while "/" in folder:
+            folder = folder.rpartition("/")[0]
+            for above in {folder, f"{folder}/"}:
+                yield from (number for number, deep in self._by_folder.get(above, ()) if deep)
+
+
+def _overlaps(part: Part, first: str, last: str) -> bool:
+    return not ((last and part.first > last) or (first and part.last < first))
+
+
+def write_part(
+    folder: str,
+    rows: Sequence[FileRow],
+    summary: Summary,
+    places: Sequence[Stretch],
+    *,
+    access: Access,
+) -> Part:
+    """Writes the rows of some places as a part below a folder."""
+    columns: Iterable[Iterable[Any]] = zip(*rows, strict=True) if rows else [()] * len(_FILES)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _FILES, strict=True)]
+    footer = {_SUMMARY: msgspec.msgpack.encode(summary)}
+    table = pa.Table.from_arrays(arrays, schema=_FILES.with_metadata(footer))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    # A task that is tried twice writes two parts; only the one that is reported counts.
+    path = f"{folder}/{uuid.uuid4().hex}.parquet"
+    storage_of(folder, access).write(path, sink.getvalue().to_pybytes())
+    paths = [row.path for row in rows]
+    first, last = (min(paths), max(paths)) if paths else ("", "")
+    return Part(path, tuple(places), first, last, len(rows))
+
+
+def read_identities(path: str, *, access: Access) -> tuple[Identities, Summary]:
+    """What tells whether the part's files are as they were, and what they came to."""
+    file = _open(path, access)
+    table = file.read(columns=_IDENTITY)
+    paths, *identity = (table.column(name).to_pylist() for name in _IDENTITY)
+    footer = file.schema_arrow.metadata[_SUMMARY]
+    return dict(zip(paths, zip(*identity, strict=True), strict=True)), _DECODE(footer)
+
+
+def read_rows(path: str, *, access: Access) -> Iterator[FileRow]:
+    """Every file of a part."""
+    table = _open(path, access).read()
+    columns = [table.column(name).to_pylist() for name in _FILES.names]
+    return map(FileRow._make, zip(*columns, strict=True))
+
+
+_DECODE: Final = msgspec.msgpack.Decoder(Summary).decode
+
+
+def _open(path: str, access: Access) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(storage_of(path, access).read(path)))

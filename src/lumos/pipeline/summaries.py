@@ -1,0 +1,190 @@
+"""Files summed up: one row for every folder, name pattern and schema, whatever their number."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.model.discovery import Problem
+from lumos.pipeline.placement import place
+
+_ALL_BITS: Final = 2**64 - 1
+_MOST_PROBLEMS: Final = 1000
+# How Hive and Spark write a partition whose value is null.
+_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+_INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
+_DIGITS: Final = re.compile(r"\d{1,9}\Z", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
+Partitions = tuple[tuple[str, str], ...]
+
+
+class FileRow(NamedTuple):
+    """A file as the manifest remembers it.
+
+    A file that is no data has no `format`. One that could not be read has `code` and `reason`,
+    and beside them whatever an earlier scan knew of it; one that was read may have them as a
+    remark. `columns` are statistics, where they were wanted.
+    """
+
+    path: str
+    size: int
+    modified: int
+    etag: str
+    format: str | None = None
+    full: str | None = None
+    row_count: int | None = None
+    row_count_exact: bool = False
+    code: str | None = None
+    reason: str | None = None
+    columns: bytes | None = None
+
+
+class PartitionKey(msgspec.Struct, array_like=True, order=True, frozen=True):
+    """A key of partition folders and what all its values have in common."""
+
+    position: int
+    key: str
+    integers: bool
+    digits: bool
+    dates: bool
+
+
+class PlaceSummary(msgspec.Struct, array_like=True):
+    """All files of one folder, name pattern, format and schema.
+
+    `content` changes whenever one of the files does, in whatever order they are met. `newest` is
+    the last partition and the time of the newest file in it.
+    """
+
+    base: str
+    pattern: str
+    format: str
+    full: str
+    newest: tuple[str, int]
+    oldest: int
+    modified: int
+    first_path: str
+    last_path: str
+    file_count: int = 0
+    size: int = 0
+    row_count: int | None = 0
+    row_count_exact: bool = True
+    content: int = 0
+    keys: list[PartitionKey] = []
+
+    def merge(self, other: "PlaceSummary") -> None:
+        """Takes in what another task summed up of the same place."""
+        self.newest = max(self.newest, other.newest)
+        self.oldest = min(self.oldest, other.oldest)
+        self.modified = max(self.modified, other.modified)
+        self.first_path = min(self.first_path, other.first_path)
+        self.last_path = max(self.last_path, other.last_path)
+        self.file_count += other.file_count
+        self.size += other.size
+        self.row_count = _sum(self.row_count, other.row_count)
+        self.row_count_exact &= other.row_count_exact
+        self.content = (self.content + other.content) & _ALL_BITS
+        self.keys = merged_keys(self.keys, other.keys)
+
+
+class Summary(msgspec.Struct, array_like=True):
+    """What some files come to; only the first thousand problems are kept in words."""
+
+    places: list[PlaceSummary]
+    listed: int = 0
+    failed: int = 0
+    problems: list[Problem] = []
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
+
+def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
+    """Sums up files by their place and schema."""
+    places: dict[tuple[str, str, str, str], PlaceSummary] = {}
+    met: set[tuple[tuple[str, str, str, str], Partitions]] = set()
+    problems: list[Problem] = []
+    listed = failed = 0
+    for row in rows:
+        listed += 1
+        if row.code is not None:
+            failed += 1
+            if len(problems) < _MOST_PROBLEMS:
+                reason = row.reason or ""
+                problems.append(Problem(path=row.path, code=row.code, reason=reason))
+        if row.format is None or row.full is None:
+            continue
+        placed = place(row.path, root)
+        partitions = placed.partitions
+        key = (placed.base, placed.pattern, row.format, row.full)
+        newest = (age(partitions), row.modified)
+        found = places.get(key)
+        if found is None:
+            found = places[key] = PlaceSummary(
+                *key, newest, row.modified, row.modified, row.path, row.path
+            )
+        else:
+            found.newest = max(found.newest, newest)
+            found.oldest = min(found.oldest, row.modified)
+            found.modified = max(found.modified, row.modified)
+            found.first_path = min(found.first_path, row.path)
+            found.last_path = max(found.last_path, row.path)
+        found.file_count += 1
+        found.size += row.size
+        found.row_count = _sum(found.row_count, row.row_count)
+        found.row_count_exact &= row.row_count_exact
+        found.content = (found.content + _print(row)) & _ALL_BITS
+        if partitions and (key, partitions) not in met:
+            met.add((key, partitions))
+            found.keys = merged_keys(found.keys, _keys(partitions))
+    return Summary(list(places.values()), listed, failed, problems)
+
+
+def _print(row: FileRow) -> int:
+    text = f"{row.path}\n{row.size}\n{row.modified}\n{row.etag}"
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+@lru_cache(maxsize=65_536)
+def age(partitions: Partitions) -> str:
+    """Partition values as text that sorts as people count: 9 before 10."""
+    return "/".join(
+        value.zfill(20) if value.isdigit() and len(value) < 20 else value for _, value in partitions
+    )
+
+
+def merged_keys(left: list[PartitionKey], right: list[PartitionKey]) -> list[PartitionKey]:
+    """Partition keys of two sets of files, with what the values of both have in common."""
+    if left == right:
+        return left
+    merged = {(each.position, each.key): each for each in left}
+    for each in right:
+        known = merged.get((each.position, each.key), each)
+        merged[each.position, each.key] = PartitionKey(
+            each.position,
+            each.key,
+            known.integers and each.integers,
+            known.digits and each.digits,
+            known.dates and each.dates,
+        )
+    return sorted(merged.values())
+
+
+@lru_cache(maxsize=65_536)
+def _keys(partitions: Partitions) -> list[PartitionKey]:
+    return [
+        PartitionKey(
+            position,
+            key,
+            _INTEGER.match(value) is not None,
+            _DIGITS.match(value) is not None,
+            _DATE.match(value) is not None,
+        )
+        for position, (key, value) in enumerate(partitions)
+        if value != _NULL_PARTITION
+    ]

@@ -1,0 +1,163 @@
+"""What one task does: lists stretches, opens what is new or changed, sums up, remembers."""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from lumos.model.discovery import Problem
+from lumos.pipeline.parts import Part, read_identities, read_rows, write_part
+from lumos.pipeline.reading import Reader
+from lumos.pipeline.summaries import FileRow, Summary, summarise
+from lumos.storage import Access, Listed, Selection, Stretch, Unlisted, storage_of
+
+# A task that meets more files than this leaves them to others, in portions of their own.
+_MOST_FILES: Final = 50_000
+_PORTION: Final = 10_000
+
+RESULT: Final = pa.schema([("result", pa.binary())])
+
+
+class Work(msgspec.Struct, array_like=True):
+    """The files of one task: stretches to list, files already met, or a portion left over.
+
+    `met` is where files and places lie that were met already. `known` are the parts of the last
+    manifest that may hold some of all these.
+    """
+
+    stretches: list[Stretch]
+    listed: list[Listed] = []
+    unlisted: list[Unlisted] = []
+    met: list[Stretch] = []
+    portion: str = ""
+    known: list[str] = []
+
+    @property
+    def places(self) -> list[Stretch]:
+        """Where the work's files lie."""
+        return [*self.stretches, *self.met]
+
+
+class Portion(msgspec.Struct, frozen=True, array_like=True):
+    """Listed files that a task left over: where they are written down, and between which paths."""
+
+    path: str
+    places: list[Stretch]
+    first: str
+    last: str
+
+
+class Done(msgspec.Struct, array_like=True):
+    """What a task found; `bodies` are schemas by their full fingerprint."""
+
+    summary: Summary
+    read: int
+    unlisted: list[Problem]
+    bodies: dict[str, bytes]
+    part: Part | None
+    left_over: list[Portion]
+
+
+class Job(NamedTuple):
+    """What all tasks of a scan have in common."""
+
+    selection: Selection
+    parts_folder: str
+    state_access: Access
+    works: tuple[Work, ...]
+
+
+def worker(job: Job) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Does the works whose numbers it is given, and gives what each found, encoded."""
+
+    def do(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                done = _do(job, job.works[number])
+                yield pa.record_batch([pa.array([msgspec.msgpack.encode(done)])], schema=RESULT)
+
+    return do
+
+
+decode_done: Final = msgspec.msgpack.Decoder(Done).decode
+
+
+def _do(job: Job, work: Work) -> Done:
+    listed, unlisted = _listed(job, work)
+    if len(listed) > _MOST_FILES:
+        return _portioned(job, work, listed, unlisted)
+    unchanged = _unchanged(job, work, listed) if not unlisted else None
+    return unchanged or _scanned(job, work, listed, unlisted)
+
+
+def _listed(job: Job, work: Work) -> tuple[list[Listed], list[Unlisted]]:
+    selection = job.selection
+    if work.portion:
+        data = storage_of(work.portion, job.state_access).read(work.portion)
+        return msgspec.msgpack.decode(data, type=list[Listed]), []
+    storage = storage_of(selection.root, selection.access)
+    files: list[Listed] = []
+    unlisted = list(work.unlisted)
+    for listing in chain(work.listed, chain.from_iterable(map(storage.walk, work.stretches))):
+        if isinstance(listing, Unlisted):
+            unlisted.append(listing)
+        elif listing.path in selection:
+            files.append(listing)
+    return files, unlisted
+
+
+def _portioned(job: Job, work: Work, listed: list[Listed], unlisted: Sequence[Unlisted]) -> Done:
+    """Writes too many files down in portions, each of which becomes a work of its own."""
+    listed.sort()
+    storage = storage_of(job.parts_folder, job.state_access)
+    portions = []
+    for start in range(0, len(listed), _PORTION):
+        some = listed[start : start + _PORTION]
+        path = f"{job.parts_folder}/{uuid.uuid4().hex}.listed"
+        storage.write(path, msgspec.msgpack.encode(some))
+        portions.append(Portion(path, work.places, some[0].path, some[-1].path))
+    rest = _scanned(job, work, [], unlisted) if unlisted else None
+    nothing = Done(Summary([]), 0, [], {}, None, [])
+    return msgspec.structs.replace(rest or nothing, left_over=portions)
+
+
+def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
+    """The part of the last scan itself, if just its files are there, as they were."""
+    if len(work.known) != 1:
+        return None
+    path = work.known[0]
+    identities, summary = read_identities(path, access=job.state_access)
+    if identities != {each.path: tuple(each[1:]) for each in listed}:
+        return None
+    first, last = (min(identities), max(identities)) if identities else ("", "")
+    part = Part(path, tuple(work.places), first, last, len(identities))
+    return Done(summary, 0, [], {}, part, [])
+
+
+def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[Unlisted]) -> Done:
+    known = _known(job, work)
+    rows: list[FileRow] = []
+    fresh: list[tuple[Listed, FileRow | None]] = []
+    for each in listed:
+        row = known.pop(each.path, None)
+        if row is not None and each[1:] == row[1:4]:
+            rows.append(row)
+        else:
+            fresh.append((each, row))
+    reader = Reader(storage_of(job.selection.root, job.selection.access))
+    rows.extend(reader.read(fresh))
+    # What lies in places that could not be listed this time is as it was.
+    hidden = tuple(f"{each.path.rstrip('/')}/" for each in unlisted)
+    rows.extend(row for row in known.values() if row.path.startswith(hidden))
+    summary = summarise(rows, root=job.selection.root)
+    part = write_part(job.parts_folder, rows, summary, work.places, access=job.state_access)
+    problems = [Problem(path=each.path, code=each.code, reason=each.reason) for each in unlisted]
+    return Done(summary, len(fresh), problems, reader.bodies, part, [])
+
+
+def _known(job: Job, work: Work) -> dict[str, FileRow]:
+    rows = (read_rows(part, access=job.state_access) for part in work.known)
+    return {row.path: row for row in chain.from_iterable(rows)}
