@@ -9,9 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import model, search, start
+from benchmarks import discovery, discovery_memory, model, search, start
 
 MEASUREMENTS = {
+    "discovery_10k": discovery.measure_10k,
+    "discovery_40k": discovery.measure_40k,
+    "discovery_csv": discovery.measure_csv,
+    "discovery_json": discovery.measure_json,
+    "discovery_memory": discovery_memory.measure,
+    "discovery_rescan": discovery.measure_rescan,
     "model": model.measure,
     "search": search.measure,
     "spark_start": start.measure_spark,
