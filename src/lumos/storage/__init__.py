@@ -1,5 +1,7 @@
 """Listing and ranged reads, the same for every place where files lie."""
 
+from functools import cache
+
 from lumos.errors import MisuseError
 from lumos.storage.interface import (
     USUAL,
@@ -36,12 +38,23 @@ class UnknownStorage(MisuseError):
     def __init__(self, uri: str) -> None:
         super().__init__(
             f"{uri}: '{uri.partition('://')[0]}://' cannot be read or written by this version. "
-            "Local paths can."
+            "Local paths and s3:// can."
         )
 
 
-def storage_of(uri: str, access: Access = USUAL) -> Storage:  # noqa: ARG001
+def storage_of(uri: str, access: Access = USUAL) -> Storage:
     """The storage that serves a path or URL."""
-    if "://" in uri:
-        raise UnknownStorage(uri)
-    return LocalStorage()
+    scheme, has_scheme, _ = uri.partition("://")
+    if not has_scheme:
+        return LocalStorage()
+    if scheme == "s3":
+        return _s3(access)
+    raise UnknownStorage(uri)
+
+
+@cache
+def _s3(access: Access) -> Storage:
+    """One storage for each access in a process: it keeps connections and credentials."""
+    from lumos.storage.s3 import S3Access, S3Storage
+
+    return S3Storage(access if isinstance(access, S3Access) else S3Access())

@@ -1,0 +1,95 @@
+"""How buckets are reached: by what the configuration says, and else by the usual places."""
+
+import os
+from collections.abc import Mapping
+from typing import Self
+
+import msgspec
+
+from lumos.config.secret import MASK
+from lumos.config.sources import S3Source
+from lumos.storage.interface import Access
+from lumos.storage.s3.profiles import Profiles
+from lumos.storage.s3.signing import amazon_domain
+
+_DEFAULT_REGION = "us-east-1"
+_SECRET = ("access_key_id", "secret_access_key", "session_token")
+
+
+class S3Access(Access, frozen=True, kw_only=True):
+    """Endpoint, region and credentials of buckets; what is empty is found in the usual places."""
+
+    endpoint_url: str = ""
+    region: str = ""
+    access_key_id: str = ""
+    secret_access_key: str = ""
+    session_token: str = ""
+    profile: str = ""
+    role_arn: str = ""
+    anonymous: bool = False
+    path_style: bool = False
+
+    @classmethod
+    def of(cls, source: S3Source) -> Self:
+        """The access that a section of the configuration describes."""
+        return cls(
+            endpoint_url=source.endpoint_url or "",
+            region=source.region or "",
+            access_key_id=source.access_key_id.reveal() if source.access_key_id else "",
+            secret_access_key=source.secret_access_key.reveal() if source.secret_access_key else "",
+            session_token=source.session_token.reveal() if source.session_token else "",
+            profile=source.profile or "",
+            role_arn=source.role_arn or "",
+            anonymous=source.anonymous,
+            path_style=source.path_style,
+        )
+
+    def __repr__(self) -> str:
+        # The key's id is no secret by itself, but a typo often puts the secret in its place.
+        facts = (
+            f"{name}={MASK if name in _SECRET else getattr(self, name)!r}"
+            for name in self.__struct_fields__
+            if getattr(self, name)
+        )
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+    def settled(self, environment: Mapping[str, str] = os.environ) -> "S3Access":
+        """The same with endpoint, region and profile filled in from environment and profiles."""
+        profiles = Profiles(environment)
+        profile = self.profile or environment.get("AWS_PROFILE", "")
+        facts = profiles.facts(profile or "default")
+        endpoint = (
+            self.endpoint_url
+            or environment.get("AWS_ENDPOINT_URL_S3")
+            or environment.get("AWS_ENDPOINT_URL")
+            or facts.get("endpoint_url", "")
+        )
+        region = (
+            self.region
+            or environment.get("AWS_REGION")
+            or environment.get("AWS_DEFAULT_REGION")
+            or facts.get("region", "")
+        )
+        return msgspec.structs.replace(self, endpoint_url=endpoint.rstrip("/"), region=region)
+
+    @property
+    def is_aws(self) -> bool:
+        """Whether Amazon's own endpoint is meant, whose regions tell where a bucket lies."""
+        return not self.endpoint_url
+
+    def bucket_url(self, bucket: str, region: str = "") -> str:
+        """The address below which the keys of a bucket lie."""
+        if not self.is_aws:
+            # Only few stores of other makers want the bucket in the host name.
+            if "{bucket}" in self.endpoint_url:
+                return self.endpoint_url.replace("{bucket}", bucket)
+            return f"{self.endpoint_url}/{bucket}"
+        where = region or self.region or _DEFAULT_REGION
+        host = f"s3.{where}.{amazon_domain(where)}"
+        # No certificate covers a bucket with dots as part of the host name.
+        in_path = self.path_style or "." in bucket
+        return f"https://{host}/{bucket}" if in_path else f"https://{bucket}.{host}"
+
+    def signing_region(self, region: str = "") -> str:
+        """The region that requests are signed for."""
+        return region or self.region or _DEFAULT_REGION

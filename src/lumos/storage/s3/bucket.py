@@ -1,0 +1,325 @@
+"""One bucket: pages of its keys, and the bytes below them.
+
+obstore moves the bytes. Pages are asked for here, since obstore lists no range of keys, and fails
+for a whole page that holds a single key such as `a//b`.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote, unquote_plus, urlsplit
+from xml.etree import ElementTree
+
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+
+from lumos.storage.s3.access import S3Access
+from lumos.storage.s3.credentials import CredentialSource
+from lumos.storage.s3.errors import S3Error, error_in, error_of
+from lumos.storage.s3.ranges import LAST
+from lumos.storage.s3.signing import UNRESERVED, query_text, signed
+from lumos.storage.s3.transport import Answer, Patience, Transport
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
+    from obstore.store import ClientConfig, S3Credential
+
+PAGE: Final = 1000
+_MOST_REDIRECTS: Final = 2
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Entry(NamedTuple):
+    """A key as a page lists it."""
+
+    key: str
+    size: int
+    modified: int
+    etag: str
+
+
+class Page(NamedTuple):
+    """Some keys and, where they were asked for, folders; `token` asks for those that follow."""
+
+    entries: list[Entry]
+    folders: list[str]
+    token: str
+
+    @property
+    def last(self) -> str:
+        """The text up to which the page tells everything."""
+        ends = [entry.key for entry in self.entries[-1:]]
+        return max([*ends, *(f"{folder}{LAST}" for folder in self.folders[-1:])], default="")
+
+
+class Piece(NamedTuple):
+    """Some bytes of an object, and what the answer says of the whole."""
+
+    data: bytes
+    start: int
+    size: int
+    etag: str
+
+
+class Range(NamedTuple):
+    """Which bytes of an object: those before `end`, or the last ones where `start` is negative."""
+
+    start: int
+    end: int | None = None
+
+    @property
+    def header(self) -> str:
+        """The range as HTTP spells it."""
+        return f"bytes={self.start}" + ("" if self.end is None else f"-{self.end - 1}")
+
+
+class Bucket:
+    """A bucket as some access reaches it; may be used by many threads."""
+
+    def __init__(
+        self,
+        name: str,
+        access: S3Access,
+        *,
+        credentials: CredentialSource,
+        transport: Transport,
+        patience: Patience,
+    ) -> None:
+        self.name = name
+        self._access = access
+        self._credentials = credentials
+        self._transport = transport
+        self._patience = patience
+        # Where the bucket turned out to lie, whatever region was named.
+        self.region = access.region
+        self._opened: S3Store | None = None
+        self._lock = threading.Lock()
+
+    def page(
+        self,
+        prefix: str,
+        *,
+        after: str = "",
+        token: str = "",
+        folders: bool = False,
+        limit: int = PAGE,
+    ) -> Page:
+        """The first keys with a prefix that sort after a text, or those that a token stands for."""
+        query = {
+            "list-type": "2",
+            "prefix": prefix,
+            "max-keys": str(limit),
+            "encoding-type": "url",
+            **({"delimiter": "/"} if folders else {}),
+            **({"continuation-token": token} if token else {}),
+            **({"start-after": after} if after and not token else {}),
+        }
+        answer = self._asked("GET", "", query=query)
+        return _page(answer.body)
+
+    def pages(self, prefix: str, *, after: str = "", folders: bool = False) -> Iterator[Page]:
+        """All keys with a prefix that sort after a text."""
+        page = self.page(prefix, after=after, folders=folders)
+        yield page
+        while page.token:
+            page = self.page(prefix, token=page.token, folders=folders)
+            yield page
+
+    def get(self, key: str, wanted: Range | None = None, *, etag: str = "") -> Piece:
+        """An object or some bytes of it; `etag` refuses it where it has changed since."""
+        if not is_plain(key):
+            return self._get_odd(key, wanted, etag)
+        options: GetOptions = {"if_match": f'"{etag}"'} if etag else {}
+        if wanted is not None and wanted.end is None:
+            options["range"] = {"suffix": -wanted.start}
+        elif wanted is not None and wanted.end is not None:
+            options["range"] = (wanted.start, wanted.end)
+        try:
+            result = self._store().get(key, options=options)
+            data = bytes(result.bytes())
+        except (BaseError, FileNotFoundError) as problem:
+            raise self._scrubbed(error_in(str(problem))) from None
+        facts = result.meta
+        return Piece(data, result.range[0], facts["size"], _bare(facts["e_tag"] or ""))
+
+    def put(self, key: str, data: bytes) -> None:
+        """Writes an object, at once."""
+        try:
+            self._store().put(_writable(key), data)
+        except (BaseError, FileNotFoundError) as problem:
+            raise self._scrubbed(error_in(str(problem))) from None
+
+    def delete(self, keys: list[str]) -> None:
+        """Removes objects; those that are gone already are no problem."""
+        try:
+            self._store().delete([_writable(key) for key in keys])
+        except FileNotFoundError:
+            return
+        except BaseError as problem:
+            raise self._scrubbed(error_in(str(problem))) from None
+
+    def _get_odd(self, key: str, wanted: Range | None, etag: str) -> Piece:
+        headers = {"if-match": f'"{etag}"'} if etag else {}
+        if wanted is not None:
+            headers["range"] = wanted.header
+        answer = self._asked("GET", key, headers=headers)
+        found = answer.headers
+        span, _, total = found.get("content-range", "").rpartition("/")
+        start = int(span.removeprefix("bytes ").partition("-")[0]) if span else 0
+        size = int(total) if span else len(answer.body)
+        return Piece(answer.body, start, size, _bare(found.get("etag", "")))
+
+    def _asked(
+        self,
+        method: str,
+        key: str,
+        *,
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """The answer to a signed request, from wherever the bucket turns out to lie."""
+        text = query_text(query or {})
+        for _ in range(_MOST_REDIRECTS):
+            url = self._access.bucket_url(self.name, self.region)
+            if key:
+                url = f"{url}/{quote(key, f'/{UNRESERVED}')}"
+            parts = urlsplit(url)
+            region = self._access.signing_region(self.region)
+
+            def to_send(
+                host: str = parts.netloc, path: str = parts.path, region: str = region
+            ) -> dict[str, str]:
+                credentials = self._credentials.current()
+                if credentials is None:
+                    return headers or {}
+                return signed(
+                    headers or {},
+                    credentials,
+                    method=method,
+                    host=host,
+                    path=path,
+                    query=text,
+                    body=b"",
+                    region=region,
+                    service="s3",
+                )
+
+            full = f"{url}{'' if parts.path else '/'}{f'?{text}' if text else ''}"
+            answer = self._transport.send(method, full, headers=to_send, patience=self._patience)
+            if answer.status in (200, 206):
+                return answer
+            told = answer.headers.get("x-amz-bucket-region", "")
+            problem = error_of(answer.status, answer.body, region=told)
+            moved = answer.status in (301, 307, 400) and problem.region not in ("", self.region)
+            if not moved:
+                break
+            self.region = problem.region
+        raise self._scrubbed(problem)
+
+    def _store(self) -> S3Store:
+        # Asked here, so that nothing is hidden in what obstore makes of a failure.
+        self._credentials.current()
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._new_store()
+            return self._opened
+
+    def _new_store(self) -> S3Store:
+        if self._access.is_aws and not self.region:
+            # Any page tells the region; that none may be listed tells nothing about reading.
+            try:
+                self.page("", limit=1)
+            except S3Error:
+                self.region = self.region or self._access.signing_region()
+        patience = self._patience
+        # obstore lets variables of the environment win unless everything is said in so many
+        # words; what they mean was settled before, for obstore and for pages alike.
+        return S3Store(
+            self.name,
+            aws_endpoint_url_s3=self._access.bucket_url(self.name, self.region),
+            virtual_hosted_style_request=True,
+            region=self._access.signing_region(self.region),
+            skip_signature=self._access.anonymous,
+            credential_provider=None if self._access.anonymous else self._credentials_for_obstore,
+            client_options=_client_options(),
+            retry_config={
+                "max_retries": patience.tries - 1,
+                "retry_timeout": timedelta(seconds=patience.seconds),
+                "backoff": {
+                    "init_backoff": timedelta(seconds=patience.first_wait),
+                    "max_backoff": timedelta(seconds=patience.longest_wait),
+                    "base": 2,
+                },
+            },
+        )
+
+    def _credentials_for_obstore(self) -> "S3Credential":
+        found = self._credentials.current()
+        assert found is not None, "anonymous access signs nothing"
+        ends = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
+        return {
+            "access_key_id": found.key_id,
+            "secret_access_key": found.secret,
+            "token": found.token or None,
+            "expires_at": ends,
+        }
+
+    def _scrubbed(self, problem: S3Error) -> S3Error:
+        problem.args = (self._credentials.scrubbed(str(problem)),)
+        return problem
+
+
+def is_plain(key: str) -> bool:
+    """Whether obstore can name the key: no empty or dotted folders, no control characters."""
+    has_odd_part = any(part in ("", ".", "..") for part in key.split("/"))
+    return not has_odd_part and _CONTROL.search(key) is None
+
+
+def _client_options() -> "ClientConfig":
+    options: ClientConfig = {"allow_http": True, "timeout": timedelta(seconds=30)}
+    if bundle := os.environ.get("AWS_CA_BUNDLE"):
+        with open(bundle, "rb") as file:
+            options["root_certificate"] = file.read()
+    return options
+
+
+def _writable(key: str) -> str:
+    if not is_plain(key):
+        raise S3Error(f"'{key}' cannot be written: it has an empty or dotted part")
+    return key
+
+
+def _bare(etag: str) -> str:
+    return etag.removeprefix("W/").strip('"')
+
+
+def _page(body: bytes) -> Page:
+    root = ElementTree.fromstring(body)
+    # Servers disagree about the namespace, or leave it out.
+    space = root.tag.rpartition("}")[0]
+    space = f"{space}}}" if space else ""
+    is_encoded = root.findtext(f"{space}EncodingType") == "url"
+    decoded = unquote_plus if is_encoded else str
+    entries = [
+        Entry(
+            decoded(node.findtext(f"{space}Key", "")),
+            int(node.findtext(f"{space}Size", "0")),
+            _microseconds(node.findtext(f"{space}LastModified", "")),
+            _bare(node.findtext(f"{space}ETag", "")),
+        )
+        for node in root.iter(f"{space}Contents")
+    ]
+    folders = [
+        decoded(node.findtext(f"{space}Prefix", "")) for node in root.iter(f"{space}CommonPrefixes")
+    ]
+    is_cut = root.findtext(f"{space}IsTruncated") == "true"
+    token = root.findtext(f"{space}NextContinuationToken", "") if is_cut else ""
+    return Page(entries, folders, token)
+
+
+def _microseconds(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,96 @@
+"""Signs requests as Amazon's services want them (AWS Signature Version 4)."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
+
+from lumos.config.secret import MASK
+
+UNRESERVED: Final = "-_.~"
+
+
+class Credentials:
+    """A key, and when it ends (seconds since 1970); it shows nothing of itself."""
+
+    __slots__ = ("expires", "key_id", "secret", "token")
+
+    def __init__(
+        self, key_id: str, secret: str, token: str = "", expires: float | None = None
+    ) -> None:
+        self.key_id = key_id
+        self.secret = secret
+        self.token = token
+        self.expires = expires
+
+    def __repr__(self) -> str:
+        return f"Credentials({MASK})"
+
+    def scrubbed(self, text: str) -> str:
+        """The text without any part of the key in it."""
+        for part in (self.key_id, self.secret, self.token):
+            text = text.replace(part, MASK) if part else text
+        return text
+
+
+def amazon_domain(region: str) -> str:
+    """The domain that Amazon's services of a region have."""
+    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+
+
+def query_text(query: Mapping[str, str]) -> str:
+    """A query in the one spelling that is also signed."""
+    pairs = sorted((quote(name, UNRESERVED), quote(query[name], UNRESERVED)) for name in query)
+    return "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def signed(
+    headers: Mapping[str, str],
+    credentials: Credentials,
+    *,
+    method: str,
+    host: str,
+    path: str,
+    query: str,
+    body: bytes,
+    region: str,
+    service: str,
+    at: datetime | None = None,
+) -> dict[str, str]:
+    """The headers together with those that prove who sends them; `path` is percent-encoded."""
+    moment = (at or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    digest = hashlib.sha256(body).hexdigest()
+    to_sign = {
+        **{name.lower(): value for name, value in headers.items()},
+        "host": host,
+        "x-amz-date": moment,
+        "x-amz-content-sha256": digest,
+    }
+    if credentials.token:
+        to_sign["x-amz-security-token"] = credentials.token
+    names = sorted(to_sign)
+    lines = (f"{name}:{' '.join(to_sign[name].split())}\n" for name in names)
+    request = "\n".join((method, path or "/", query, "".join(lines), ";".join(names), digest))
+    scope = f"{moment[:8]}/{region}/{service}/aws4_request"
+    text = "\n".join(
+        ("AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(request.encode()).hexdigest())
+    )
+    signature = _hmac(_key(credentials.secret, scope), text).hex()
+    to_sign["authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={credentials.key_id}/{scope}, "
+        f"SignedHeaders={';'.join(names)}, Signature={signature}"
+    )
+    return to_sign
+
+
+def _key(secret: str, scope: str) -> bytes:
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = _hmac(key, part)
+    return key
+
+
+def _hmac(key: bytes, text: str) -> bytes:
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()

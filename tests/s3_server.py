@@ -1,0 +1,257 @@
+"""A small object server with S3's ListObjectsV2, ranged GET, PUT and DELETE, for tests and benchmarks.
+
+It keeps every request, can be made slow or faulty, and checks signatures where it is given keys.
+Much quicker than moto, and unlike moto it takes any key.
+"""
+
+import base64
+import bisect
+import hashlib
+import re
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import formatdate
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple, Self
+from urllib.parse import parse_qsl, quote_plus, unquote, urlsplit
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+_MODIFIED = 1_700_000_000
+_LAST = "\U0010ffff"
+
+
+class Request(NamedTuple):
+    """A request as it came; `query` decoded, `headers` with names in lower case."""
+
+    method: str
+    target: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+
+class Response(NamedTuple):
+    """What to answer."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+class S3Server:
+    """Serves buckets of objects, given as bytes or as files, on a free port of this machine."""
+
+    def __init__(
+        self,
+        buckets: dict[str, dict[str, bytes | Path]] | None = None,
+        *,
+        latency: float = 0.0,
+        answer: Callable[[Request], Response | None] = lambda _request: None,
+        keys: dict[str, str] | None = None,
+    ) -> None:
+        self.buckets = {name: dict(objects) for name, objects in (buckets or {}).items()}
+        self.latency = latency
+        self.answer = answer
+        self.keys = keys
+        self.requests: list[Request] = []
+        self._order: dict[str, list[str]] = {}
+
+    def __enter__(self) -> Self:
+        owner = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            disable_nagle_algorithm = True
+
+            def handle(self) -> None:
+                for request in _requests(self.rfile):
+                    owner.requests.append(request)
+                    if owner.latency:
+                        time.sleep(owner.latency)
+                    self.wfile.write(_encoded(owner.respond(request), request.method))
+
+        class Listener(socketserver.ThreadingTCPServer):
+            allow_reuse_address = True
+            daemon_threads = True
+            request_queue_size = 128
+
+        self._listener = Listener(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._listener.server_address[1]}"
+        threading.Thread(target=self._listener.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown()
+        self._listener.server_close()
+
+    def counted(self, method: str, *, listing: bool) -> int:
+        """How many requests of a kind have come."""
+        return sum(
+            request.method == method and ("list-type" in request.query) == listing
+            for request in self.requests
+        )
+
+    def respond(self, request: Request) -> Response:
+        """The answer to a request."""
+        if (prepared := self.answer(request)) is not None:
+            return prepared
+        if self.keys is not None and (refused := self._refused(request)) is not None:
+            return refused
+        bucket, _, key = unquote(request.path[1:]).partition("/")
+        if bucket not in self.buckets:
+            return error(404, "NoSuchBucket", "The specified bucket does not exist")
+        if request.method == "POST" and "delete" in request.query:
+            return self._delete(bucket, request.body)
+        if request.method == "PUT":
+            self._order.pop(bucket, None)
+            self.buckets[bucket][key] = request.body
+            return Response(200, headers={"ETag": _etag(request.body)})
+        if request.method == "DELETE":
+            self._order.pop(bucket, None)
+            self.buckets[bucket].pop(key, None)
+            return Response(204)
+        return self._get(bucket, key, request) if key else self._list(bucket, request.query)
+
+    def _get(self, bucket: str, key: str, request: Request) -> Response:
+        found = self.buckets[bucket].get(key)
+        if found is None:
+            return error(404, "NoSuchKey", "The specified key does not exist")
+        data = found.read_bytes() if isinstance(found, Path) else found
+        headers = {"ETag": _etag(data), "Last-Modified": formatdate(_MODIFIED, usegmt=True)}
+        if request.headers.get("if-match", headers["ETag"]) != headers["ETag"]:
+            return error(412, "PreconditionFailed", "It has changed")
+        match = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("range", ""))
+        if match is None:
+            return Response(200, data, headers)
+        first, last = match.groups()
+        start = int(first) if first else max(0, len(data) - int(last))
+        end = min(len(data), int(last) + 1 if first and last else len(data))
+        if start >= len(data):
+            return error(416, "InvalidRange", "The requested range is not satisfiable")
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
+        return Response(206, data[start:end], headers)
+
+    def _list(self, bucket: str, query: dict[str, str]) -> Response:
+        objects = self.buckets[bucket]
+        order = self._order.setdefault(bucket, sorted(objects))
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+        token = query.get("continuation-token", "")
+        after = base64.b64decode(token).decode() if token else query.get("start-after", "")
+        most = int(query.get("max-keys", "1000"))
+        at = max(bisect.bisect_right(order, after), bisect.bisect_left(order, prefix))
+        found: list[str] = []
+        folders: list[str] = []
+        last = ""
+        while at < len(order) and order[at].startswith(prefix) and len(found) + len(folders) < most:
+            key = order[at]
+            inside, cut, _ = key[len(prefix) :].partition(delimiter or "\0")
+            if delimiter and cut:
+                folders.append(f"{prefix}{inside}{delimiter}")
+                last = folders[-1] + _LAST
+                at = bisect.bisect_right(order, last)
+            else:
+                found.append(key)
+                last = key
+                at += 1
+        is_cut = at < len(order) and order[at].startswith(prefix)
+        spelled = quote_plus if query.get("encoding-type") == "url" else escape
+        parts = [
+            f"<Contents><Key>{spelled(key)}</Key>{_facts(objects[key])}</Contents>" for key in found
+        ]
+        parts += [
+            f"<CommonPrefixes><Prefix>{spelled(each)}</Prefix></CommonPrefixes>" for each in folders
+        ]
+        if query.get("encoding-type") == "url":
+            parts.append("<EncodingType>url</EncodingType>")
+        if is_cut:
+            parts.append(
+                f"<NextContinuationToken>{base64.b64encode(last.encode()).decode()}</NextContinuationToken>"
+            )
+        text = "".join([f"<IsTruncated>{str(is_cut).lower()}</IsTruncated>", *parts])
+        space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+        return Response(200, f"<ListBucketResult {space}>{text}</ListBucketResult>".encode())
+
+    def _delete(self, bucket: str, body: bytes) -> Response:
+        self._order.pop(bucket, None)
+        keys = [
+            node.text or ""
+            for node in ElementTree.fromstring(body).iter()
+            if node.tag.endswith("Key")
+        ]
+        for key in keys:
+            self.buckets[bucket].pop(key, None)
+        gone = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+        return Response(200, f"<DeleteResult>{gone}</DeleteResult>".encode())
+
+    def _refused(self, request: Request) -> Response | None:
+        """Compares the signature with the one that botocore makes of the same request."""
+        from botocore.auth import S3SigV4Auth
+        from botocore.awsrequest import AWSRequest
+        from botocore.credentials import Credentials
+
+        told = re.fullmatch(
+            r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/s3/aws4_request, "
+            r"SignedHeaders=([^,]+), Signature=(\w+)",
+            request.headers.get("authorization", ""),
+        )
+        if told is None:
+            return error(403, "AccessDenied", "Access Denied")
+        key_id, _, region, names, signature = told.groups()
+        if key_id not in (self.keys or {}):
+            return error(403, "InvalidAccessKeyId", f"The key id {key_id} does not exist")
+        secret = (self.keys or {})[key_id]
+        signed = {name: request.headers[name] for name in names.split(";") if name != "host"}
+        url = f"http://{request.headers['host']}{request.target}"
+        copy = AWSRequest(request.method, url, headers=signed, data=request.body)
+        copy.context["timestamp"] = request.headers["x-amz-date"]
+        auth = S3SigV4Auth(Credentials(key_id, secret), "s3", region)
+        canonical = auth.canonical_request(copy)
+        expected = auth.signature(auth.string_to_sign(copy, canonical), copy)
+        if signature != expected:
+            return error(403, "SignatureDoesNotMatch", "The signature does not match")
+        return None
+
+
+def error(status: int, code: str, message: str, **headers: str) -> Response:
+    """An answer that says what is wrong as S3 says it."""
+    body = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+    return Response(status, body.encode(), headers)
+
+
+def _facts(data: bytes | Path) -> str:
+    size = data.stat().st_size if isinstance(data, Path) else len(data)
+    etag = f"{size}-{data.stat().st_mtime_ns}" if isinstance(data, Path) else _etag(data).strip('"')
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(_MODIFIED))
+    return (
+        f"<LastModified>{moment}</LastModified><ETag>&quot;{etag}&quot;</ETag><Size>{size}</Size>"
+    )
+
+
+def _etag(data: bytes) -> str:
+    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+
+
+def _requests(stream: object) -> Iterator[Request]:
+    """The requests of one connection, until it is closed."""
+    readline, read = stream.readline, stream.read  # type: ignore[attr-defined]
+    while line := readline().decode():
+        method, target, _ = line.split(" ", 2)
+        headers = {}
+        while (header := readline().decode("latin-1").strip()) != "":
+            name, _, value = header.partition(":")
+            headers[name.lower()] = value.strip()
+        body = read(int(headers.get("content-length", "0")))
+        parts = urlsplit(target)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        yield Request(method, target, parts.path, query, headers, body)
+
+
+def _encoded(response: Response, method: str) -> bytes:
+    headers = {"Content-Length": str(len(response.body)), **response.headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {response.status} Answer\r\n{lines}\r\n".encode()
+    return head if method == "HEAD" else head + response.body

@@ -1,0 +1,116 @@
+"""A server that is busy, breaks off or cannot be reached."""
+
+import socket
+import threading
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from lumos.storage import Stretch, Unlisted
+from lumos.storage.s3 import S3Access, S3Storage
+from lumos.storage.s3.transport import Patience
+from s3_server import Request, Response, S3Server, error
+
+BRIEF = Patience(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+SLOW_DOWN = error(503, "SlowDown", "Please reduce your request rate")
+BUSY = [
+    SLOW_DOWN,
+    error(429, "TooManyRequests", "Please reduce your request rate"),
+    error(500, "InternalError", "We encountered an internal error"),
+]
+
+
+def storage_at(url: str, patience: Patience = BRIEF) -> S3Storage:
+    return S3Storage(S3Access(endpoint_url=url, anonymous=True), patience=patience)
+
+
+def at_first(answer: Response, times: int) -> Callable[[Request], Response | None]:
+    tries = count()
+    return lambda _request: answer if next(tries) < times else None
+
+
+@pytest.mark.parametrize("busy", BUSY)
+@pytest.mark.parametrize("key", ["a.csv", "odd//a.csv"])
+def test_a_busy_server_is_asked_again_until_it_serves(busy: Response, key: str) -> None:
+    with S3Server({"lake": {key: b"data"}}) as server:
+        storage = storage_at(server.url)
+        server.answer = at_first(busy, 3)
+        assert [each.path for each in storage.walk(Stretch("s3://lake"))] == [f"s3://lake/{key}"]
+        server.answer = at_first(busy, 3)
+        assert storage.read(f"s3://lake/{key}") == b"data"
+        assert len(server.requests) == 8
+
+
+def test_writing_to_a_busy_server_is_tried_again() -> None:
+    with S3Server({"lake": {}}, answer=at_first(SLOW_DOWN, 3)) as server:
+        storage_at(server.url).write("s3://lake/a.json", b"data")
+        assert server.buckets["lake"] == {"a.json": b"data"}
+
+
+@pytest.mark.parametrize("key", ["a.csv", "odd//a.csv"])
+def test_a_server_that_stays_busy_is_a_problem_and_no_crash(key: str) -> None:
+    with S3Server({"lake": {key: b"data"}}, answer=lambda _request: SLOW_DOWN) as server:
+        storage = storage_at(server.url)
+        (listing,) = storage.walk(Stretch("s3://lake/raw"))
+        assert isinstance(listing, Unlisted)
+        assert (listing.path, listing.code) == ("s3://lake/raw", "storage_busy")
+        assert "SlowDown" in listing.reason
+        assert len(server.requests) == BRIEF.tries
+        with (
+            storage.open(f"s3://lake/{key}", size=4) as file,
+            pytest.raises(OSError, match="SlowDown"),
+        ):
+            file.head(4)
+        assert len(server.requests) == 2 * BRIEF.tries
+
+
+def test_patience_ends_after_its_time() -> None:
+    hurried = Patience(seconds=0.05, tries=1_000, first_wait=0.02, longest_wait=0.02)
+    with S3Server({"lake": {}}, answer=lambda _request: SLOW_DOWN) as server:
+        (listing,) = storage_at(server.url, hurried).walk(Stretch("s3://lake"))
+        assert isinstance(listing, Unlisted)
+        assert len(server.requests) < 20
+
+
+def test_waits_grow_and_vary() -> None:
+    patience = Patience(first_wait=1, longest_wait=8)
+    waits = [[patience.wait(tried) for _ in range(50)] for tried in (1, 2, 3, 9)]
+    assert [round(max(some)) for some in waits] == [1, 2, 4, 8]
+    assert all(min(some) >= max(some) / 2.1 for some in waits)
+    assert all(len(set(some)) > 1 for some in waits)
+
+
+def test_nobody_at_the_endpoint_is_a_problem_that_names_it() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        (listing,) = storage_at(url).walk(Stretch("s3://lake"))
+        assert isinstance(listing, Unlisted)
+        assert url in listing.reason
+        with pytest.raises(OSError, match="does not answer"):
+            storage_at(url).read("s3://lake/a.csv")
+
+
+def test_connections_that_the_server_closes_are_made_again() -> None:
+    """A server that answers one request on each connection, without announcing it."""
+    body = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    served = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(3):
+                connection, _address = listener.accept()
+                with connection:
+                    served.append(connection.recv(65_536))
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        once = Patience(tries=1)
+        storage = storage_at(f"http://127.0.0.1:{listener.getsockname()[1]}", once)
+        for _ in range(3):
+            assert list(storage.walk(Stretch("s3://lake"))) == []
+        thread.join(10)
+    assert len(served) == 3
