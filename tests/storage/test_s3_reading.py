@@ -164,11 +164,14 @@ def test_state_is_written_found_and_removed() -> None:
         storage.write("s3://lake/state/1/parts/b", b"two")
         storage.write("s3://lake/state/2/a.json", b"three")
         assert storage.read("s3://lake/state/1/a.json") == b"one"
-        assert storage.folders("s3://lake/state") == ["1", "2"]
-        assert storage.folders("s3://lake/nothing") == []
-        storage.remove("s3://lake/state/1")
-        storage.remove("s3://lake/state/1")
-        assert sorted(server.buckets["lake"]) == ["state-of-others/x", "state/2/a.json"]
+        storage.write("s3://lake/state/1/c.json", b"four")
+        assert storage.files("s3://lake/state/1") == ["a.json", "c.json"]
+        assert storage.files("s3://lake/nothing") == []
+        storage.discard(["s3://lake/state/1/a.json", "s3://lake/state/1/never-there"])
+        storage.discard([])
+        assert sorted(server.buckets["lake"]) == [
+            "state-of-others/x", "state/1/c.json", "state/1/parts/b", "state/2/a.json",
+        ]  # fmt: skip
 
 
 def test_a_key_that_cannot_be_written_is_refused_before_anything_happens() -> None:

@@ -50,7 +50,7 @@ class Manifests:
     def forget_all_but(self, names: set[str]) -> None:
         """Removes other manifests, and the parts that none of these refers to."""
         kept = {part.path.rpartition("/")[2] for name in names for part in self.read(name).parts}
-        for name in set(self._storage.files(self._folder)) - names:
-            self._storage.discard(f"{self._folder}/{name}")
-        for name in set(self._storage.files(self.parts)) - kept:
-            self._storage.discard(f"{self.parts}/{name}")
+        others = set(self._storage.files(self._folder)) - names
+        unused = set(self._storage.files(self.parts)) - kept
+        self._storage.discard([f"{self._folder}/{name}" for name in others])
+        self._storage.discard([f"{self.parts}/{name}" for name in unused])

@@ -1,7 +1,7 @@
 """What the pipeline asks of a storage."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
@@ -93,20 +93,12 @@ class Storage(ABC):
         """A whole file; raises FileNotFoundError where there is none."""
 
     @abstractmethod
-    def remove(self, folder: str) -> None:
-        """Removes a folder and all in it; what is not there is no problem."""
-
-    @abstractmethod
-    def folders(self, folder: str) -> list[str]:
-        """The names of the folders in a folder; none where it is not there."""
-
     def files(self, folder: str) -> list[str]:
         """The names of the files right in a folder; none where it is not there."""
-        raise NotImplementedError
 
-    def discard(self, path: str) -> None:
-        """Removes a file; one that is not there is no problem."""
-        raise NotImplementedError
+    @abstractmethod
+    def discard(self, paths: Sequence[str]) -> None:
+        """Removes files; one that is not there is no problem."""
 
 
 def is_hidden(name: str) -> bool:

@@ -2,10 +2,9 @@
 
 import errno
 import os
-import shutil
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -81,17 +80,6 @@ class LocalStorage(Storage):
         with open(path, "rb") as file:
             return file.read()
 
-    def remove(self, folder: str) -> None:
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder)
-
-    def folders(self, folder: str) -> list[str]:
-        try:
-            with os.scandir(folder) as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir())
-        except FileNotFoundError:
-            return []
-
     def files(self, folder: str) -> list[str]:
         try:
             with os.scandir(folder) as entries:
@@ -99,9 +87,10 @@ class LocalStorage(Storage):
         except FileNotFoundError:
             return []
 
-    def discard(self, path: str) -> None:
-        with suppress(FileNotFoundError):
-            os.remove(path)
+    def discard(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            with suppress(FileNotFoundError):
+                os.remove(path)
 
 
 class _LocalFile:

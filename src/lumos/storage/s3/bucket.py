@@ -60,7 +60,6 @@ class Piece(NamedTuple):
     """Some bytes of an object, and what the answer says of the whole."""
 
     data: bytes
-    start: int
     size: int
     etag: str
 
@@ -144,7 +143,7 @@ class Bucket:
         except (BaseError, FileNotFoundError) as problem:
             raise self._scrubbed(error_in(str(problem))) from None
         facts = result.meta
-        return Piece(data, result.range[0], facts["size"], _bare(facts["e_tag"] or ""))
+        return Piece(data, facts["size"], _bare(facts["e_tag"] or ""))
 
     def put(self, key: str, data: bytes) -> None:
         """Writes an object, at once."""
@@ -168,10 +167,10 @@ class Bucket:
             headers["range"] = wanted.header
         answer = self._asked("GET", key, headers=headers)
         found = answer.headers
-        span, _, total = found.get("content-range", "").rpartition("/")
-        start = int(span.removeprefix("bytes ").partition("-")[0]) if span else 0
-        size = int(total) if span else len(answer.body)
-        return Piece(answer.body, start, size, _bare(found.get("etag", "")))
+        total = found.get("content-range", "").rpartition("/")[2]
+        return Piece(
+            answer.body, int(total) if total else len(answer.body), _bare(found.get("etag", ""))
+        )
 
     def _asked(
         self,

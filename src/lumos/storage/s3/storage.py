@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -110,19 +110,21 @@ class S3Storage(Storage):
         bucket, key = self._key(path)
         return bucket.get(key).data
 
-    def remove(self, folder: str) -> None:
-        bucket, prefix = self._place(folder)
-        for page in bucket.pages(prefix):
-            if page.entries:
-                bucket.delete([entry.key for entry in page.entries])
-
-    def folders(self, folder: str) -> list[str]:
+    def files(self, folder: str) -> list[str]:
         bucket, prefix = self._place(folder)
         return [
-            name[len(prefix) : -1]
+            entry.key[len(prefix) :]
             for page in bucket.pages(prefix, folders=True)
-            for name in page.folders
+            for entry in page.entries
         ]
+
+    def discard(self, paths: Sequence[str]) -> None:
+        by_bucket: dict[Bucket, list[str]] = {}
+        for path in paths:
+            bucket, key = self._key(path)
+            by_bucket.setdefault(bucket, []).append(key)
+        for bucket, keys in by_bucket.items():
+            bucket.delete(keys)
 
     def _key(self, path: str) -> tuple[Bucket, str]:
         name, _, key = path.removeprefix(SCHEME).partition("/")
