@@ -1,6 +1,28 @@
 """File formats: footers and headers become schemas, without reading the data."""
 
-from lumos.formats.identification import FORMATS, identify, read_file
-from lumos.formats.interface import FileFacts, Format, UnreadableFile
+from lumos.formats.columns import (
+    ColumnFacts,
+    column_statistics,
+    merge_columns,
+    pack_columns,
+    unpack_columns,
+)
+from lumos.formats.identification import identify, read_file
+from lumos.formats.interface import FileFacts, Format, KnownSchema, Remark, UnreadableFile
+from lumos.formats.naming import FORMATS
 
-__all__ = ["FORMATS", "FileFacts", "Format", "UnreadableFile", "identify", "read_file"]
+__all__ = [
+    "FORMATS",
+    "ColumnFacts",
+    "FileFacts",
+    "Format",
+    "KnownSchema",
+    "Remark",
+    "UnreadableFile",
+    "column_statistics",
+    "identify",
+    "merge_columns",
+    "pack_columns",
+    "read_file",
+    "unpack_columns",
+]

@@ -1,137 +1,94 @@
-"""CSV and TSV: dialect, names and types inferred from a bounded sample, always alike."""
+"""CSV and its relatives: dialect, names and types inferred from a bounded sample, always alike."""
 
-import csv
-import io
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import ClassVar, Final, NamedTuple
 
-from lumos.formats.interface import FileFacts, Format, RangedBytes, UnreadableFile
+from lumos.formats.csv_dialect import Table, divided
+from lumos.formats.csv_header import Column, is_header
+from lumos.formats.interface import Content, FileFacts, Sample, TextFormat, UnreadableFile, inferred
 from lumos.formats.names import distinct_names
 from lumos.formats.scalars import type_of_texts
-from lumos.model.schema import Field, Schema
-from lumos.model.types import STRING
+from lumos.formats.text import text_of
+from lumos.model.types import DataType
 
 _SAMPLE: Final = 64 * 1024
 _LONG_SAMPLE: Final = 8 * 1024 * 1024
 _MOST_COLUMNS: Final = 20_000
-_DELIMITERS: Final = (",", "\t", ";", "|")
-_NULLS: Final = frozenset(
-    {"", "null", "NULL", "Null", "NA", "N/A", "n/a", "NaN", "nan", "None", "\\N"}
-)
-_BYTE_ORDER_MARKS: Final = (
-    (b"\xef\xbb\xbf", "utf-8-sig"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
+_MOST_CELLS: Final = 500_000
+_LEAST_ROWS: Final = 20
 
 
-class Csv(Format):
+class Csv(TextFormat):
     name: ClassVar[str] = "csv"
+    title: ClassVar[str] = "CSV"
     suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".psv", ".tab")
-    declares_schema: ClassVar[bool] = False
 
-    def claims(self, head: bytes) -> bool:  # noqa: ARG002 - text has no magic bytes
-        return False
+    def recognises(self, sample: Sample) -> bool:
+        return divided(text_of(sample), whole=sample.whole).is_evident
 
-    def read(self, file: RangedBytes) -> FileFacts:
-        data = _sample(file)
-        whole = len(data) == file.size
-        text = _text(data, whole=whole)
-        rows = _rows(text, whole=whole)
-        if not rows:
+    def read(self, content: Content, *, suffix: str = "") -> FileFacts:
+        sample = _sample(content)
+        table = divided(text_of(sample), whole=sample.whole, suffix=suffix)
+        if not table.rows:
             raise UnreadableFile("empty_file", "The file has no rows.")
-        has_header = _has_header(rows)
-        names = rows[0] if has_header else []
-        body = rows[has_header:]
-        width = max(len(row) for row in rows)
-        if width > _MOST_COLUMNS:
-            raise UnreadableFile("too_many_columns", f"{width} columns; at most {_MOST_COLUMNS}.")
-        named = [names[index].strip() if index < len(names) else "" for index in range(width)]
-        schema = Schema(fields=tuple(_fields(distinct_names(named), body)))
-        if whole:
-            return FileFacts(schema, len(body), row_count_exact=True)
-        return FileFacts(schema, round(len(body) * file.size / len(data)), row_count_exact=False)
+        if table.widest > _MOST_COLUMNS:
+            reason = f"{table.widest} columns; at most {_MOST_COLUMNS}."
+            raise UnreadableFile("too_many_columns", reason)
+        columns = _columns(table)
+        rows = len(table.rows) - columns.has_header
+        known = inferred(tuple(distinct_names(columns.names)), tuple(columns.types))
+        if sample.whole:
+            return FileFacts(known, rows, row_count_exact=True)
+        if sample.total is None:
+            return FileFacts(known, None, row_count_exact=False)
+        estimate = round(rows * sample.total / _complete_bytes(sample.data))
+        return FileFacts(known, estimate, row_count_exact=False)
 
 
-def _sample(file: RangedBytes) -> bytes:
+def _sample(content: Content) -> Sample:
     """The file's beginning, as long as it takes to hold a header and a row."""
     for length in (_SAMPLE, _LONG_SAMPLE):
-        data = file.head(length)
-        if len(data) == file.size or data.count(b"\n") > 1:
-            return data
+        sample = content.sample(length)
+        if sample.whole or max(sample.data.count(b"\n"), sample.data.count(b"\r")) > 1:
+            return sample
     raise UnreadableFile("line_too_long", f"A line is longer than {_LONG_SAMPLE:,} bytes.")
 
 
-def _text(data: bytes, *, whole: bool) -> str:
-    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "utf-8")
-    if encoding == "utf-16":
-        data = data[: len(data) // 2 * 2]
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as problem:
-        if not whole and problem.start >= len(data) - 4:
-            # The sample's end may cut one character in two.
-            text = data[: problem.start].decode(encoding)
-        else:
-            text = data.decode("latin-1")
-    if _CONTROL.search(text):
-        raise UnreadableFile("not_text", "The file holds binary data, not text.")
-    return text
+def _complete_bytes(data: bytes) -> int:
+    return max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 or len(data)
 
 
-class _Dialect(NamedTuple):
-    delimiter: str
-    rows: list[list[str]]
+class _Columns(NamedTuple):
+    """The columns' names and types, and whether the first row holds the names."""
+
+    names: list[str]
+    types: list[DataType]
+    has_header: bool
 
 
-def _rows(text: str, *, whole: bool) -> list[list[str]]:
-    """The sample's complete rows under the delimiter that divides them most evenly."""
-    if not whole:
-        text = text[: text.rfind("\n") + 1] or text
-    candidates = [_Dialect(delimiter, _parsed(text, delimiter)) for delimiter in _DELIMITERS]
-    return max(candidates, key=_evenness).rows
+def _columns(table: Table) -> _Columns:
+    width = table.widest
+    rows = table.rows[: max(_LEAST_ROWS, _MOST_CELLS // width)]
+    if table.names is not None:
+        names = [name.strip() for name in table.names]
+        types = [type_of_texts(cells) for cells in _transposed(rows, width)]
+        return _Columns(_padded(names, width), types, has_header=False)
+    top = _padded([cell.strip() for cell in rows[0]], width)
+    below = _transposed(rows[1:], width)
+    types = [type_of_texts(cells) for cells in below]
+    if is_header([Column(*column) for column in zip(top, types, below, strict=True)]):
+        return _Columns(top, types, has_header=True)
+    types = [type_of_texts([cell, *cells]) for cell, cells in zip(top, below, strict=True)]
+    return _Columns([""] * width, types, has_header=False)
 
 
-def _parsed(text: str, delimiter: str) -> list[list[str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=False)
-    try:
-        return [row for row in reader if row]
-    except csv.Error:
-        return []
+def _padded(names: list[str], width: int) -> list[str]:
+    return names[:width] + [""] * (width - len(names))
 
 
-def _evenness(dialect: _Dialect) -> tuple[float, int]:
-    widths = [len(row) for row in dialect.rows]
-    if not widths:
-        return (-1.0, 0)
-    commonest = max(set(widths), key=lambda width: (widths.count(width), width))
-    # A delimiter that never occurs divides evenly too, into one column; that is the last resort.
-    share = widths.count(commonest) / len(widths) if commonest > 1 else 0.0
-    return (share, commonest)
-
-
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns: distinct texts, none of them a value."""
-    first = [cell.strip() for cell in rows[0]]
-    named = [cell for cell in first if cell]
-    if not named or any(type_of_texts([cell]) != STRING for cell in named):
-        return False
-    if len(rows) == 1:
-        return True
-    below = [_column(rows[1:], index) for index in range(len(first))]
-    if any(type_of_texts(cells) != STRING for cells in below if cells):
-        return True
-    # All columns are text: a header does not come back as a value below.
-    return not any(cell in below[index] for index, cell in enumerate(first) if cell)
-
-
-def _column(rows: Iterable[Sequence[str]], index: int) -> list[str]:
-    cells = (row[index].strip() for row in rows if index < len(row))
-    return [cell for cell in cells if cell not in _NULLS]
-
-
-def _fields(names: Sequence[str], body: Sequence[Sequence[str]]) -> Iterable[Field]:
-    for index, name in enumerate(names):
-        yield Field(name=name, type=type_of_texts(_column(body, index)))
+def _transposed(rows: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
+    """Each column's cells; rows that are too short have empty ones."""
+    columns: list[Sequence[str]] = [*zip_longest(*rows, fillvalue="")]
+    columns.extend(() for _ in range(width - len(columns)))
+    return columns

@@ -2,10 +2,16 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
+from lumos.model.schema import Schema
+
 
 def distinct_names(names: Sequence[str]) -> list[str]:
     """A name for every column; missing and repeated ones get their place as a suffix."""
     taken = set(names)
+    if len(taken) == len(names) and "" not in taken:
+        return list(names)
     used: set[str] = set()
     distinct: list[str] = []
     for place, given in enumerate(names, start=1):
@@ -15,3 +21,15 @@ def distinct_names(names: Sequence[str]) -> list[str]:
         used.add(name)
         distinct.append(name)
     return distinct
+
+
+def with_distinct_names(schema: Schema) -> Schema:
+    """The schema with a name for every column, and none twice."""
+    names = [field.name for field in schema.fields]
+    distinct = distinct_names(names)
+    if names == distinct:
+        return schema
+    renamed = zip(schema.fields, distinct, strict=True)
+    return Schema(
+        fields=tuple(msgspec.structs.replace(field, name=name) for field, name in renamed)
+    )

@@ -1,13 +1,29 @@
-"""Parquet: the footer alone tells schema and rows."""
+"""Parquet: the footer alone tells schema, rows and statistics.
 
+A footer begins with its schema list, so that the footers of one table begin with the same bytes.
+Only bytes that were not met before are parsed, and nothing but the schema list reaches the parser:
+the rest of a damaged footer makes it abort the process. The Arrow schema that some writers add is
+left aside, since other engines do not see it either.
+"""
+
+from collections import OrderedDict
+from functools import cached_property
 from typing import ClassVar, Final
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lumos.formats.interface import FileFacts, Format, RangedBytes, UnreadableFile
-from lumos.formats.names import distinct_names
+from lumos.formats import thrift
+from lumos.formats.interface import (
+    BinaryFormat,
+    FileFacts,
+    KnownSchema,
+    RangedBytes,
+    UnreadableFile,
+)
+from lumos.formats.names import with_distinct_names
+from lumos.formats.parquet_columns import Column, columns_of, read_columns
+from lumos.formats.varints import Malformed, signed
 from lumos.model.conversions.arrow import schema_from_arrow
 from lumos.model.schema import Schema
 
@@ -17,38 +33,70 @@ _ENCRYPTED: Final = b"PARE"
 _FIRST_READ: Final = 64 * 1024
 _LARGEST_FOOTER: Final = 256 * 1024 * 1024
 
+_SCHEMA: Final = 2
+_ROWS: Final = 3
+# The header of the row count right behind the schema, where all writers have it.
+_ROWS_NEXT: Final = b"\x16"
+# Schemas of one table that differ late begin alike, so a few share this key.
+_KEY: Final = 96
+_MOST_KEYS: Final = 4096
+_MOST_ALIKE: Final = 64
 
-class Parquet(Format):
+
+class Parquet(BinaryFormat):
     name: ClassVar[str] = "parquet"
+    title: ClassVar[str] = "Parquet"
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".parq", ".pq")
-    declares_schema: ClassVar[bool] = True
 
-    def claims(self, head: bytes) -> bool:
+    def __init__(self) -> None:
+        self._met: OrderedDict[bytes, list[_Beginning]] = OrderedDict()
+
+    def claims_head(self, head: bytes) -> bool:
         return head.startswith((_MAGIC, _ENCRYPTED))
 
-    def read(self, file: RangedBytes) -> FileFacts:
+    def claims(self, file: RangedBytes) -> bool:
+        return file.tail(_FIRST_READ).endswith((_MAGIC, _ENCRYPTED))
+
+    def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
         footer = _footer(file)
         try:
-            metadata = pq.read_metadata(pa.BufferReader(footer))
-            schema = schema_from_arrow(metadata.schema.to_arrow_schema())
-        except (pa.ArrowException, OSError, ValueError) as problem:
-            if "too deeply nested" in str(problem):
-                reason = "The schema nests too deeply to be read."
-                raise UnreadableFile("too_deep", reason) from None
-            reason = f"The Parquet footer is damaged: {problem}"
-            raise UnreadableFile("corrupt_file", reason) from None
-        return FileFacts(_with_distinct_names(schema), metadata.num_rows, row_count_exact=True)
+            beginning = self._beginning(footer)
+            rows = _row_count(footer, beginning.length)
+            columns = (
+                read_columns(footer, beginning.length, beginning.columns) if column_stats else ()
+            )
+        except Malformed as problem:
+            raise _damaged(problem) from None
+        return FileFacts(beginning.known, rows, row_count_exact=True, columns=columns)
+
+    def _beginning(self, footer: bytes) -> "_Beginning":
+        key = footer[:_KEY]
+        alike = self._met.get(key)
+        if alike is None:
+            alike = self._met[key] = []
+            if len(self._met) > _MOST_KEYS:
+                self._met.popitem(last=False)
+        for beginning in alike:
+            if footer.startswith(beginning.data):
+                return beginning
+        beginning = _Beginning(footer)
+        del alike[_MOST_ALIKE - 1 :]
+        alike.insert(0, beginning)
+        return beginning
 
 
-def _with_distinct_names(schema: Schema) -> Schema:
-    names = [field.name for field in schema.fields]
-    distinct = distinct_names(names)
-    if names == distinct:
-        return schema
-    renamed = zip(schema.fields, distinct, strict=True)
-    return Schema(
-        fields=tuple(msgspec.structs.replace(field, name=name) for field, name in renamed)
-    )
+class _Beginning:
+    """A footer's bytes up to the end of its schema list, and what they mean."""
+
+    def __init__(self, footer: bytes) -> None:
+        start, end = _schema_list(footer)
+        self.data = footer[:end]
+        self.length = end
+        self.known = KnownSchema(_schema(footer[start:end]))
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        return columns_of(self.known)
 
 
 def _footer(file: RangedBytes) -> bytes:
@@ -62,4 +110,59 @@ def _footer(file: RangedBytes) -> bytes:
     needed = int.from_bytes(tail[-8:-4], "little") + 8
     if needed > min(file.size, _LARGEST_FOOTER):
         raise UnreadableFile("corrupt_file", "The Parquet footer claims more bytes than there are.")
-    return tail if needed <= len(tail) else file.tail(needed)
+    if needed > len(tail):
+        tail = file.tail(needed)
+    return tail[-needed:-8]
+
+
+def _schema_list(footer: bytes) -> tuple[int, int]:
+    """Where the value of the schema field begins and ends."""
+    id = position = 0
+    while True:
+        id, type, start = thrift.field(footer, position, id)
+        if type == thrift.STOP:
+            raise Malformed("It has no schema.")
+        position = thrift.skip(footer, start, type)
+        if id == _SCHEMA:
+            if type != thrift.LIST:
+                raise Malformed("Its schema is no list.")
+            return start, position
+
+
+def _row_count(footer: bytes, position: int) -> int:
+    if footer[position : position + 1] == _ROWS_NEXT:
+        rows, _ = signed(footer, position + 1)
+    else:
+        rows = _searched_row_count(footer)
+    if rows < 0:
+        raise Malformed("It tells of less than no rows.")
+    return rows
+
+
+def _searched_row_count(footer: bytes) -> int:
+    id = position = 0
+    while True:
+        id, type, position = thrift.field(footer, position, id)
+        if type == thrift.STOP:
+            raise Malformed("It does not tell its rows.")
+        if id == _ROWS and type == thrift.INT64:
+            return signed(footer, position)[0]
+        position = thrift.skip(footer, position, type)
+
+
+def _schema(schema_list: bytes) -> Schema:
+    """The schema of a file that holds nothing but that schema list."""
+    footer = b"\x15\x02\x19" + schema_list + b"\x16\x00\x19\x0c\x00"
+    file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
+    try:
+        arrow = pq.read_metadata(pa.BufferReader(file)).schema.to_arrow_schema()
+        return with_distinct_names(schema_from_arrow(arrow))
+    except (pa.ArrowException, OSError, ValueError, RecursionError) as problem:
+        if "too deeply nested" in str(problem) or isinstance(problem, RecursionError):
+            reason = "The schema nests too deeply to be read."
+            raise UnreadableFile("too_deep", reason) from None
+        raise _damaged(problem) from None
+
+
+def _damaged(problem: Exception) -> UnreadableFile:
+    return UnreadableFile("corrupt_file", f"The Parquet footer is damaged: {problem}")

@@ -5,25 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from lumos.formats import FORMATS
+from lumos.formats.widening import widened
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.schema import Field, Schema
-from lumos.model.types import (
-    DATE,
-    FLOAT64,
-    INT32,
-    INT64,
-    NULL,
-    STRING,
-    Array,
-    DataType,
-    Decimal,
-    Map,
-    Member,
-    Struct,
-    Timestamp,
-)
+from lumos.model.types import DATE, INT32, INT64, STRING, DataType
 from lumos.pipeline.grouping import Group
 from lumos.pipeline.succession import Choice, Memory, ShapePresent, choose, completed
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary
@@ -209,36 +196,6 @@ def _inferred(schemas: Iterable[Schema]) -> Schema:
             type = field.type if known is None else widened(known.type, field.type)
             fields[field.name] = Field(name=field.name, type=type)
     return Schema(fields=tuple(fields.values()))
-
-
-def widened(left: DataType, right: DataType) -> DataType:
-    """The narrowest inferred type that holds the values of both."""
-    if left == right or right == NULL:
-        return left
-    if left == NULL:
-        return right
-    match left, right:
-        case Array(), Array():
-            return Array(widened(left.element, right.element))
-        case Map(), Map():
-            return Map(widened(left.key, right.key), widened(left.value, right.value))
-        case Struct(), Struct():
-            return _widened_struct(left, right)
-    both = {left, right}
-    if both <= {INT64, FLOAT64}:
-        return FLOAT64
-    if both <= {INT64, Decimal(38, 0)}:
-        return Decimal(38, 0)
-    if both <= {DATE, Timestamp("us")}:
-        return Timestamp("us")
-    return STRING
-
-
-def _widened_struct(left: Struct, right: Struct) -> Struct:
-    members = {member.name: member.type for member in left.members}
-    for member in right.members:
-        members[member.name] = widened(members.get(member.name, NULL), member.type)
-    return Struct(Member(name, type) for name, type in members.items())
 
 
 def _partition_fields(keys: Iterable[PartitionKey]) -> list[Field]:

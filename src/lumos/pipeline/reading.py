@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from lumos.formats import UnreadableFile, read_file
-from lumos.model.codec import to_json
 from lumos.pipeline.summaries import FileRow
 from lumos.storage import Listed, Storage
 
@@ -54,9 +53,9 @@ class Reader:
         if found is None:
             return FileRow(*listed)
         format, facts = found
-        full = facts.schema.full
+        full = facts.known.full
         if full not in self.bodies:
-            self.bodies[full] = to_json(facts.schema)
+            self.bodies[full] = facts.known.body
         return FileRow(*listed, format.name, full, facts.row_count, facts.row_count_exact)
 
 

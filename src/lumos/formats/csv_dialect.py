@@ -1,0 +1,166 @@
+"""How delimited text is divided into rows and cells."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+# ^A is what Hive puts between columns unless told otherwise.
+_DELIMITERS: Final = (",", "\t", ";", "|", "\x01")
+_NO_DELIMITER: Final = "\x1f"
+_PROMISED: Final = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
+_QUOTE: Final = '"'
+_ESCAPED_QUOTE: Final = '\\"'
+# What Excel writes first for the sake of other programs.
+_DECLARED: Final = re.compile(r"sep=([,\t;|])\n")
+_DECIMAL_COMMA: Final = re.compile(r"\s*-?[0-9]+,[0-9]+\s*\Z", re.ASCII)
+_LOG_LINE: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d,\d{3}\b", re.ASCII)
+_LEAST_SHARE: Final = 0.5
+_EVIDENT_SHARE: Final = 0.95
+_MOST_WORDS: Final = 3.0
+
+
+class Table:
+    """Rows of cells under one delimiter; `names` if a comment above them names the columns."""
+
+    def __init__(
+        self, delimiter: str, rows: list[list[str]], *, names: list[str] | None = None
+    ) -> None:
+        self.delimiter = delimiter
+        self.rows = rows
+        self.names = names
+
+    @cached_property
+    def _widths(self) -> Counter[int]:
+        return Counter(map(len, self.rows))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all rows have the same number of cells, and more than one."""
+        return len(self._widths) == 1 and 1 not in self._widths
+
+    @property
+    def widest(self) -> int:
+        """The number of cells in the longest row."""
+        return max(self._widths, default=0)
+
+    @cached_property
+    def commonest(self) -> int:
+        """The number of cells that most rows have."""
+        return max(self._widths, key=lambda width: (self._widths[width], width), default=0)
+
+    @cached_property
+    def share(self) -> float:
+        """The share of rows with that number; none where the delimiter hardly occurs."""
+        # A delimiter that never occurs divides evenly too, into one column each.
+        return self._widths[self.commonest] / len(self.rows) if self.commonest > 1 else 0.0
+
+    @property
+    def is_evident(self) -> bool:
+        """Whether this is a table even if nothing but its text says so."""
+        if self.commonest * len(self.rows) < 6 or len(self.rows) < 2:
+            return False
+        if self.share < _EVIDENT_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
+            return False
+        full = [row for row in self.rows[:100] if len(row) == self.commonest]
+        filled = sum(any(map(str.strip, column)) for column in zip(*full, strict=True))
+        words = sum(cell.strip().count(" ") for row in full for cell in row)
+        return filled > 1 and words <= _MOST_WORDS * len(full) * self.commonest
+
+
+def divided(text: str, *, whole: bool, suffix: str = "") -> Table:
+    """The complete rows of a text under the delimiter that divides them most evenly."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not whole:
+        text = text[: text.rfind("\n") + 1] or text
+    declared = _DECLARED.match(text)
+    if declared:
+        return _parsed(text[declared.end() :], declared[1], whole=whole)
+    comment, text = _without_comments(text)
+    table = _divided(text, whole=whole, promised=_PROMISED.get(suffix))
+    if comment is not None:
+        names = comment.split(table.delimiter)
+        if len(names) == table.commonest > 1:
+            return Table(table.delimiter, table.rows, names=names)
+    return table
+
+
+def _without_comments(text: str) -> tuple[str | None, str]:
+    """The last of the comment lines that a text begins with, and the text below them."""
+    start, comment = 0, None
+    while text.startswith("#", start):
+        end = text.find("\n", start)
+        if end < 0 or end + 1 == len(text):
+            # Nothing follows: what looks like comments is all there is.
+            return None, text
+        comment = text[start:end].lstrip("# ")
+        start = end + 1
+    return comment, text[start:] if start else text
+
+
+def _divided(text: str, *, whole: bool, promised: str | None) -> Table:
+    first_line = text[: text.find("\n") + 1] or text
+    in_first_line = [each for each in _DELIMITERS if each in first_line]
+    if len(in_first_line) == 1:
+        table = _parsed(text, in_first_line[0], whole=whole)
+        if table.is_even:
+            return table
+    tables = [
+        table
+        for delimiter in _DELIMITERS
+        if delimiter in text
+        for table in _readings(text, delimiter, whole=whole)
+    ]
+    best = max(tables, key=lambda table: _quality(table, promised), default=None)
+    if best is None or best.share < _LEAST_SHARE:
+        return _parsed(text, _NO_DELIMITER, whole=whole)
+    return best
+
+
+def _quality(table: Table, promised: str | None) -> tuple[float, bool, bool, int, int]:
+    return (
+        table.share,
+        table.delimiter == promised,
+        table.delimiter == ";" and table.share == 1.0 and _has_decimal_commas(table),
+        table.commonest,
+        -_DELIMITERS.index(table.delimiter),
+    )
+
+
+def _has_decimal_commas(table: Table) -> bool:
+    """Whether commas, which would divide these rows evenly too, stand in numbers only."""
+    cells = [cell for row in table.rows for cell in row if "," in cell]
+    return bool(cells) and all(map(_DECIMAL_COMMA.match, cells))
+
+
+def _readings(text: str, delimiter: str, *, whole: bool) -> Iterator[Table]:
+    """The text with quotes as CSV has them; where that fails, as other dialects have them."""
+    table = _parsed(text, delimiter, whole=whole)
+    yield table
+    if _QUOTE in text and not table.is_even:
+        if _ESCAPED_QUOTE in text:
+            yield _parsed(text, delimiter, whole=whole, escape="\\")
+        yield Table(delimiter, _split(text, delimiter))
+
+
+def _parsed(text: str, delimiter: str, *, whole: bool, escape: str | None = None) -> Table:
+    if _QUOTE not in text:
+        return Table(delimiter, _split(text, delimiter))
+    # Long cells are no error; the sample is bounded already.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, escapechar=escape, strict=False
+    )
+    rows = [row for row in reader if row]
+    if not whole and len(rows) > 1 and text.count(_QUOTE) % 2:
+        # The sample ends inside quotes, in the middle of a row.
+        rows.pop()
+    return Table(delimiter, rows)
+
+
+def _split(text: str, delimiter: str) -> list[list[str]]:
+    return [line.split(delimiter) for line in text.split("\n") if line]

@@ -1,0 +1,73 @@
+"""Bytes of a sample as text."""
+
+import codecs
+from typing import Final
+
+from lumos.formats.interface import Sample, UnreadableFile
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# No text holds them, but for ^A, which divides the columns of Hive's text files, and ^Z and escape.
+_CONTROL: Final = bytes({*range(0x09), *range(0x0E, 0x20)} - {0x01, 0x1A, 0x1B})
+_LONGEST_CHARACTER: Final = 4
+_BEGINNING: Final = 256
+
+
+def text_of(sample: Sample) -> str:
+    """The sample's text: UTF-8, UTF-16 or UTF-32 by their marks, or what Windows had before."""
+    data = sample.data
+    encoding = _encoding(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as problem:
+        cut = problem.start >= len(data) - _LONGEST_CHARACTER and (
+            not sample.whole or encoding != "utf-8"
+        )
+        # The sample's end may cut one character in two.
+        text = data[: problem.start].decode(encoding) if cut else _western(data)
+    if encoding not in ("utf-8", "utf-8-sig"):
+        data = text.encode(errors="replace")
+    if len(data.translate(None, _CONTROL)) != len(data):
+        raise UnreadableFile("not_text", "The file holds binary data, not text.")
+    return text
+
+
+def _encoding(data: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    # Text in UTF-16 without a mark: every other byte of plain letters is zero.
+    beginning = data[:64]
+    if len(beginning) >= 4 and b"\x00" in beginning:
+        even, odd = beginning[::2].count(0), beginning[1::2].count(0)
+        if even == 0 and odd > len(beginning) // 3:
+            return "utf-16-le"
+        if odd == 0 and even > len(beginning) // 3:
+            return "utf-16-be"
+    return "utf-8"
+
+
+def _western(data: bytes) -> str:
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def is_text(data: bytes) -> bool:
+    """Whether bytes are the beginning of some text."""
+    try:
+        text_of(Sample(data, whole=False, total=None))
+    except UnreadableFile:
+        return False
+    return True
+
+
+def first_character(sample: Sample) -> str:
+    """The first character of the text that is no space."""
+    return text_of(Sample(sample.data[:_BEGINNING], whole=False, total=None)).lstrip()[:1]
