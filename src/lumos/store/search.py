@@ -6,7 +6,7 @@ quick where scoring every match is not, and it is what people mean.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
@@ -194,17 +194,17 @@ def _mixed(runs: Iterable[str]) -> list[str]:
     return [run for run in runs if not (run.isalpha() or run.isdigit())]
 
 
-def remove(connection: Connection, urn: str) -> None:
-    """Takes a dataset out of the index."""
+def remove(connection: Connection, urns: Sequence[str]) -> None:
+    """Takes datasets out of the index."""
     table = tables.search_entry
-    row = connection.execute(select(table).where(table.c.urn == urn)).one_or_none()
-    if row is None:
+    rows = connection.execute(select(table).where(table.c.urn.in_(urns))).all()
+    if not rows:
         return
     if connection.dialect.name == "sqlite":
         # An index over external content must be told what it forgets.
         for forget in _FORGET:
-            connection.execute(forget, [_indexed(row._mapping)])
-    connection.execute(delete(table).where(table.c.urn == urn))
+            connection.execute(forget, [_indexed(row._mapping) for row in rows])
+    connection.execute(delete(table).where(table.c.urn.in_(urns)))
 
 
 def add(connection: Connection, datasets: Iterable[Searched]) -> None:

@@ -5,10 +5,22 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, func, or_, select, text, update
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    Executable,
+    Row,
+    Table,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from lumos.errors import MisuseError
@@ -259,9 +271,9 @@ class Transaction:
 
     def index_touched(self) -> None:
         """Brings the search index up to date with all that was written."""
-        for urn in self._touched:
-            search.remove(self._connection, urn)
-        search.add(self._connection, _searched(self._connection, list(self._touched)))
+        touched = list(self._touched)
+        search.remove(self._connection, touched)
+        search.add(self._connection, _searched(self._connection, touched))
 
     def schema(self, hash: str) -> Schema:
         """The schema of that content hash."""
@@ -279,14 +291,7 @@ class Transaction:
         """Records a dataset's identity, versions and fingerprints."""
         self._touched[dataset.urn] = None
         row = {name: getattr(dataset, name) for name in dataset.__struct_fields__}
-        insert = self._insert(tables.dataset).values(**row)
-        kept = {"urn", "created_at"}
-        self._connection.execute(
-            insert.on_conflict_do_update(
-                index_elements=["urn"],
-                set_={name: insert.excluded[name] for name in row if name not in kept},
-            )
-        )
+        self._execute(_replace(self._dialect, tables.dataset, "created_at"), row)
 
     def save_aspect(
         self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
@@ -295,17 +300,8 @@ class Transaction:
         if name not in _ASPECT_TYPES:
             raise ValueError(f"'{name}' is not an aspect that is stored as one")
         self._touched[urn] = None
-        insert = self._insert(tables.aspect).values(
-            urn=urn, name=name, body=to_json(value), writer=writer, updated_at=at
-        )
-        self._connection.execute(
-            insert.on_conflict_do_update(
-                index_elements=["urn", "name"],
-                set_={
-                    column: insert.excluded[column] for column in ("body", "writer", "updated_at")
-                },
-            )
-        )
+        row = {"urn": urn, "name": name, "body": to_json(value), "writer": writer, "updated_at": at}
+        self._execute(_replace(self._dialect, tables.aspect), row)
 
     def save_event(self, event: ChangeEvent) -> bool:
         """Appends a change event; the same event again changes nothing and gives False."""
@@ -348,13 +344,7 @@ class Transaction:
     def save_scan(self, scan: Scan) -> None:
         """Makes a scan's manifest the current one of its source."""
         row = {name: getattr(scan, name) for name in scan.__struct_fields__}
-        insert = self._insert(tables.scan).values(**row)
-        self._connection.execute(
-            insert.on_conflict_do_update(
-                index_elements=["source"],
-                set_={name: insert.excluded[name] for name in row if name != "source"},
-            )
-        )
+        self._execute(_replace(self._dialect, tables.scan), row)
 
     def audit(
         self, action: str, target: str, *, actor: str, origin: str, at: datetime, details: str = ""
@@ -371,14 +361,37 @@ class Transaction:
             )
         )
 
-    def _insert(self, table: Any) -> Any:
-        dialect = postgresql if self._connection.dialect.name == "postgresql" else sqlite
-        return dialect.insert(table)
+    @property
+    def _dialect(self) -> str:
+        return self._connection.dialect.name
 
-    def _insert_once(self, table: Any, row: dict[str, Any]) -> bool:
-        key = next(iter(table.primary_key))
-        statement = self._insert(table).values(**row).on_conflict_do_nothing().returning(key)
-        return self._connection.execute(statement).first() is not None
+    def _insert_once(self, table: Table, row: dict[str, Any]) -> bool:
+        return self._execute(_insert_if_new(self._dialect, table), row).first() is not None
+
+    def _execute(self, statement: Executable, row: dict[str, Any]) -> CursorResult[Any]:
+        return self._connection.execute(statement, row)
+
+
+# Statements are made once: making one takes longer than running it.
+@cache
+def _replace(dialect: str, table: Table, *kept: str) -> Executable:
+    """Inserts a row, or replaces all of it but its key and what is kept."""
+    insert = _insert(dialect, table)
+    keys = [column.name for column in table.primary_key]
+    names = [column.name for column in table.columns if column.name not in (*keys, *kept)]
+    return insert.on_conflict_do_update(
+        index_elements=keys, set_={name: insert.excluded[name] for name in names}
+    )
+
+
+@cache
+def _insert_if_new(dialect: str, table: Table) -> Executable:
+    insert = _insert(dialect, table)
+    return insert.on_conflict_do_nothing().returning(next(iter(table.primary_key)))
+
+
+def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
 def _known(row: Row[Any]) -> KnownDataset:
