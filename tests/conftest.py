@@ -1,11 +1,13 @@
 """Facts that several suites share: one small Spark session, and a folder to work in."""
 
+import logging
 import shutil
 import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -28,6 +30,58 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("LUMOS_CONFIG", "LUMOS_PLATFORM", "LUMOS_DEBUG", "DATAHUB_GMS_URL"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    """The address of a server that speaks S3 and takes any key."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
+@pytest.fixture
+def bucket(moto: str) -> "Bucket":
+    """An empty bucket on that server."""
+    import boto3
+
+    name = f"t{uuid.uuid4().hex}"
+    session = boto3.Session("key-id", "hush-hush", region_name="us-east-1")
+    made = session.resource("s3", endpoint_url=moto).Bucket(name)
+    made.create()
+    return Bucket(moto, name, made)
+
+
+class Bucket(NamedTuple):
+    """A bucket, and how to put objects into it."""
+
+    endpoint: str
+    name: str
+    made: Any
+
+    def put(self, key: str, data: bytes) -> None:
+        self.made.put_object(Key=key, Body=data)
+
+    def upload(self, folder: Path, prefix: str) -> None:
+        """Puts all files of a folder below a prefix."""
+        for file in folder.rglob("*"):
+            if file.is_file():
+                self.put(f"{prefix}/{file.relative_to(folder)}", file.read_bytes())
+
+    def section(self, **facts: object) -> dict[str, object]:
+        """The section of a configuration that describes it."""
+        return {
+            "type": "s3",
+            "bucket": self.name,
+            "endpoint_url": self.endpoint,
+            "access_key_id": "key-id",
+            "secret_access_key": "hush-hush",
+            **facts,
+        }
 
 
 @pytest.fixture(scope="session")

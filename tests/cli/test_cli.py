@@ -273,6 +273,6 @@ def test_what_is_held_back_can_be_confirmed(lumos: Any, lake: Path) -> None:
 
 
 def test_an_address_that_cannot_be_read_yet_is_named(lumos: Any) -> None:
-    result = lumos("ingest", "s3://bucket/raw")
+    result = lumos("ingest", "gs://bucket/raw")
     assert result.code == 2
-    assert "'s3://' cannot be read" in result.err
+    assert "'gs://' cannot be read" in result.err

@@ -23,6 +23,7 @@ _NOT_USED_YET: Final = {
     "quality_integrations": "Results of quality tools are not taken over yet.",
     "notifications": "Reminders are not sent yet.",
 }
+_STATE_SCHEMES: Final = ("s3", "s3a", "s3n")
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
 
@@ -105,8 +106,12 @@ def _features(settings: Settings) -> Iterator[Note]:
 
 
 def _state(settings: Settings) -> Iterator[Note]:
-    if settings.state_uri and "://" in settings.state_uri:
-        text = "This version keeps state in local folders only; lumos ingest will refuse this one."
+    scheme, is_address, _ = (settings.state_uri or "").partition("://")
+    if is_address and scheme not in _STATE_SCHEMES:
+        text = (
+            f"This version keeps no state at {scheme}://, only in local folders and at s3://; "
+            "lumos ingest will refuse this one."
+        )
         yield _note(settings, "warning", "state_uri", text)
 
 

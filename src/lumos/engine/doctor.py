@@ -14,7 +14,10 @@ from lumos import __version__, plugins
 from lumos.config import Settings
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.engine.scanning import LOCAL, source_of
+from lumos.engine.state import StateNotUsable, check_state
 from lumos.errors import LumosError
+from lumos.sources import SourceNotUsable
+from lumos.sources.addresses import access_of, is_address, normal
 from lumos.store import Database
 from lumos.store.database import HEAD
 
@@ -48,8 +51,9 @@ def examine(
     checks.append(java)
     announce("Checking the store")
     checks.append(_store(database))
-    for source in _sources(settings):
-        checks.append(source)
+    announce("Checking the sources")
+    checks.extend(_sources(settings))
+    checks.extend(_state(settings))
     checks.append(_platform(settings))
     if java.status == "ok" or not settings.spark.master.startswith("local"):
         announce("Starting Spark")
@@ -95,15 +99,38 @@ def _sources(settings: Settings) -> Iterator[Check]:
     for section in settings.sources:
         name = f"source {section.name or section.type}"
         try:
-            roots = source_of(section).roots()
+            source = source_of(section)
+            roots = source.roots()
+        except SourceNotUsable as problem:
+            step = problem.next_step or None
+            yield Check(name=name, status="failed", found=problem.found, next_step=step)
         except LumosError as problem:
             yield Check(name=name, status="failed", found=str(problem))
         else:
-            yield Check(name=name, status="ok", found=", ".join(root.root for root in roots))
+            problems = source.problems()
+            found = ", ".join(root.root for root in roots if root.root not in problems)
+            yield Check(name=name, status="ok", found=found)
+            for each in problems.values():
+                step = each.next_step or None
+                yield Check(name=name, status="warning", found=each.found, next_step=step)
     if not settings.sources:
         found = "none is configured"
         step = "Name folders on the command line, or list sources in lumos.yaml (lumos init)."
         yield Check(name="sources", status="ok", found=found, next_step=step)
+
+
+def _state(settings: Settings) -> Iterator[Check]:
+    if settings.state_uri is None or not is_address(settings.state_uri):
+        return
+    try:
+        state = normal(settings.state_uri)
+        check_state(state, access_of(state, settings.sources))
+    except StateNotUsable as problem:
+        yield Check(name="state", status="failed", found=problem.found, next_step=problem.next_step)
+    except LumosError as problem:
+        yield Check(name="state", status="failed", found=str(problem))
+    else:
+        yield Check(name="state", status="ok", found=f"{state} can be listed and written")
 
 
 def _platform(settings: Settings) -> Check:

@@ -12,15 +12,17 @@ from time import monotonic
 from typing import NamedTuple, Protocol
 
 from lumos.config import Settings
-from lumos.config.sources import FileSource
+from lumos.config.sources import FileSource, Source
 from lumos.engine.recording import Outcome, Recorder
 from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
 from lumos.engine.scanning import platform_of, scannable, source_of
+from lumos.engine.state import check_state
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.platforms import Platform
 from lumos.sources import LakeSource
+from lumos.sources.addresses import access_of, is_address, section_of
 from lumos.storage import USUAL, Access, Selection
 from lumos.store import KnownDataset, Scan, Store
 
@@ -66,8 +68,12 @@ def ingest(
     """
     started = monotonic()
     roots = _apart([(each, root) for each in _sources(settings, paths) for root in each.roots()])
+    state_access = access_of(state, settings.sources)
+    check_state(state, state_access)
     platform = platform_of(settings)
-    scanner = _Scanner(settings, store(), platform, state, accept_removals=accept_removals)
+    scanner = _Scanner(
+        settings, store(), platform, state, state_access, accept_removals=accept_removals
+    )
     announce("Starting Spark")
     from lumos.pipeline.discovery import discover
     from lumos.pipeline.session import spark_session
@@ -83,20 +89,25 @@ def ingest(
 
 def _apart(roots: list[tuple[LakeSource, Selection]]) -> list[tuple[LakeSource, Selection]]:
     """The roots without those that lie inside another one, or are named twice."""
-    distinct = list({(source.kind, root): (source, root) for source, root in roots}.values())
-    folders = {(source.kind, root.root) for source, root in distinct}
+    distinct = list({(source.identity, root): (source, root) for source, root in roots}.values())
+    folders = {(source.identity, root.root) for source, root in distinct}
     return [
         (source, root)
         for source, root in distinct
         if not any(
-            kind == source.kind and root.root.startswith(f"{folder.rstrip('/')}/")
-            for kind, folder in folders
+            identity == source.identity and root.root.startswith(f"{folder.rstrip('/')}/")
+            for identity, folder in folders
         )
     ]
 
 
 def _sources(settings: Settings, paths: Sequence[str]) -> list[LakeSource]:
-    sections = [FileSource(paths=tuple(paths))] if paths else list(settings.sources)
+    sections: list[Source] = [
+        section_of(path, settings.sources) for path in paths if is_address(path)
+    ]
+    if local := tuple(path for path in paths if not is_address(path)):
+        sections.append(FileSource(paths=local))
+    sections = sections or list(settings.sources)
     if not sections:
         raise MisuseError(
             "Nothing to ingest. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
@@ -114,6 +125,7 @@ class _Scanner:
         store: Store,
         platform: Platform | None,
         state: str,
+        state_access: Access,
         *,
         accept_removals: bool,
     ) -> None:
@@ -122,9 +134,10 @@ class _Scanner:
         self._store = store
         self._platform = platform
         self._state = state
+        self._state_access = state_access
 
     def scan(self, discover: Discover, source: LakeSource, root: Selection) -> _Pass:
-        source_id = f"{source.kind}:{root.root}"
+        source_id = f"{source.identity}:{root.root}"
         with self._store.alone(source_id):
             _log.info("scan started", extra={"facts": {"source": source_id}})
             done = self._scan_alone(discover, source, root, source_id)
@@ -158,12 +171,18 @@ class _Scanner:
 
         kept = {name for name in (before,) if name is not None}
         try:
-            discovery = discover(self._narrowed(root), state=folder, before=before, after=scan_id)
+            discovery = discover(
+                self._narrowed(root),
+                state=folder,
+                before=before,
+                after=scan_id,
+                state_access=self._state_access,
+            )
             done = self._record(source, scan, discovery)
             kept.add(scan_id)
         finally:
             # Of a scan that failed nothing stays.
-            Manifests(folder).forget_all_but(kept)
+            Manifests(folder, self._state_access).forget_all_but(kept)
         return done
 
     def _narrowed(self, root: Selection) -> Selection:

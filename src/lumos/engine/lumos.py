@@ -21,6 +21,7 @@ from lumos.engine.reports import (
     UpgradeReport,
     VersionReport,
 )
+from lumos.sources.addresses import normal
 from lumos.store import Database, DatasetFilter, Facets, NoStore, Store
 from lumos.store.database import HEAD
 
@@ -168,7 +169,7 @@ class Lumos:
     def state_uri(self) -> str:
         """Where manifests of scans lie: state_uri, or a folder beside the store."""
         if self.settings.state_uri:
-            return self.settings.state_uri
+            return normal(self.settings.state_uri)
         if self.settings.storage.backend == "postgres":
             return str(Path(self.settings.origin.folder or Path.cwd()) / ".lumos" / "state")
         return str(Path(self.database.place).with_suffix(".state"))

@@ -1,5 +1,5 @@
 """Where metadata comes from."""
 
-from lumos.sources.interface import LakeSource, Source
+from lumos.sources.interface import LakeSource, Source, SourceNotUsable
 
-__all__ = ["LakeSource", "Source"]
+__all__ = ["LakeSource", "Source", "SourceNotUsable"]

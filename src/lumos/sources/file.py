@@ -20,6 +20,7 @@ class FileSource(LakeSource):
 
     def __init__(self, settings: FileSettings) -> None:
         self._settings = settings
+        self.instance = settings.instance
 
     def roots(self) -> tuple[Selection, ...]:
         settings = self._settings
@@ -32,7 +33,7 @@ class FileSource(LakeSource):
         return Urn.of(
             self.kind,
             [segment for segment in path.split("/") if segment],
-            instance=self._settings.instance,
+            instance=self.instance,
             environment=environment,
         )
 

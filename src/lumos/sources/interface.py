@@ -3,18 +3,35 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from lumos.errors import MisuseError
 from lumos.model.urn import Urn
 from lumos.storage import Selection
+
+
+class SourceNotUsable(MisuseError):
+    """A source that cannot be scanned as things are, and what to do about it."""
+
+    def __init__(self, found: str, next_step: str) -> None:
+        self.found = found
+        self.next_step = next_step
+        super().__init__(f"{found} {next_step}".strip())
 
 
 class Source(ABC):
     """A place to look for datasets, as its section of the configuration describes it."""
 
     kind: ClassVar[str]
+    # Keeps two accounts or endpoints of one kind apart.
+    instance: str = ""
 
     @abstractmethod
     def __init__(self, settings: Any) -> None:
         """Takes the source's section; reads nothing yet."""
+
+    @property
+    def identity(self) -> str:
+        """The kind and, where there is one, the instance."""
+        return f"{self.kind}@{self.instance}" if self.instance else self.kind
 
 
 class LakeSource(Source):
@@ -23,6 +40,10 @@ class LakeSource(Source):
     @abstractmethod
     def roots(self) -> tuple[Selection, ...]:
         """What to scan; raises LumosError where something is not there."""
+
+    def problems(self) -> dict[str, SourceNotUsable]:
+        """What is wrong with some of the roots, while others can be scanned."""
+        return {}
 
     @abstractmethod
     def urn(self, path: str, *, environment: str) -> Urn:

@@ -118,7 +118,10 @@ class Bucket:
             **({"start-after": after} if after and not token else {}),
         }
         answer = self._asked("GET", "", query=query)
-        return _page(answer.body)
+        try:
+            return _page(answer.body)
+        except (ElementTree.ParseError, ValueError) as problem:
+            raise S3Error("the endpoint does not answer as S3 does") from problem
 
     def pages(self, prefix: str, *, after: str = "", folders: bool = False) -> Iterator[Page]:
         """All keys with a prefix that sort after a text."""

@@ -45,10 +45,10 @@ class S3Storage(Storage):
         environment: Mapping[str, str] = os.environ,
         patience: Patience = Patience(),  # noqa: B008 - it is frozen
     ) -> None:
-        self._access = access.settled(environment)
+        self.access = access.settled(environment)
         self._patience = patience
         self._transport = Transport()
-        self._credentials = CredentialSource(self._access, self._transport, environment)
+        self._credentials = CredentialSource(self.access, self._transport, environment)
         self._buckets: dict[str, Bucket] = {}
 
     def bucket(self, name: str) -> Bucket:
@@ -57,7 +57,7 @@ class S3Storage(Storage):
             name,
             Bucket(
                 name,
-                self._access,
+                self.access,
                 credentials=self._credentials,
                 transport=self._transport,
                 patience=self._patience,
