@@ -153,6 +153,15 @@ def test_a_profile_that_is_not_there_is_named() -> None:
     assert "there is no profile 'prod' in ~/.aws" in str(caught.value)
 
 
+def test_a_broken_file_of_profiles_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/config").write_text("[default\nsecret = hush-hush\n")
+    with S3Server({"lake": dict(LAKE)}) as server, pytest.raises(SourceNotUsable) as caught:
+        source(server).roots()
+    assert f"{tmp_path}/.aws/config cannot be read" in str(caught.value)
+    assert "hush-hush" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("prefix", "meant"),
     [("raw/ev", "did you mean s3://lake/raw/events?"), ("nowhere", "Check the prefix")],

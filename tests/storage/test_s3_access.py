@@ -98,6 +98,7 @@ def test_an_access_has_one_storage_in_a_process() -> None:
         (S3Access(region="cn-north-1"), "lake", "https://lake.s3.cn-north-1.amazonaws.com.cn"),
         (S3Access(path_style=True), "lake", "https://s3.us-east-1.amazonaws.com/lake"),
         (S3Access(), "my.lake", "https://s3.us-east-1.amazonaws.com/my.lake"),
+        (S3Access(), "My_Lake", "https://s3.us-east-1.amazonaws.com/My_Lake"),
         (S3Access(endpoint_url="http://minio:9000"), "lake", "http://minio:9000/lake"),
         (S3Access(endpoint_url="https://x/s3/"), "lake", "https://x/s3/lake"),
         (S3Access(endpoint_url="https://{bucket}.oss.example.com"), "lake", "https://lake.oss.example.com"),

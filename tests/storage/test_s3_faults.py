@@ -9,6 +9,8 @@ import pytest
 
 from lumos.storage import Stretch, Unlisted
 from lumos.storage.s3 import S3Access, S3Storage
+from lumos.storage.s3.errors import S3Busy
+from lumos.storage.s3.fuse import Fuse
 from lumos.storage.s3.transport import Patience
 from s3_server import Request, Response, S3Server, error
 
@@ -114,3 +116,49 @@ def test_connections_that_the_server_closes_are_made_again() -> None:
             assert list(storage.walk(Stretch("s3://lake"))) == []
         thread.join(10)
     assert len(served) == 3
+
+
+def test_a_server_that_is_gone_does_not_cost_patience_for_every_file() -> None:
+    now = [0.0]
+    fuse = Fuse(clock=lambda: now[0])
+    asked = []
+
+    def ask(problem: Exception | None) -> None:
+        with fuse.guarded():
+            asked.append(problem)
+            if problem is not None:
+                raise problem
+
+    ask(None)
+    for _ in range(200):
+        with pytest.raises(OSError, match=r"busy|left alone"):
+            ask(S3Busy("busy"))
+    assert 10 < len(asked) < 100
+    now[0] += 60
+    ask(None)
+    for _ in range(10):
+        with pytest.raises(OSError, match="busy"):
+            ask(S3Busy("busy"))
+    ask(None)
+
+
+def test_files_that_are_missing_say_nothing_about_the_server() -> None:
+    with S3Server({"lake": {"a.csv": b"data"}}) as server:
+        storage = storage_at(server.url)
+        for number in range(100):
+            with pytest.raises(FileNotFoundError):
+                storage.read(f"s3://lake/{number}")
+        assert storage.read("s3://lake/a.csv") == b"data"
+
+
+def test_a_server_that_knows_no_beginning_is_listed_right_all_the_same() -> None:
+    body = "".join(
+        f"<Contents><Key>{name}</Key><Size>1</Size><LastModified>2024-01-01T00:00:00Z</LastModified>"
+        f"<ETag>e</ETag></Contents>"
+        for name in "abc"
+    )
+    answer = Response(200, f"<ListBucketResult>{body}</ListBucketResult>".encode())
+    with S3Server({"lake": {}}, answer=lambda _request: answer) as server:
+        within = Stretch("s3://lake", after="s3://lake/a", until="s3://lake/b")
+        found = list(storage_at(server.url).walk(within))
+    assert [each.path for each in found] == ["s3://lake/b"]

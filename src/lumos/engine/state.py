@@ -20,9 +20,9 @@ def check_state(state: str, access: Access) -> None:
     """Writes and removes a small file where state lies in an object store."""
     if not is_address(state):
         return
-    storage = storage_of(state, access)
     trial = f"{state}/{uuid.uuid4().hex}.trial"
     try:
+        storage = storage_of(state, access)
         storage.files(state)
         storage.write(trial, b"")
         storage.discard([trial])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-_FACTS = "python string, pyarrow string, msgspec string, lumos string"
+_FACTS = "python string, pyarrow string, msgspec string, obstore string, lumos string"
 
 
 def executor_facts(spark: SparkSession) -> list[dict[str, str]]:
@@ -18,6 +18,7 @@ def executor_facts(spark: SparkSession) -> list[dict[str, str]]:
 
 def _versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import msgspec
+    import obstore
 
     import lumos
 
@@ -26,6 +27,7 @@ def _versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             "python": platform.python_version(),
             "pyarrow": pa.__version__,
             "msgspec": msgspec.__version__,
+            "obstore": obstore.__version__,
             "lumos": lumos.__version__,
         }
         yield pa.RecordBatch.from_pylist([facts])

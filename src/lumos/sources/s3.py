@@ -58,7 +58,10 @@ class S3Source(LakeSource):
     @cached_property
     def _looks(self) -> "list[_Look]":
         settings = self._settings
-        storage = S3Storage(S3Access.of(settings), patience=_WHILE_SOMEBODY_WAITS)
+        try:
+            storage = S3Storage(S3Access.of(settings), patience=_WHILE_SOMEBODY_WAITS)
+        except NoCredentials as problem:
+            raise SourceNotUsable(f"{problem}.", "Repair the file, or name another one.") from None
         return [
             _looked_at(storage, bucket, prefix.removesuffix("/"))
             for bucket in settings.buckets

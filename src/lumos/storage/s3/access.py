@@ -1,8 +1,9 @@
 """How buckets are reached: by what the configuration says, and else by the usual places."""
 
 import os
+import re
 from collections.abc import Mapping
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
@@ -12,8 +13,9 @@ from lumos.storage.interface import Access
 from lumos.storage.s3.profiles import Profiles
 from lumos.storage.s3.signing import amazon_domain
 
-_DEFAULT_REGION = "us-east-1"
-_SECRET = ("access_key_id", "secret_access_key", "session_token")
+_DEFAULT_REGION: Final = "us-east-1"
+_HOST_LABEL: Final = re.compile(r"[a-z0-9-]{3,63}", re.ASCII)
+_SECRET: Final = ("access_key_id", "secret_access_key", "session_token")
 
 
 class S3Access(Access, frozen=True, kw_only=True):
@@ -86,8 +88,8 @@ class S3Access(Access, frozen=True, kw_only=True):
             return f"{self.endpoint_url}/{bucket}"
         where = region or self.region or _DEFAULT_REGION
         host = f"s3.{where}.{amazon_domain(where)}"
-        # No certificate covers a bucket with dots as part of the host name.
-        in_path = self.path_style or "." in bucket
+        # No certificate covers a bucket with dots, and no host name has capitals.
+        in_path = self.path_style or _HOST_LABEL.fullmatch(bucket) is None
         return f"https://{host}/{bucket}" if in_path else f"https://{bucket}.{host}"
 
     def signing_region(self, region: str = "") -> str:

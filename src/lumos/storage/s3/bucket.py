@@ -19,6 +19,7 @@ from obstore.store import S3Store
 from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.credentials import CredentialSource
 from lumos.storage.s3.errors import S3Error, error_in, error_of
+from lumos.storage.s3.fuse import Fuse
 from lumos.storage.s3.ranges import LAST
 from lumos.storage.s3.signing import UNRESERVED, query_text, signed
 from lumos.storage.s3.transport import Answer, Patience, Transport
@@ -97,6 +98,7 @@ class Bucket:
         self.region = access.region
         self._opened: S3Store | None = None
         self._lock = threading.Lock()
+        self._fuse = Fuse()
 
     def page(
         self,
@@ -117,11 +119,14 @@ class Bucket:
             **({"continuation-token": token} if token else {}),
             **({"start-after": after} if after and not token else {}),
         }
-        answer = self._asked("GET", "", query=query)
+        with self._fuse.guarded():
+            answer = self._asked("GET", "", query=query)
         try:
-            return _page(answer.body)
+            page = _page(answer.body)
         except (ElementTree.ParseError, ValueError) as problem:
             raise S3Error("the endpoint does not answer as S3 does") from problem
+        # Some servers know no beginning; what they list again must not count twice.
+        return page._replace(entries=[entry for entry in page.entries if entry.key > after])
 
     def pages(self, prefix: str, *, after: str = "", folders: bool = False) -> Iterator[Page]:
         """All keys with a prefix that sort after a text."""
@@ -133,8 +138,10 @@ class Bucket:
 
     def get(self, key: str, wanted: Range | None = None, *, etag: str = "") -> Piece:
         """An object or some bytes of it; `etag` refuses it where it has changed since."""
-        if not is_plain(key):
-            return self._get_odd(key, wanted, etag)
+        with self._fuse.guarded():
+            return (self._get if is_plain(key) else self._get_odd)(key, wanted, etag)
+
+    def _get(self, key: str, wanted: Range | None, etag: str) -> Piece:
         options: GetOptions = {"if_match": f'"{etag}"'} if etag else {}
         if wanted is not None and wanted.end is None:
             options["range"] = {"suffix": -wanted.start}

@@ -248,7 +248,7 @@ class _Finder:
                 base,
                 method="POST",
                 host=urlsplit(url).netloc,
-                path="/",
+                path=urlsplit(url).path,
                 query="",
                 body=body,
                 region=region,
