@@ -24,12 +24,23 @@ def add_to(app: typer.Typer) -> None:
 def ingest(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Folders or files to scan.", show_default=False),
+        typer.Argument(
+            metavar="[PATH]...",
+            help="Folders, files or addresses (s3://bucket/folder) to scan.",
+            show_default=False,
+        ),
     ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     accept_removals: Annotated[
         bool, typer.Option(help="Believe that datasets are gone, however many they are.")
+    ] = False,
+    column_stats: Annotated[
+        bool,
+        typer.Option(
+            "--column-stats",
+            help="Also record nulls, bytes and, of numbers and times, the range of each column.",
+        ),
     ] = False,
     json: AsJson = False,
 ) -> None:
@@ -43,7 +54,12 @@ def ingest(
 
     lumos = lumos_of(config, store)
     with steps() as announce:
-        report = lumos.ingest(*(paths or ()), accept_removals=accept_removals, announce=announce)
+        report = lumos.ingest(
+            *(paths or ()),
+            accept_removals=accept_removals,
+            column_stats=column_stats,
+            announce=announce,
+        )
     if json:
         print_json(report)
     else:

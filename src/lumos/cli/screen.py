@@ -7,15 +7,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 from lumos.cli.options import QUIET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from lumos.engine.ingest import Announce
     from lumos.engine.reports import ChangeReport
 
 _STYLES: Final = {
@@ -57,18 +63,31 @@ def _console(*, stderr: bool, width: int | None = None) -> Console:
 
 
 @contextmanager
-def steps() -> "Iterator[Callable[[str], None]]":
-    """The one display of long work: the step in hand and its time, on a terminal only."""
+def steps() -> "Iterator[Announce]":
+    """The one display of long work, on a terminal only: the step in hand, how far it is, how fast,
+    and the time it took and will take."""
     console = stderr()
     if not console.is_terminal or os.environ.get(QUIET):
-        yield lambda _step: None
+        yield lambda _step, **_progress: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("")
+        task = progress.add_task("", total=None, rate="")
 
-        def show(step: str) -> None:
-            progress.reset(task, description=step)
+        def show(step: str, *, files: int = 0, share: float | None = None) -> None:
+            if share is None:
+                progress.reset(task, description=step, total=None, rate="")
+                return
+            seconds = progress.tasks[task].elapsed or 0.0
+            rate = f"{files:,} files, {files / seconds:,.0f}/s" if seconds else ""
+            progress.update(task, total=1.0, completed=share, rate=rate)
 
         yield show
 

@@ -228,6 +228,7 @@ class Scan(Section, frozen=True, kw_only=True):
     file_patterns: Names = ()
     exclude: Names = ()
     max_removed_share: Share = 0.3
+    column_stats: bool = False
 
 
 class OlderSpelling(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,13 @@ from lumos.sources.addresses import access_of, is_address, section_of
 from lumos.storage import USUAL, Access, Selection
 from lumos.store import KnownDataset, Scan, Store
 
-Announce = Callable[[str], None]
+
+class Announce(Protocol):
+    """Is told of every step of long work, and how far it is where that is known."""
+
+    def __call__(self, step: str, /, *, files: int = 0, share: float | None = None) -> None: ...
+
+
 _log = logging.getLogger(__name__)
 
 
@@ -61,6 +67,7 @@ def ingest(
     state: str,
     announce: Announce,
     accept_removals: bool = False,
+    column_stats: bool = False,
 ) -> IngestReport:
     """Scans the paths, or else the configured sources, and records what changed.
 
@@ -81,10 +88,21 @@ def ingest(
     passes = []
     with spark_session(master=settings.spark.master, settings=settings.spark.properties()) as spark:
         for source, root in roots:
-            announce(f"Scanning {root.root}")
-            passes.append(scanner.scan(partial(discover, spark), source, root))
+            step = f"Scanning {root.root}"
+            announce(step)
+            scan = partial(
+                discover,
+                spark,
+                column_stats=column_stats or settings.scan.column_stats,
+                watch=partial(_progress, announce, step),
+            )
+            passes.append(scanner.scan(scan, source, root))
     places = tuple(root.root for _, root in roots)
     return _report(passes, places, seconds=monotonic() - started)
+
+
+def _progress(announce: Announce, step: str, files: int, share: float) -> None:
+    announce(step, files=files, share=share)
 
 
 def _apart(roots: list[tuple[LakeSource, Selection]]) -> list[tuple[LakeSource, Selection]]:
@@ -202,11 +220,12 @@ class _Scanner:
             at=scan.finished_at,
         )
         known = self._store.known(source=scan.source)
-        outcomes = []
-        for found in discovery.datasets:
-            urn = source.urn(found.path, environment=settings.environment)
-            outcome = recorder.record(found, urn, known.get(str(urn)))
-            outcomes.append(outcome)
+        named = (
+            (source.urn(found.path, environment=settings.environment), found)
+            for found in discovery.datasets
+        )
+        outcomes = list(recorder.record(named, known))
+        for outcome in outcomes:
             if outcome.event is not None:
                 _log_change(outcome.event)
         seen = {outcome.dataset.urn for outcome in outcomes}

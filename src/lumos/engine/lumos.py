@@ -27,6 +27,7 @@ from lumos.store.database import HEAD
 
 if TYPE_CHECKING:
     from lumos.engine.doctor import DoctorReport
+    from lumos.engine.ingest import Announce
 
 _FILE = "lumos.db"
 
@@ -63,11 +64,13 @@ class Lumos:
         self,
         *paths: str | Path,
         accept_removals: bool = False,
-        announce: Callable[[str], None] = lambda _step: None,
+        column_stats: bool = False,
+        announce: "Announce" = lambda _step, **_progress: None,
     ) -> IngestReport:
         """Scans the paths, or else the configured sources, and records what changed.
 
-        `accept_removals` believes that datasets are gone, however many they are.
+        `accept_removals` believes that datasets are gone, however many they are. `column_stats`
+        also records what footers say of each column.
         """
         from lumos.engine.ingest import ingest
 
@@ -78,6 +81,7 @@ class Lumos:
             state=self.state_uri,
             announce=announce,
             accept_removals=accept_removals,
+            column_stats=column_stats,
         )
         if self.settings.storage.backend == "file":
             changed = [each.urn for each in ingested.datasets if each.change != "unchanged"]

@@ -1,7 +1,9 @@
-"""Records what a scan found: one transaction per dataset, each safe to repeat."""
+"""Records what a scan found: in small transactions, each safe to repeat."""
 
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
@@ -15,6 +17,7 @@ from lumos.platforms import Platform
 from lumos.store import KnownDataset, Store, Transaction
 
 _WRITER = "scan"
+_BATCH = 50
 _ENDINGS = frozenset({"parquet", "parq", "pq", "csv", "tsv", "psv", "tab", "json", "avro", "orc"})
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
@@ -38,12 +41,32 @@ class Recorder:
         self._platform = platform
         self._at = at
 
-    def record(self, found: FoundDataset, urn: Urn, known: KnownDataset | None) -> Outcome:
-        """Records a found dataset; `known` spares the transaction where nothing changed."""
-        if known is not None and self._is_as_known(found, known):
-            return Outcome(dataset=_dataset(found, urn, known.cloud_version, known.schema_version))
-        with self._store.transaction() as transaction:
-            return self._record(transaction, found, urn)
+    def record(
+        self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
+    ) -> Iterator[Outcome]:
+        """Records found datasets; `known` spares the transaction where nothing changed."""
+        # A catalog that refuses a dataset must not take others back with it.
+        size = 1 if self._platform is not None else _BATCH
+        remaining = iter(datasets)
+        while some := list(islice(remaining, size)):
+            yield from self._record_together(some, known)
+
+    def _record_together(
+        self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
+    ) -> Iterator[Outcome]:
+        changed = {
+            str(urn)
+            for urn, found in datasets
+            if str(urn) not in known or not self._is_as_known(found, known[str(urn)])
+        }
+        outcomes: dict[str, Outcome] = {}
+        if changed:
+            with self._store.transaction() as transaction:
+                for urn, found in datasets:
+                    if str(urn) in changed:
+                        outcomes[str(urn)] = self._record(transaction, found, urn)
+        for urn, found in datasets:
+            yield outcomes.get(str(urn)) or _unchanged(found, urn, known[str(urn)])
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""
@@ -85,7 +108,7 @@ class Recorder:
         decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
         if decision is None:
             assert known is not None
-            return Outcome(dataset=_dataset(found, urn, known.cloud_version, known.schema_version))
+            return _unchanged(found, urn, known)
         dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
         event = self._save(transaction, found, dataset, decision, known)
         if self._platform is not None:
@@ -153,6 +176,10 @@ class Recorder:
         if decision.schema_changed:
             transaction.save_schema_version(record, event)
         return event
+
+
+def _unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
+    return Outcome(dataset=_dataset(found, urn, known.cloud_version, known.schema_version))
 
 
 def summary_of(type: EventType, findings: tuple[Finding, ...], flags: tuple[str, ...] = ()) -> str:

@@ -8,15 +8,16 @@ from pyspark.sql import SparkSession
 from lumos.model.discovery import Discovery
 from lumos.pipeline.grouping import group
 from lumos.pipeline.listing import plan, plan_left_over
-from lumos.pipeline.manifest import Manifest, Manifests
+from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import PartIndex
 from lumos.pipeline.summaries import PlaceSummary
 from lumos.pipeline.work import Done, Job, Work, decode_done, worker
 from lumos.storage import USUAL, Access, Selection
 
-# Works per core, so that one slow folder holds up little.
-_WORKS_PER_CORE: Final = 8
+# Several works for every core, so that one slow folder holds up little.
+_WORKS_PER_PARTITION: Final = 4
+_MOST_WORKS: Final = 256
 
 
 def discover(
@@ -27,6 +28,8 @@ def discover(
     before: str | None,
     after: str,
     state_access: Access = USUAL,
+    column_stats: bool = False,
+    watch: Watch = unwatched,
 ) -> Discovery:
     """Scans a root, opening only files that the manifest before does not know as they are.
 
@@ -37,19 +40,21 @@ def discover(
     manifests = Manifests(state, state_access)
     known = manifests.read(before)
     index = PartIndex(known.parts)
-    job = Job(selection, manifests.parts, state_access, ())
+    job = Job(selection, manifests.parts, state_access, column_stats, ())
     works = plan(selection, parts=_parts(spark), known=index)
-    done = _run(spark, job, works)
-    left_over = [portion for each in done for portion in each.left_over]
-    if left_over:
-        done += _run(spark, job, plan_left_over(left_over, index))
+    with manifests.watched(watch, works=len(works)):
+        done = _run(spark, job, works)
+        left_over = [portion for each in done for portion in each.left_over]
+        if left_over:
+            done += _run(spark, job, plan_left_over(left_over, index))
     found, manifest = _collected(done, known)
     manifests.write(after, manifest)
     return found
 
 
 def _parts(spark: SparkSession) -> int:
-    return _WORKS_PER_CORE * int(spark.conf.get("spark.sql.shuffle.partitions") or 8) // 2
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 8)
+    return min(_MOST_WORKS, _WORKS_PER_PARTITION * partitions)
 
 
 def _run(spark: SparkSession, job: Job, works: list[Work]) -> list[Done]:

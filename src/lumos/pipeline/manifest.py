@@ -5,12 +5,22 @@ holds the schemas in use, and what is remembered of each dataset. Parts are shar
 manifests: an unchanged lake writes none. A manifest is there once its file is, whole.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Final, TypeAlias
+
 import msgspec
 
 from lumos.pipeline.grouping import Settled
 from lumos.pipeline.parts import Part
 from lumos.pipeline.succession import Memory
 from lumos.storage import USUAL, Access, storage_of
+
+_SECONDS_BETWEEN_LOOKS: Final = 0.5
+
+# Is told the number of files that were seen to, and the share of all work that is done.
+Watch: TypeAlias = Callable[[int, float], None]
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -23,6 +33,14 @@ class Manifest(msgspec.Struct, kw_only=True):
     schemas: dict[str, bytes] = {}
     memories: dict[str, Memory] = {}
     settled: list[Settled] = []
+
+
+def unwatched(_files: int, _share: float) -> None:
+    """Nobody looks on."""
+
+
+def _file_count(name: str) -> str:
+    return name.partition(".parquet")[0].partition("-")[2]
 
 
 class Manifests:
@@ -46,6 +64,33 @@ class Manifests:
 
     def write(self, name: str, manifest: Manifest) -> None:
         self._storage.write(f"{self._folder}/{name}", msgspec.msgpack.encode(manifest))
+
+    @contextmanager
+    def watched(self, watch: Watch, *, works: int) -> Iterator[None]:
+        """Tells how far the works of a scan are, by the parts they write."""
+        if watch is unwatched or not works:
+            yield
+            return
+        before = set(self._storage.files(self.parts))
+        ended = Event()
+
+        def look() -> None:
+            while not ended.wait(_SECONDS_BETWEEN_LOOKS):
+                try:
+                    written = set(self._storage.files(self.parts)) - before
+                except OSError:
+                    # Whatever is wrong with the storage, the tasks will say it better.
+                    continue
+                counts = [int(count) for count in map(_file_count, written) if count]
+                watch(sum(counts), min(1.0, len(counts) / works))
+
+        thread = Thread(target=look, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def forget_all_but(self, names: set[str]) -> None:
         """Removes other manifests, and the parts that none of these refers to."""

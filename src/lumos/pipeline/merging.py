@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from lumos.formats import FORMATS
+from lumos.formats import FORMATS, column_statistics, merge_columns
 from lumos.formats.widening import widened
 from lumos.model.codec import from_json, to_json
-from lumos.model.dataset import DriftedShape, Location, Statistics
+from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, INT32, INT64, STRING, DataType
@@ -83,6 +83,7 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
             row_count=_total_rows(places),
             row_count_exact=all(place.row_count_exact for place in places),
             last_modified=_time(max(place.modified for place in places)),
+            columns=_columns(places),
             alternating=choice.memory.alternating,
         ),
         drift=drift,
@@ -95,6 +96,11 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
 def _total_rows(places: Iterable[PlaceSummary]) -> int | None:
     rows = [place.row_count for place in places]
     return None if None in rows else sum(filter(None, rows))
+
+
+def _columns(places: Sequence[PlaceSummary]) -> dict[str, ColumnStatistics]:
+    known = [place.columns for place in places if place.columns is not None]
+    return column_statistics(merge_columns(known)) if len(known) == len(places) else {}
 
 
 def _time(microseconds: int) -> datetime:

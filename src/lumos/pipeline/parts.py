@@ -30,6 +30,7 @@ _FILES: Final = pa.schema(
         ("full", pa.string()),
         ("row_count", pa.int64()),
         ("row_count_exact", pa.bool_()),
+        ("failed", pa.bool_()),
         ("code", pa.string()),
         ("reason", pa.string()),
         ("columns", pa.binary()),
@@ -111,7 +112,7 @@ def write_part(
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     # A task that is tried twice writes two parts; only the one that is reported counts.
-    path = f"{folder}/{uuid.uuid4().hex}.parquet"
+    path = f"{folder}/{uuid.uuid4().hex}-{len(rows)}.parquet"
     storage_of(folder, access).write(path, sink.getvalue().to_pybytes())
     paths = [row.path for row in rows]
     first, last = (min(paths), max(paths)) if paths else ("", "")

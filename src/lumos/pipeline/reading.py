@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from lumos.formats import UnreadableFile, read_file
+from lumos.formats import UnreadableFile, pack_columns, read_file
 from lumos.pipeline.summaries import FileRow
 from lumos.storage import Listed, Storage
 
@@ -15,8 +15,9 @@ _TRY_AGAIN: Final = -1
 class Reader:
     """Reads files of one storage and keeps the schemas met, each once."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, *, column_stats: bool) -> None:
         self._storage = storage
+        self._column_stats = column_stats
         self.bodies: dict[str, bytes] = {}
 
     def read(self, files: Iterable[tuple[Listed, FileRow | None]]) -> Iterator[FileRow]:
@@ -35,7 +36,7 @@ class Reader:
         try:
             return self._read(listed)
         except UnreadableFile as problem:
-            failed = FileRow(*listed, code=problem.code, reason=problem.reason)
+            failed = FileRow(*listed, failed=True, code=problem.code, reason=problem.reason)
         except FileNotFoundError:
             failed = _failed(listed, "vanished", "The file was gone before it could be read.")
         except PermissionError:
@@ -45,19 +46,30 @@ class Reader:
             failed = _failed(listed, "unreadable", reason)
         if known is None or known.full is None:
             return failed
-        return known._replace(code=failed.code, reason=failed.reason)
+        return known._replace(failed=True, code=failed.code, reason=failed.reason)
 
     def _read(self, listed: Listed) -> FileRow:
         with self._storage.open(listed.path, size=listed.size) as file:
-            found = read_file(listed.path.rpartition("/")[2], file)
+            name = listed.path.rpartition("/")[2]
+            found = read_file(name, file, column_stats=self._column_stats)
         if found is None:
             return FileRow(*listed)
         format, facts = found
         full = facts.known.full
         if full not in self.bodies:
             self.bodies[full] = facts.known.body
-        return FileRow(*listed, format.name, full, facts.row_count, facts.row_count_exact)
+        code, reason = facts.remarks[0] if facts.remarks else (None, None)
+        return FileRow(
+            *listed,
+            format.name,
+            full,
+            facts.row_count,
+            facts.row_count_exact,
+            code=code,
+            reason=reason,
+            columns=pack_columns(facts.columns) if self._column_stats else None,
+        )
 
 
 def _failed(listed: Listed, code: str, reason: str) -> FileRow:
-    return FileRow(listed.path, _TRY_AGAIN, listed.modified, listed.etag, code=code, reason=reason)
+    return FileRow(*listed._replace(size=_TRY_AGAIN), failed=True, code=code, reason=reason)

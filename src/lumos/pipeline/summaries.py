@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from lumos.formats import ColumnFacts, merge_columns, unpack_columns
 from lumos.model.discovery import Problem
 from lumos.pipeline.placement import place
 
@@ -24,9 +25,9 @@ Partitions = tuple[tuple[str, str], ...]
 class FileRow(NamedTuple):
     """A file as the manifest remembers it.
 
-    A file that is no data has no `format`. One that could not be read has `code` and `reason`,
-    and beside them whatever an earlier scan knew of it; one that was read may have them as a
-    remark. `columns` are statistics, where they were wanted.
+    A file that is no data has no `format`. One that could not be read is `failed`, for a reason,
+    and beside that tells whatever an earlier scan knew of it; one that was read may have a reason
+    as a remark. `columns` are statistics, where they were wanted.
     """
 
     path: str
@@ -37,6 +38,7 @@ class FileRow(NamedTuple):
     full: str | None = None
     row_count: int | None = None
     row_count_exact: bool = False
+    failed: bool = False
     code: str | None = None
     reason: str | None = None
     columns: bytes | None = None
@@ -74,6 +76,8 @@ class PlaceSummary(msgspec.Struct, array_like=True):
     row_count_exact: bool = True
     content: int = 0
     keys: list[PartitionKey] = []
+    # Nothing where the files were opened without asking for statistics of columns.
+    columns: tuple[ColumnFacts, ...] | None = None
 
     def merge(self, other: "PlaceSummary") -> None:
         """Takes in what another task summed up of the same place."""
@@ -88,6 +92,7 @@ class PlaceSummary(msgspec.Struct, array_like=True):
         self.row_count_exact &= other.row_count_exact
         self.content = (self.content + other.content) & _ALL_BITS
         self.keys = merged_keys(self.keys, other.keys)
+        self.columns = _merged_columns(self.columns, other.columns)
 
 
 class Summary(msgspec.Struct, array_like=True):
@@ -98,6 +103,17 @@ class Summary(msgspec.Struct, array_like=True):
     failed: int = 0
     problems: list[Problem] = []
 
+    @property
+    def tells_columns(self) -> bool:
+        """Whether the statistics of all columns are known."""
+        return all(place.columns is not None for place in self.places)
+
+
+def _merged_columns(
+    left: tuple[ColumnFacts, ...] | None, right: tuple[ColumnFacts, ...] | None
+) -> tuple[ColumnFacts, ...] | None:
+    return None if left is None or right is None else merge_columns((left, right))
+
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left + right
@@ -106,16 +122,16 @@ def _sum(left: int | None, right: int | None) -> int | None:
 def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
     """Sums up files by their place and schema."""
     places: dict[tuple[str, str, str, str], PlaceSummary] = {}
+    columns: dict[tuple[str, str, str, str], list[tuple[ColumnFacts, ...]] | None] = {}
     met: set[tuple[tuple[str, str, str, str], Partitions]] = set()
     problems: list[Problem] = []
     listed = failed = 0
     for row in rows:
         listed += 1
-        if row.code is not None:
-            failed += 1
-            if len(problems) < _MOST_PROBLEMS:
-                reason = row.reason or ""
-                problems.append(Problem(path=row.path, code=row.code, reason=reason))
+        failed += row.failed
+        if row.code is not None and len(problems) < _MOST_PROBLEMS:
+            reason = row.reason or ""
+            problems.append(Problem(path=row.path, code=row.code, reason=reason))
         if row.format is None or row.full is None:
             continue
         placed = place(row.path, root)
@@ -127,7 +143,12 @@ def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
             found = places[key] = PlaceSummary(
                 *key, newest, row.modified, row.modified, row.path, row.path
             )
+            columns[key] = None if row.columns is None else [unpack_columns(row.columns)]
         else:
+            if (known := columns[key]) is not None and row.columns is not None:
+                known.append(unpack_columns(row.columns))
+            else:
+                columns[key] = None
             found.newest = max(found.newest, newest)
             found.oldest = min(found.oldest, row.modified)
             found.modified = max(found.modified, row.modified)
@@ -141,6 +162,8 @@ def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
         if partitions and (key, partitions) not in met:
             met.add((key, partitions))
             found.keys = merged_keys(found.keys, _keys(partitions))
+    for key, files in columns.items():
+        places[key].columns = None if files is None else merge_columns(files)
     return Summary(list(places.values()), listed, failed, problems)
 
 

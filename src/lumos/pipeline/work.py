@@ -67,6 +67,7 @@ class Job(NamedTuple):
     selection: Selection
     parts_folder: str
     state_access: Access
+    column_stats: bool
     works: tuple[Work, ...]
 
 
@@ -130,6 +131,8 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
         return None
     path = work.known[0]
     identities, summary = read_identities(path, access=job.state_access)
+    if job.column_stats and not summary.tells_columns:
+        return None
     if identities != {each.path: tuple(each[1:]) for each in listed}:
         return None
     first, last = (min(identities), max(identities)) if identities else ("", "")
@@ -143,11 +146,13 @@ def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[
     fresh: list[tuple[Listed, FileRow | None]] = []
     for each in listed:
         row = known.pop(each.path, None)
-        if row is not None and each[1:] == row[1:4]:
+        is_told = row is not None and (row.columns is not None or not job.column_stats)
+        if row is not None and is_told and each[1:] == row[1:4]:
             rows.append(row)
         else:
             fresh.append((each, row))
-    reader = Reader(storage_of(job.selection.root, job.selection.access))
+    storage = storage_of(job.selection.root, job.selection.access)
+    reader = Reader(storage, column_stats=job.column_stats)
     rows.extend(reader.read(fresh))
     # What lies in places that could not be listed this time is as it was.
     hidden = tuple(f"{each.path.rstrip('/')}/" for each in unlisted)
