@@ -8,11 +8,19 @@ from lumos.formats.columns import (
     unpack_columns,
 )
 from lumos.formats.identification import identify, read_file
-from lumos.formats.interface import FileFacts, Format, KnownSchema, Remark, UnreadableFile
+from lumos.formats.interface import (
+    MAYBE_INTEGERS,
+    FileFacts,
+    Format,
+    KnownSchema,
+    Remark,
+    UnreadableFile,
+)
 from lumos.formats.naming import FORMATS
 
 __all__ = [
     "FORMATS",
+    "MAYBE_INTEGERS",
     "ColumnFacts",
     "FileFacts",
     "Format",

@@ -59,6 +59,11 @@ class Table:
         return self._widths[self.commonest] / len(self.rows) if self.commonest > 1 else 0.0
 
     @property
+    def is_headed(self) -> bool:
+        """Whether the first row has more than one cell, and no row has more than it."""
+        return 1 < len(self.rows[0]) == self.widest
+
+    @property
     def is_evident(self) -> bool:
         """Whether this is a table even if nothing but its text says so."""
         if self.commonest * len(self.rows) < 6 or len(self.rows) < 2:
@@ -116,7 +121,7 @@ def _divided(text: str, *, whole: bool, promised: str | None) -> Table:
         for table in _readings(text, delimiter, whole=whole)
     ]
     best = max(tables, key=lambda table: _quality(table, promised), default=None)
-    if best is None or best.share < _LEAST_SHARE:
+    if best is None or (best.share < _LEAST_SHARE and not best.is_headed):
         return _parsed(text, _NO_DELIMITER, whole=whole)
     return best
 

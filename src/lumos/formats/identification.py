@@ -149,14 +149,16 @@ def _remarked(
     facts: FileFacts, promise: Promise, format: Format, compression: Compression | None
 ) -> FileFacts:
     """The facts, with a remark for each way in which the name is wrong."""
-    if format is promise.format and compression is promise.compression:
+    promised = promise.compression_suffix != ""
+    as_named = compression is promise.compression and (compression is not None) == promised
+    if format is promise.format and as_named:
         return facts
     remarks = list(facts.remarks)
     if format is not promise.format and (promise.format is not None or promise.is_other):
         remarks.append(_mislabelled(promise.suffix, format.title))
     if compression is None and promise.compression_suffix:
         remarks.append(_mislabelled(promise.compression_suffix, "not compressed"))
-    elif compression is not None and compression is not promise.compression:
+    elif compression is not None and not as_named:
         named = promise.compression_suffix or (promise.suffix if promise.format else "")
         if named:
             remarks.append(_mislabelled(named, f"compressed with {compression.name}"))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from lumos.errors import LumosError
 from lumos.formats.columns import ColumnFacts, Leaf, leaves
@@ -17,8 +17,9 @@ class UnreadableFile(LumosError):
 
     def __init__(self, code: str, reason: str) -> None:
         self.code = code
-        self.reason = reason
-        super().__init__(reason)
+        # Libraries' own words inside it may run over lines, or lack the full stop.
+        self.reason = " ".join(reason.split()).rstrip(".") + "."
+        super().__init__(self.reason)
 
 
 class RangedBytes(Protocol):
@@ -37,6 +38,10 @@ class Remark(NamedTuple):
 
     code: str
     reason: str
+
+
+# The tag of a column of doubles that may only be integers with gaps, as pandas writes them.
+MAYBE_INTEGERS: Final = "maybe-integers"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from lumos.formats.varints import unfolded
 _VALUES, _INTEGER, _DOUBLE, _DECIMAL, _DATE, _TIMESTAMP, _BYTES = 1, 2, 3, 6, 7, 9, 11
 _MINIMUM, _MAXIMUM = 1, 2
 _MINIMUM_UTC, _MAXIMUM_UTC, _MINIMUM_NANOS, _MAXIMUM_NANOS = 3, 4, 5, 6
+_NANOS: Final = 1_000_000
 _INT64: Final = range(-(2**63), 2**63)
 _DECIMAL_TEXT: Final = re.compile(rb"-?[0-9]{1,40}(\.[0-9]{1,40})?\Z")
 
@@ -69,12 +70,13 @@ def _bounds(facts: dict[int, int | bytes]) -> tuple[Number | None, Number | None
 def _times(facts: dict[int, int | bytes]) -> tuple[int | None, int | None]:
     """Microseconds from milliseconds, and nanoseconds that are stored as one more than they are."""
     low, high = _integer(facts.get(_MINIMUM_UTC)), _integer(facts.get(_MAXIMUM_UTC))
-    if low is None or high is None:
+    finest, last = facts.get(_MINIMUM_NANOS, 1), facts.get(_MAXIMUM_NANOS, _NANOS)
+    if low is None or high is None or isinstance(finest, bytes) or isinstance(last, bytes):
         return None, None
-    finest, last = _integer(facts.get(_MINIMUM_NANOS)), _integer(facts.get(_MAXIMUM_NANOS))
-    below = 0 if finest is None else (finest - 1) // 1000
-    above = 999 if last is None else -(-(last - 1) // 1000)
-    times = low * 1000 + below, high * 1000 + above
+    if not (1 <= finest <= _NANOS and 1 <= last <= _NANOS):
+        # Some writers get the time shortly before 1970 wrong, and it shows here.
+        return None, None
+    times = low * 1000 + (finest - 1) // 1000, high * 1000 + -(-(last - 1) // 1000)
     return times if all(time in _INT64 for time in times) else (None, None)
 
 

@@ -130,7 +130,7 @@ class _Reader:
     def __init__(self, types: Sequence[_Type]) -> None:
         self.types = types
         self.columns: list[Column] = []
-        self.met = 0
+        self.met: set[int] = set()
 
     def schema(self) -> OrcSchema:
         if not self.types:
@@ -149,9 +149,9 @@ class _Reader:
     def _read(self, number: int, place: Place, *, once_per_row: bool) -> tuple[DataType, str]:
         """The type of that number and ORC's own text for it."""
         # Types form a tree; one that is used twice could make a small footer endless.
-        self.met += 1
-        if self.met > len(self.types):
-            raise Malformed("Its types refer to each other in circles.")
+        if number in self.met:
+            raise Malformed("It uses a type twice.")
+        self.met.add(number)
         it = self.types[number]
         id = it.attributes.get("iceberg.id", "")
         place.note(field_id=int(id) if id.isascii() and id.isdigit() and len(id) < 10 else None)

@@ -7,14 +7,19 @@ left aside, since other engines do not see it either.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from functools import cached_property
+from math import isfinite
 from typing import ClassVar, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lumos.formats import thrift
+from lumos.formats.columns import ColumnFacts
 from lumos.formats.interface import (
+    MAYBE_INTEGERS,
     BinaryFormat,
     FileFacts,
     KnownSchema,
@@ -25,13 +30,18 @@ from lumos.formats.names import with_distinct_names
 from lumos.formats.parquet_columns import Column, columns_of, read_columns
 from lumos.formats.varints import Malformed, signed
 from lumos.model.conversions.arrow import schema_from_arrow
+from lumos.model.conversions.place import Place
 from lumos.model.schema import Schema
+from lumos.model.types import FLOAT64
 
 _MAGIC: Final = b"PAR1"
 _ENCRYPTED: Final = b"PARE"
 # Nearly every footer fits; a longer one costs one more read.
 _FIRST_READ: Final = 64 * 1024
 _LARGEST_FOOTER: Final = 256 * 1024 * 1024
+
+# What pandas writes down beside the schema.
+_PANDAS: Final = b'"pandas_version"'
 
 _SCHEMA: Final = 2
 _ROWS: Final = 3
@@ -62,12 +72,17 @@ class Parquet(BinaryFormat):
         try:
             beginning = self._beginning(footer)
             rows = _row_count(footer, beginning.length)
+            with_doubles = bool(beginning.doubles) and _PANDAS in footer
             columns = (
-                read_columns(footer, beginning.length, beginning.columns) if column_stats else ()
+                read_columns(footer, beginning.length, beginning.columns)
+                if column_stats or with_doubles
+                else ()
             )
         except Malformed as problem:
             raise _damaged(problem) from None
-        return FileFacts(beginning.known, rows, row_count_exact=True, columns=columns)
+        known = beginning.marked(columns) if with_doubles else beginning.known
+        told = columns if column_stats else ()
+        return FileFacts(known, rows, row_count_exact=True, columns=told)
 
     def _beginning(self, footer: bytes) -> "_Beginning":
         key = footer[:_KEY]
@@ -93,10 +108,48 @@ class _Beginning:
         self.data = footer[:end]
         self.length = end
         self.known = KnownSchema(_schema(footer[start:end]))
+        self._marked = {frozenset[str](): self.known}
 
     @cached_property
     def columns(self) -> list[Column]:
         return columns_of(self.known)
+
+    @cached_property
+    def doubles(self) -> dict[str, str]:
+        """The names of the columns of doubles by their paths."""
+        fields = self.known.schema.fields
+        return {
+            Place.column(field.name).path: field.name for field in fields if field.type == FLOAT64
+        }
+
+    def marked(self, columns: Iterable[ColumnFacts]) -> KnownSchema:
+        """The schema of a file of pandas, whose integers are doubles where some are missing."""
+        names = frozenset(
+            self.doubles[column.path]
+            for column in columns
+            if column.path in self.doubles and _may_be_integers(column)
+        )
+        if names not in self._marked:
+            self._marked[names] = KnownSchema(_with_mark(self.known.schema, names))
+        return self._marked[names]
+
+
+def _may_be_integers(column: ColumnFacts) -> bool:
+    bounds = (column.minimum, column.maximum)
+    return bool(column.null_count) and all(
+        bound is None or (isfinite(bound) and bound == int(bound)) for bound in bounds
+    )
+
+
+def _with_mark(schema: Schema, names: frozenset[str]) -> Schema:
+    return Schema(
+        fields=tuple(
+            msgspec.structs.replace(field, tags=(*field.tags, MAYBE_INTEGERS))
+            if field.name in names
+            else field
+            for field in schema.fields
+        )
+    )
 
 
 def _footer(file: RangedBytes) -> bytes:

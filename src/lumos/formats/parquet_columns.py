@@ -24,7 +24,7 @@ from lumos.formats.thrift import (
     field,
     skip,
 )
-from lumos.formats.varints import Malformed, signed
+from lumos.formats.varints import Malformed, signed, unfolded
 
 # Field numbers in FileMetaData, RowGroup, ColumnChunk, ColumnMetaData and Statistics.
 _ROW_GROUPS: Final = 4
@@ -230,7 +230,7 @@ def _counted(type: int, element: bytes) -> bytes:
 def _matched_chunk(match: re.Match[bytes]) -> _Chunk:
     physical, values, compressed, old_maximum, old_minimum, nulls, maximum, minimum = match.groups()
     return _Chunk(
-        physical[0] >> 1,
+        _number(physical),
         _number(values),
         _number(compressed),
         _number(nulls),
@@ -242,9 +242,9 @@ def _matched_chunk(match: re.Match[bytes]) -> _Chunk:
 
 
 def _number(encoded: bytes) -> int:
-    # Counts are never negative, so that they are stored doubled; most take a byte or two.
+    # Most numbers take a byte or two.
     if len(encoded) == 1:
-        return encoded[0] >> 1
+        return unfolded(encoded[0])
     if len(encoded) == 2:
-        return (encoded[0] & 0x7F | encoded[1] << 7) >> 1
+        return unfolded(encoded[0] & 0x7F | encoded[1] << 7)
     return signed(encoded, 0)[0]

@@ -1,0 +1,55 @@
+"""Damaged files of every format and compression: a problem at worst, never a crash or a hang."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lumos.formats import UnreadableFile
+
+from .material import facts_of, valid_files
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [
+        pytest.param(1, 100, id="100 files"),
+        pytest.param(2, 2000, id="2,000 files", marks=pytest.mark.slow),
+        pytest.param(3, 20_000, id="20,000 files", marks=pytest.mark.slow),
+    ],
+)
+def test_no_damage_ends_the_process(seed: int, count: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-m", "formats.mutations", str(seed), str(count)],
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    read = done.stdout.splitlines()
+    assert done.returncode == 0, f"{read[-1:]} of seed {seed}:\n{done.stderr[-2000:]}"
+    assert len(read) == count
+
+
+BINARY = [name for name in valid_files() if name.endswith((".parquet", ".orc", ".avro"))]
+COMPRESSED = [name for name in valid_files() if name.endswith((".gz", ".bz2", ".zst"))]
+
+
+@pytest.mark.parametrize("name", [*BINARY, *COMPRESSED])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
+def test_a_file_that_lost_its_end_is_a_problem(name: str, share: float) -> None:
+    data = valid_files()[name]
+    with pytest.raises(UnreadableFile) as problem:
+        facts_of(name, data[: int(len(data) * share)])
+    assert problem.value.code in ("corrupt_file", "not_parquet", "not_orc", "not_avro", "not_text")
+
+
+@pytest.mark.parametrize("name", valid_files())
+def test_the_same_file_always_gives_the_same_facts(name: str) -> None:
+    data = valid_files()[name]
+    first, second = (facts_of(name, data, column_stats=True) for _ in range(2))
+    assert first.known.full == second.known.full
+    assert first[1:] == second[1:]
