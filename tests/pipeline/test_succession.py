@@ -2,11 +2,11 @@
 
 import pytest
 
+from lumos.formats import MAYBE_INTEGERS
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import FLOAT64, INT64
 from lumos.pipeline.succession import (
-    MAYBE_INTEGERS,
     Memory,
     ShapePresent,
     choose,

@@ -59,14 +59,24 @@ class Recorder:
             for urn, found in datasets
             if str(urn) not in known or not self._is_as_known(found, known[str(urn)])
         }
+        told = {str(urn) for urn, found in datasets if found.statistics.columns} - changed
         outcomes: dict[str, Outcome] = {}
-        if changed:
+        if changed or told:
             with self._store.transaction() as transaction:
                 for urn, found in datasets:
                     if str(urn) in changed:
                         outcomes[str(urn)] = self._record(transaction, found, urn)
+                    elif str(urn) in told:
+                        self._tell_more(transaction, found, str(urn))
         for urn, found in datasets:
             yield outcomes.get(str(urn)) or _unchanged(found, urn, known[str(urn)])
+
+    def _tell_more(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
+        """Keeps statistics that were not asked for when the same files were first read."""
+        if transaction.aspect(urn, "statistics") != found.statistics:
+            transaction.save_aspect(
+                urn, "statistics", found.statistics, writer=_WRITER, at=self._at
+            )
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""

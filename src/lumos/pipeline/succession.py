@@ -5,11 +5,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from lumos.formats import MAYBE_INTEGERS
 from lumos.model.schema import Field, Schema
 from lumos.model.types import FLOAT64, NULL, SIGNED, Array, DataType, Map, Member, Struct
-
-# On a column of doubles that may only be integers with gaps, as pandas writes them.
-MAYBE_INTEGERS: Final = "maybe-integers"
 
 # How many scans in a row an earlier shape must lead before the dataset has returned to it.
 _SCANS_TO_RETURN: Final = 2

@@ -269,6 +269,13 @@ class Transaction:
         row = self._connection.execute(statement).one_or_none()
         return None if row is None else _known(row)
 
+    def aspect(self, urn: str, name: str) -> Any:
+        """One aspect of a dataset as it was last written, or nothing."""
+        table = tables.aspect.c
+        statement = select(table.body).where(table.urn == urn, table.name == name)
+        body = self._connection.execute(statement).scalar_one_or_none()
+        return None if body is None else from_json(body, _ASPECT_TYPES[name])
+
     def index_touched(self) -> None:
         """Brings the search index up to date with all that was written."""
         touched = list(self._touched)
