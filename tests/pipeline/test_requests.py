@@ -9,7 +9,8 @@ import pytest
 from lumos.pipeline.reading import Reader
 from lumos.storage import Listed, Stretch
 from lumos.storage.s3 import S3Access, S3Storage
-from s3_server import S3Server
+from lumos.storage.s3.transport import Patience
+from s3_server import Request, Response, S3Server, error
 
 
 def parquet(rows: int) -> bytes:
@@ -33,9 +34,28 @@ def test_each_file_costs_one_request(name: str, data: bytes) -> None:
     with S3Server({"lake": lake}) as server:
         storage = S3Storage(S3Access(endpoint_url=server.url, anonymous=True))
         listed = [each for each in storage.walk(Stretch("s3://lake")) if isinstance(each, Listed)]
-        rows = list(Reader(storage).read((each, None) for each in listed))
+        rows = list(Reader(storage, column_stats=False).read((each, None) for each in listed))
         assert [row.code for row in rows] == [None] * 20
         assert all(row.format for row in rows)
         assert server.counted("GET", listing=True) == 1
         assert server.counted("GET", listing=False) == 20
         assert server.counted("HEAD", listing=False) == 0
+
+
+def test_files_that_a_busy_server_never_gives_are_problems_and_the_others_are_read() -> None:
+    def busy(request: Request) -> Response | None:
+        return error(503, "SlowDown", "Reduce your rate") if "busy" in request.path else None
+
+    lake = {"raw/busy.csv": b"id\n1\n", "raw/fine.csv": b"id\n1\n", "raw/gone.csv": b"id\n1\n"}
+    with S3Server({"lake": lake}, answer=busy) as server:
+        brief = Patience(tries=2, first_wait=0.01, longest_wait=0.01)
+        access = S3Access(endpoint_url=server.url, anonymous=True)
+        storage = S3Storage(access, patience=brief)
+        listed = [each for each in storage.walk(Stretch("s3://lake")) if isinstance(each, Listed)]
+        del server.buckets["lake"]["raw/gone.csv"]
+        rows = Reader(storage, column_stats=False).read((each, None) for each in listed)
+        found = {row.path.rpartition("/")[2]: (row.format, row.code, row.reason) for row in rows}
+    assert found["fine.csv"] == ("csv", None, None)
+    assert found["gone.csv"][1] == "vanished"
+    assert found["busy.csv"][:2] == (None, "unreadable")
+    assert "SlowDown" in str(found["busy.csv"][2])
