@@ -8,7 +8,10 @@ import typer
 from lumos.cli.options import QUIET, AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lumos.engine.reports import DatasetReport, IngestReport
+    from lumos.model.discovery import Problem
 
 _MOST_PROBLEMS = 20
 
@@ -116,24 +119,38 @@ def _versions(dataset: "DatasetReport") -> str:
     return f"{versioning.cloud_version} {versioning.schema_version}" if versioning else ""
 
 
-def _complain(report: "IngestReport") -> None:
+def complain_of_nothing(datasets: "Sequence[object]", roots: "Sequence[str]") -> None:
+    """Says so where no dataset was found at all."""
+    from lumos.cli.screen import stderr
+
+    if not datasets:
+        stderr().print(
+            f"lumos: No dataset was found in {', '.join(roots)}. Parquet, Avro, ORC, CSV and JSON "
+            "files are looked for; check the path, the patterns and the problems."
+        )
+
+
+def complain_of(problems: "Sequence[Problem]") -> None:
+    """Names the first problems, unless nobody wants to hear of them."""
     from lumos.cli.screen import plural, stderr
 
-    if not report.datasets:
-        stderr().print(
-            f"lumos: No dataset was found in {', '.join(report.roots)}. Parquet and CSV files are "
-            "looked for; check the path, the patterns and the problems."
-        )
     if os.environ.get(QUIET):
         return
     console = stderr()
-    for problem in report.problems[:_MOST_PROBLEMS]:
+    for problem in problems[:_MOST_PROBLEMS]:
         console.print(f"problem  {problem.path}: {problem.reason} ({problem.code})")
-    rest = len(report.problems) - _MOST_PROBLEMS
+    rest = len(problems) - _MOST_PROBLEMS
     if rest > 0:
         console.print(f"... and {plural(rest, 'more problem')}; --json lists them all.")
-    if report.held:
-        console.print(
+
+
+def _complain(report: "IngestReport") -> None:
+    from lumos.cli.screen import plural, stderr
+
+    complain_of_nothing(report.datasets, report.roots)
+    complain_of(report.problems)
+    if report.held and not os.environ.get(QUIET):
+        stderr().print(
             f"{plural(len(report.held), 'dataset')} could not be found, but too much is missing or "
             "unreadable to believe it; nothing was removed. Check the source; if they are really "
             "gone, run again with --accept-removals."

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from lumos import __version__
-from lumos.cli import config, datasets, db, doctor, ingest, init, logs, search
+from lumos.cli import config, datasets, db, discover, doctor, ingest, init, logs, search
 from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET
 from lumos.errors import FAILED, LumosError
@@ -27,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 ingest.add_to(app)
+discover.add_to(app)
 datasets.add_to(app)
 search.add_to(app)
 doctor.add_to(app)

@@ -12,17 +12,15 @@ from time import monotonic
 from typing import NamedTuple, Protocol
 
 from lumos.config import Settings
-from lumos.config.sources import FileSource, Source
 from lumos.engine.recording import Outcome, Recorder
 from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
-from lumos.engine.scanning import platform_of, scannable, source_of
+from lumos.engine.scanning import platform_of, roots_of
 from lumos.engine.state import check_state
-from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.platforms import Platform
 from lumos.sources import LakeSource
-from lumos.sources.addresses import access_of, is_address, section_of
+from lumos.sources.addresses import access_of
 from lumos.storage import USUAL, Access, Selection
 from lumos.store import KnownDataset, Scan, Store
 
@@ -74,7 +72,7 @@ def ingest(
     The store is only opened once everything that can be checked beforehand was found in order.
     """
     started = monotonic()
-    roots = _apart([(each, root) for each in _sources(settings, paths) for root in each.roots()])
+    roots = roots_of(settings, paths)
     state_access = access_of(state, settings.sources)
     check_state(state, state_access)
     platform = platform_of(settings)
@@ -94,44 +92,16 @@ def ingest(
                 discover,
                 spark,
                 column_stats=column_stats or settings.scan.column_stats,
-                watch=partial(_progress, announce, step),
+                watch=partial(report_progress, announce, step),
             )
             passes.append(scanner.scan(scan, source, root))
     places = tuple(root.root for _, root in roots)
     return _report(passes, places, seconds=monotonic() - started)
 
 
-def _progress(announce: Announce, step: str, files: int, share: float) -> None:
+def report_progress(announce: Announce, step: str, files: int, share: float) -> None:
+    """Passes on how far a scan is."""
     announce(step, files=files, share=share)
-
-
-def _apart(roots: list[tuple[LakeSource, Selection]]) -> list[tuple[LakeSource, Selection]]:
-    """The roots without those that lie inside another one, or are named twice."""
-    distinct = list({(source.identity, root): (source, root) for source, root in roots}.values())
-    folders = {(source.identity, root.root) for source, root in distinct}
-    return [
-        (source, root)
-        for source, root in distinct
-        if not any(
-            identity == source.identity and root.root.startswith(f"{folder.rstrip('/')}/")
-            for identity, folder in folders
-        )
-    ]
-
-
-def _sources(settings: Settings, paths: Sequence[str]) -> list[LakeSource]:
-    sections: list[Source] = [
-        section_of(path, settings.sources) for path in paths if is_address(path)
-    ]
-    if local := tuple(path for path in paths if not is_address(path)):
-        sections.append(FileSource(paths=local))
-    sections = sections or list(settings.sources)
-    if not sections:
-        raise MisuseError(
-            "Nothing to ingest. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
-            "(lumos init writes one)."
-        )
-    return [source_of(section) for section in scannable(sections)]
 
 
 class _Scanner:
@@ -190,7 +160,7 @@ class _Scanner:
         kept = {name for name in (before,) if name is not None}
         try:
             discovery = discover(
-                self._narrowed(root),
+                root,
                 state=folder,
                 before=before,
                 after=scan_id,
@@ -202,13 +172,6 @@ class _Scanner:
             # Of a scan that failed nothing stays.
             Manifests(folder, self._state_access).forget_all_but(kept)
         return done
-
-    def _narrowed(self, root: Selection) -> Selection:
-        always = self._settings.scan
-        return root._replace(
-            file_patterns=(*always.file_patterns, *root.file_patterns),
-            exclude=(*always.exclude, *root.exclude),
-        )
 
     def _record(self, source: LakeSource, scan: Scan, discovery: Discovery) -> _Pass:
         settings = self._settings

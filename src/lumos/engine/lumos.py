@@ -6,10 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
+from lumos.config.written import check_free, write_sources
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
+    DiscoverReport,
     HistoryReport,
     IngestReport,
     ListedDataset,
@@ -21,6 +25,7 @@ from lumos.engine.reports import (
     UpgradeReport,
     VersionReport,
 )
+from lumos.engine.scanning import sections_of
 from lumos.sources.addresses import normal
 from lumos.store import Database, DatasetFilter, Facets, NoStore, Store
 from lumos.store.database import HEAD
@@ -87,6 +92,30 @@ class Lumos:
             changed = [each.urn for each in ingested.datasets if each.change != "unchanged"]
             mirror_schemas(self._store(), changed, folder=Path(str(self.settings.storage.path)))
         return ingested
+
+    def discover(
+        self,
+        *paths: str | Path,
+        write_config: str | Path | None = None,
+        force: bool = False,
+        announce: "Announce" = lambda _step, **_progress: None,
+    ) -> DiscoverReport:
+        """What lies in some paths, without recording it; may write a configuration for them."""
+        from lumos.engine.discover import discover
+
+        named = [str(path) for path in paths]
+        target = None if write_config is None else Path(write_config)
+        if target is not None:
+            check_free(target, force=force)
+        found = discover(self.settings, named, state=self.state_uri, announce=announce)
+        if target is None:
+            return found
+        lines = [
+            f"{each.location.uri if each.location else each.urn}  {each.format}"
+            for each in found.datasets
+        ]
+        write_sources(target, sections_of(self.settings, named), found=lines, force=force)
+        return msgspec.structs.replace(found, config=str(target))
 
     def search(
         self,

@@ -207,6 +207,12 @@ def summary_of(type: EventType, findings: tuple[Finding, ...], flags: tuple[str,
 
 
 def _dataset(found: FoundDataset, urn: Urn, cloud_version: str, schema_version: str) -> Dataset:
+    versioning = Versioning(cloud_version=cloud_version, schema_version=schema_version)
+    return msgspec.structs.replace(dataset_of(found, urn), versioning=versioning)
+
+
+def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
+    """A found dataset under its URN, before it has any version."""
     return Dataset(
         urn=str(urn),
         name=_readable_name(urn),
@@ -216,7 +222,6 @@ def _dataset(found: FoundDataset, urn: Urn, cloud_version: str, schema_version: 
         schema=found.schema,
         statistics=found.statistics,
         drift=found.drift,
-        versioning=Versioning(cloud_version=cloud_version, schema_version=schema_version),
     )
 
 

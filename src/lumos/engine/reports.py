@@ -216,6 +216,25 @@ class IngestReport(Report, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
+class DiscoverSummary(Report, frozen=True, kw_only=True):
+    files_listed: int
+    files_failed: int
+    datasets: int
+    complete: bool
+    seconds: float
+
+
+class DiscoverReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos discover`; `config` is the file that was written, if one was."""
+
+    format_version: str = FORMAT_VERSION
+    summary: DiscoverSummary
+    roots: tuple[str, ...]
+    datasets: tuple[DatasetReport, ...]
+    problems: tuple[Problem, ...]
+    config: str | None = None
+
+
 class ListedDataset(Report, frozen=True, kw_only=True):
     urn: str
     name: str

@@ -6,9 +6,13 @@ from typing import Any, Final
 
 from lumos import plugins
 from lumos.config import Settings
+from lumos.config.sources import FileSource
+from lumos.config.sources import Source as Section
 from lumos.errors import MisuseError, UnknownName
 from lumos.platforms import Platform
 from lumos.sources import LakeSource, Source
+from lumos.sources.addresses import is_address, section_of
+from lumos.storage import Selection
 
 LOCAL: Final = "local"
 _log = logging.getLogger(__name__)
@@ -48,3 +52,51 @@ def platform_of(settings: Settings) -> Platform | None:
     plugin: Any = plugins.find(plugins.PLATFORMS, settings.platform, "platform")
     platform: Platform = plugin(settings.platform_config)
     return platform
+
+
+def roots_of(settings: Settings, paths: Sequence[str]) -> list[tuple[LakeSource, Selection]]:
+    """What to scan for some paths and addresses, or else for the configured sources."""
+    sources = [source_of(section) for section in scannable(sections_of(settings, paths))]
+    always = settings.scan
+    narrowed = [
+        (
+            source,
+            root._replace(
+                file_patterns=(*always.file_patterns, *root.file_patterns),
+                exclude=(*always.exclude, *root.exclude),
+            ),
+        )
+        for source in sources
+        for root in source.roots()
+    ]
+    return _apart(narrowed)
+
+
+def _apart(roots: list[tuple[LakeSource, Selection]]) -> list[tuple[LakeSource, Selection]]:
+    """The roots without those that lie inside another one, or are named twice."""
+    distinct = list({(source.identity, root): (source, root) for source, root in roots}.values())
+    folders = {(source.identity, root.root) for source, root in distinct}
+    return [
+        (source, root)
+        for source, root in distinct
+        if not any(
+            identity == source.identity and root.root.startswith(f"{folder.rstrip('/')}/")
+            for identity, folder in folders
+        )
+    ]
+
+
+def sections_of(settings: Settings, paths: Sequence[str]) -> list[Section]:
+    """The sections that paths and addresses mean, or else the configured ones."""
+    sections: list[Section] = [
+        section_of(path, settings.sources) for path in paths if is_address(path)
+    ]
+    if local := tuple(path for path in paths if not is_address(path)):
+        sections.append(FileSource(paths=local))
+    sections = sections or list(settings.sources)
+    if not sections:
+        raise MisuseError(
+            "Nothing to ingest. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
+            "(lumos init writes one)."
+        )
+    return sections

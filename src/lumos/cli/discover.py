@@ -1,0 +1,84 @@
+"""lumos discover"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, lumos_of, print_json
+
+if TYPE_CHECKING:
+    from lumos.engine.reports import DiscoverReport
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(epilog="Example: lumos discover s3://my-lake/raw --write-config sources.yaml")(
+        discover
+    )
+
+
+def discover(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Folders, files or s3:// addresses.", show_default=False
+        ),
+    ] = None,
+    write_config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a configuration that ingests what was found."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    config: ConfigFile = None,
+    json: AsJson = False,
+) -> None:
+    """Show what datasets lie in a place, without recording anything.
+
+    Looks at the given paths, or else at the sources of the configuration.
+    """
+    from lumos.cli.screen import steps
+
+    lumos = lumos_of(config)
+    with steps() as announce:
+        report = lumos.discover(
+            *(paths or ()), write_config=write_config, force=force, announce=announce
+        )
+    if json:
+        print_json(report)
+    else:
+        _show(report)
+    if not report.datasets:
+        raise typer.Exit(1)
+
+
+def _show(report: "DiscoverReport") -> None:
+    from lumos.cli.ingest import complain_of, complain_of_nothing
+    from lumos.cli.screen import number, plural, size, stdout, table
+
+    console = stdout()
+    found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "COLUMNS", "PARTITIONS",
+                  right=("FILES", "ROWS", "SIZE", "COLUMNS"))  # fmt: skip
+    for dataset in report.datasets:
+        facts, location = dataset.statistics, dataset.location
+        found.add_row(
+            location.uri if location else dataset.urn,
+            dataset.format,
+            number(facts.file_count if facts else None),
+            number(facts.row_count if facts else None, exact=bool(facts and facts.row_count_exact)),
+            size(facts.total_size_bytes if facts else 0),
+            number(len(dataset.schema.fields)),
+            (location.partitioning if location else None) or "",
+        )
+    if report.datasets:
+        console.print(found)
+        console.print()
+    summary = report.summary
+    console.print(
+        f"{plural(summary.datasets, 'dataset')} in {plural(summary.files_listed, 'file')}, "
+        f"{summary.seconds:.1f} s. Nothing was recorded."
+    )
+    complain_of_nothing(report.datasets, report.roots)
+    complain_of(report.problems)
+    if report.config:
+        console.print(f"Wrote {report.config}. Next: lumos ingest --config {report.config}")

@@ -1,0 +1,83 @@
+"""Writes a configuration for sources that were looked at."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lumos.config.secret import ConnectionString, Secret
+from lumos.config.sources import Source
+from lumos.errors import MisuseError
+
+
+def write_sources(
+    file: Path, sections: Sequence[Source], *, found: Iterable[str], force: bool = False
+) -> None:
+    """Writes sections as a configuration, with a line of comment for everything found there.
+
+    Secrets are not written down: the usual places tell them, or a variable put in by hand.
+    """
+    check_free(file, force=force)
+    with file.open("w" if force else "x", encoding="utf-8") as target:
+        target.write(_text(sections, found))
+
+
+def check_free(file: Path, *, force: bool) -> None:
+    """Refuses to write over a file, unless that is wanted."""
+    if file.exists() and not force:
+        raise MisuseError(f"{file} exists already. Replace it with --force, or name another file.")
+    if not file.absolute().parent.is_dir():
+        raise MisuseError(f"There is no folder {file.absolute().parent} to write {file.name} to.")
+
+
+def _text(sections: Sequence[Source], found: Iterable[str]) -> str:
+    plain = [_plain(section) for section in sections]
+    body = yaml.safe_dump({"sources": plain}, sort_keys=False, allow_unicode=True, width=100)
+    lines = [
+        "# Where Lumos looks for datasets. Use it with: lumos ingest --config FILE",
+        "# New datasets in these places are found by themselves.",
+        *(["# Take the keys from variables: secret_access_key: ${NAME}"] * _has_secret(sections)),
+        body.rstrip(),
+        "",
+        "# Found when this was written:",
+        *(f"#   {_one_line(each)}" for each in found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+
+
+def _has_secret(sections: Iterable[Source]) -> bool:
+    return any(
+        isinstance(getattr(section, name), Secret | ConnectionString)
+        for section in sections
+        for name in section.__struct_fields__
+    )
+
+
+def _plain(section: Source) -> dict[str, Any]:
+    """The keys that were set, without secrets; a list of one bucket or path is that one."""
+    plain: dict[str, Any] = {"type": section.type}
+    defaults = zip(section.__struct_fields__[-len(section.__struct_defaults__) :],
+                   section.__struct_defaults__, strict=True)  # fmt: skip
+    default = dict(defaults)
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        if name == "type" or value == default.get(name, ...) or isinstance(value, Secret):
+            continue
+        if name == "paths":
+            # The file may lie elsewhere than where the paths were named.
+            value = tuple(map(os.path.abspath, value))
+        if isinstance(value, tuple):
+            one = _ONE.get(name)
+            plain.update({one: value[0]} if one and len(value) == 1 else {name: list(value)})
+        else:
+            plain[name] = value
+    return plain
+
+
+_ONE = {"buckets": "bucket", "paths": "path"}
