@@ -57,7 +57,8 @@ def test_a_folder_of_parquet_and_csv_becomes_datasets(lake: Path) -> None:
     assert events.versioning is not None
     assert (events.versioning.cloud_version, events.versioning.schema_version) == ("S-1", "1.0.0")
     assert found["rates"].location is not None
-    assert found["rates"].location.uri == f"{lake}/ref/rates*.csv"
+    assert found["rates"].location.uri == f"{lake}/ref/rates_*.csv"
+    assert found["rates"].location.partitioning == "rates_{date}.csv"
     assert [field.type for field in found["rates"].schema.fields] == ["STRING", "FLOAT64"]
     assert found["users"].schema.fields[2].type == "STRING"
     summary = report.summary
@@ -195,7 +196,9 @@ def test_sources_come_from_the_configuration(lake: Path, tmp_path: Path) -> None
          "    exclude: ['users*']", "cloud_version_prefix: rel-", "environment: staging"],
     )  # fmt: skip
     (found,) = Lumos(tmp_path / "sources.yaml").ingest().datasets
-    assert found.urn == f"lumos://file{lake}/ref?env=STAGING"
+    assert found.urn == f"lumos://file{lake}/ref/rates.csv?env=STAGING"
+    assert found.location is not None
+    assert found.location.uri == f"{lake}/ref"
     assert found.versioning is not None
     assert found.versioning.cloud_version == "rel-1"
 

@@ -9,7 +9,8 @@ from lumos.model.schema import Schema
 class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as its files show it; `content` changes whenever a file does.
 
-    `reverted` says that the schema just returned to an earlier one.
+    `reverted` says that the schema just returned to an earlier one; `renamed_from` and
+    `merged_from` are paths of datasets that earlier scans found and that are this one now.
     """
 
     path: str
@@ -20,6 +21,8 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     drift: tuple[DriftedShape, ...]
     content: str
     reverted: bool = False
+    renamed_from: str | None = None
+    merged_from: tuple[str, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

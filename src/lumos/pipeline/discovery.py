@@ -47,7 +47,7 @@ def discover(
         left_over = [portion for each in done for portion in each.left_over]
         if left_over:
             done += _run(spark, job, plan_left_over(left_over, index))
-    found, manifest = _collected(done, known)
+    found, manifest = _collected(done, known, root=selection.root)
     manifests.write(after, manifest)
     return found
 
@@ -65,21 +65,22 @@ def _run(spark: SparkSession, job: Job, works: list[Work]) -> list[Done]:
     return [decode_done(each) for each in results.toArrow().column("result").to_pylist()]
 
 
-def _collected(done: list[Done], known: Manifest) -> tuple[Discovery, Manifest]:
-    groups, settled = group(_places(done), known.settled)
+def _collected(done: list[Done], known: Manifest, *, root: str) -> tuple[Discovery, Manifest]:
     bodies = {**known.schemas}
     for each in done:
         bodies.update(each.bodies)
     schemas = Schemas(bodies)
+    grouping = group(_places(done), schemas, root=root, before=known.settled)
     merged: dict[str, Merged] = {
-        each.dataset: merge(each, schemas, known.memories.get(each.dataset)) for each in groups
+        each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
+        for each in grouping.groups
     }
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
     manifest = Manifest(
         parts=[each.part for each in done if each.part is not None],
         schemas=schemas.used,
         memories={path: each.memory for path, each in merged.items()},
-        settled=settled,
+        settled=grouping.settled,
     )
     discovery = Discovery(
         datasets=tuple(each.found for each in merged.values()),

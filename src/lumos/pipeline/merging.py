@@ -10,20 +10,16 @@ from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.schema import Field, Schema
-from lumos.model.types import DATE, INT32, INT64, STRING, DataType
 from lumos.pipeline.grouping import Group
+from lumos.pipeline.partitions import partition_fields, scheme
 from lumos.pipeline.succession import Choice, Memory, ShapePresent, choose, completed
-from lumos.pipeline.summaries import PartitionKey, PlaceSummary
+from lumos.pipeline.summaries import PlaceSummary
 
 _ALL_BITS: Final = 2**64 - 1
 # Formats whose records may leave keys out.
 _SPARSE: Final = frozenset({"json"})
 _SCANS_TO_MISS: Final = 2
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_CALENDAR: Final = {
-    "year": "{yyyy}", "yyyy": "{yyyy}", "month": "{mm}", "mm": "{mm}", "day": "{dd}", "dd": "{dd}",
-    "hour": "{hh}", "hh": "{hh}",
-}  # fmt: skip
 
 
 class Merged(NamedTuple):
@@ -65,7 +61,7 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
         choice, own = _inferred_choice(ordered, schemas, memory, before, format)
         drift = ()
     schemas.keep(choice.memory.full, own)
-    partitions = _partition_fields(group.keys)
+    partitions = partition_fields(group.keys)
     files = sum(place.file_count for place in places)
     content = sum(place.content for place in places) & _ALL_BITS
     found = FoundDataset(
@@ -73,7 +69,7 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
         format=format,
         location=Location(
             uri=group.location,
-            partitioning="/".join(map(_placeholder, partitions)) or None,
+            partitioning=scheme(group.names, group.ending, partitions),
             partition_keys=tuple(field.name for field in partitions),
         ),
         schema=_with_partitions(own, partitions),
@@ -89,6 +85,8 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
         drift=drift,
         content=f"{files:x}-{content:016x}",
         reverted=choice.reverted,
+        renamed_from=group.renamed_from,
+        merged_from=group.merged_from,
     )
     return Merged(found, choice.memory)
 
@@ -202,28 +200,6 @@ def _inferred(schemas: Iterable[Schema]) -> Schema:
             type = field.type if known is None else widened(known.type, field.type)
             fields[field.name] = Field(name=field.name, type=type)
     return Schema(fields=tuple(fields.values()))
-
-
-def _partition_fields(keys: Iterable[PartitionKey]) -> list[Field]:
-    fields: dict[str, Field] = {}
-    for key in sorted(keys):
-        fields[key.key] = Field(name=key.key, type=_partition_type(key), partition=True)
-    return list(fields.values())
-
-
-def _partition_type(key: PartitionKey) -> DataType:
-    if key.dates:
-        return DATE
-    # 01 is a month where the key says so, and an identifier anywhere else.
-    if key.digits and key.key.casefold() in _CALENDAR:
-        return INT32
-    return INT64 if key.integers else STRING
-
-
-def _placeholder(field: Field) -> str:
-    if field.type == DATE:
-        return f"{field.name}={{date}}"
-    return f"{field.name}={_CALENDAR.get(field.name.casefold(), f'{{{field.name}}}')}"
 
 
 def _with_partitions(schema: Schema, partitions: Sequence[Field]) -> Schema:

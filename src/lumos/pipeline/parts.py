@@ -18,7 +18,7 @@ from lumos.pipeline.summaries import FileRow, Summary
 from lumos.storage import Access, Stretch, storage_of
 
 # Raised whenever files must be read or placed anew because Lumos understands them better.
-VERSION: Final = 1
+VERSION: Final = 2
 
 _FILES: Final = pa.schema(
     [

@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.formats import ColumnFacts, merge_columns, unpack_columns
 from lumos.model.discovery import Problem
-from lumos.pipeline.placement import place
+from lumos.pipeline.placement import place, tells_time
 
 _ALL_BITS: Final = 2**64 - 1
 _MOST_PROBLEMS: Final = 1000
@@ -175,9 +175,11 @@ def _print(row: FileRow) -> int:
 
 @lru_cache(maxsize=65_536)
 def age(partitions: Partitions) -> str:
-    """Partition values as text that sorts as people count: 9 before 10."""
+    """Partition values as text that sorts as people count, 9 before 10; dates alone if any."""
+    dates = [value for key, value in partitions if tells_time(key, value)]
     return "/".join(
-        value.zfill(20) if value.isdigit() and len(value) < 20 else value for _, value in partitions
+        value.zfill(20) if value.isdigit() and len(value) < 20 else value
+        for value in dates or [value for _, value in partitions]
     )
 
 
@@ -209,5 +211,5 @@ def _keys(partitions: Partitions) -> list[PartitionKey]:
             _DATE.match(value) is not None,
         )
         for position, (key, value) in enumerate(partitions)
-        if value != _NULL_PARTITION
+        if value != _NULL_PARTITION and not key.startswith("{")
     ]

@@ -1,0 +1,154 @@
+"""How much schemas have in common, whatever the small differences of inferred types."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from lumos.model.schema import Schema
+from lumos.model.types import DataType, Struct
+
+# Names that no person gave to a column: what a file without a header gets, or values as names.
+_NO_NAME: Final = re.compile(
+    r"(?:column|col|field|f|c|_c|_col|unnamed[: ]*)_?\d+\Z|[-+]?[\d.,:/ -]+\Z|.{80,}\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_FAMILIES: Final = {
+    "BOOLEAN": "truth", "STRING": "text", "BINARY": "text", "UUID": "text", "ENUM": "text",
+    "DATE": "time", "TIME": "time", "TIMESTAMP": "time",
+    "FLOAT16": "number", "FLOAT32": "number", "FLOAT64": "number", "DECIMAL": "number",
+}  # fmt: skip
+
+T = TypeVar("T")
+
+
+class Columns(NamedTuple):
+    """A schema reduced to what grouping compares: names, and families of types."""
+
+    families: dict[str, str]
+    are_named: bool
+
+    @classmethod
+    def of(cls, schema: Schema) -> "Columns":
+        unnamed = sum(1 for field in schema.fields if _NO_NAME.match(field.name))
+        return cls(dict(_flat(schema)), are_named=2 * unnamed < len(schema.fields))
+
+    @property
+    def marks(self) -> Iterable[object]:
+        """What another schema must share to have anything in common with this one."""
+        return self.families if self.are_named else (len(self.families),)
+
+    def overlap(self, other: "Columns") -> "Overlap":
+        """What is common; a column of two types counts half."""
+        mine, theirs = self.families, other.families
+        if self.are_named and other.are_named:
+            common = sum(
+                1.0 if _agree(family, theirs[name]) else 0.5
+                for name, family in mine.items()
+                if name in theirs
+            )
+        elif self.are_named or other.are_named or len(mine) != len(theirs):
+            common = 0.0
+        else:
+            # Without names, only as many columns of the same types say anything.
+            common = float(sum(map(_agree, mine.values(), theirs.values())))
+        return Overlap(common, len(mine), len(theirs))
+
+
+class Overlap(NamedTuple):
+    """How many columns two schemas share, and how many each has."""
+
+    common: float
+    left: int
+    right: int
+
+    @property
+    def share(self) -> float:
+        """The common part of all columns."""
+        every = self.left + self.right - self.common
+        return self.common / every if every else 1.0
+
+    @property
+    def equal(self) -> bool:
+        """The same columns."""
+        return self.share == 1.0
+
+    @property
+    def same(self) -> bool:
+        """As good as equal."""
+        return self.share >= 0.9
+
+    @property
+    def similar(self) -> bool:
+        """One table for those who look at columns alone; the usual limit of crawlers."""
+        return self.share > 0.7
+
+    @property
+    def alike(self) -> bool:
+        """Similar, or a table before and after it got more columns."""
+        smaller = min(self.left, self.right)
+        return self.share >= 0.5 or (smaller >= 2 and self.common >= 0.8 * smaller)
+
+    @property
+    def related(self) -> bool:
+        """Perhaps one table that changed much."""
+        return self.share >= 0.2 or self.common >= 0.6 * min(self.left, self.right)
+
+
+Test = Callable[[Overlap], bool]
+
+
+def linked(
+    items: Sequence[T], columns_of: Callable[[T], Iterable[Columns]], together: Test
+) -> list[list[T]]:
+    """Items in groups, in each of which every item is linked to another by a pair of schemas."""
+    group_of = list(range(len(items)))
+
+    def root(index: int) -> int:
+        while group_of[index] != index:
+            group_of[index] = group_of[group_of[index]]
+            index = group_of[index]
+        return index
+
+    met: dict[int, tuple[Columns, int]] = {}
+    by_mark: dict[object, list[tuple[Columns, int]]] = {}
+    for index, item in enumerate(items):
+        for columns in columns_of(item):
+            known = met.get(id(columns))
+            if known is not None:
+                group_of[root(index)] = root(known[1])
+                continue
+            met[id(columns)] = (columns, index)
+            candidates = {
+                id(other): (other, owner)
+                for mark in columns.marks
+                for other, owner in by_mark.get(mark, ())
+            }
+            for other, owner in candidates.values():
+                if root(index) != root(owner) and together(columns.overlap(other)):
+                    group_of[root(index)] = root(owner)
+            for mark in columns.marks:
+                by_mark.setdefault(mark, []).append((columns, index))
+    groups: dict[int, list[T]] = {}
+    for index, item in enumerate(items):
+        groups.setdefault(root(index), []).append(item)
+    return list(groups.values())
+
+
+def _flat(schema: Schema) -> Iterator[tuple[str, str]]:
+    for field in schema.fields:
+        name = field.name.strip().casefold()
+        yield name, _family(field.type)
+        if isinstance(field.type, Struct):
+            for member in field.type.members:
+                yield f"{name}.{member.name.casefold()}", _family(member.type)
+
+
+def _family(type: DataType) -> str:
+    word = type.text.partition("(")[0].partition("<")[0].partition(" ")[0]
+    if word == "NULL":
+        return ""
+    return _FAMILIES.get(word, "number" if word.startswith(("INT", "UINT")) else word)
+
+
+def _agree(left: str, right: str) -> bool:
+    return left == right or not left or not right

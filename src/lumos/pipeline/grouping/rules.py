@@ -1,0 +1,302 @@
+"""The rules that join units into datasets, in the order in which they are asked."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from lumos.pipeline.grouping.units import (
+    HIVE,
+    Rule,
+    Unit,
+    clusters,
+    fixed_part,
+    has_values,
+    kinds_of,
+)
+from lumos.pipeline.grouping.words import (
+    OF_TABLES,
+    STAGES,
+    holds_entities,
+    looks_like_table,
+    names_entity,
+    words_of,
+)
+from lumos.pipeline.placement import ANY_NAME
+from lumos.pipeline.variables import TIMES
+
+_PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
+_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?\Z", re.ASCII)
+_SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
+_ONE_WORD: Final = re.compile(r"(?:[A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
+_SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
+_VALUE: Final = re.compile(r"\{(?:place|code|id|uuid|hash|n|region|name)\}\Z")
+_RANDOM: Final = frozenset({"uuid", "hash", "id"})
+# So many names of equal tables are values, if at most that share of them look like tables' names.
+_MANY_FILES: Final = ((4, 1 / 3), (6, 0.6), (12, 0.8))
+# Folders are made for tables more often than files are.
+_MANY_FOLDERS: Final = ((8, 1 / 3), (12, 0.6), (24, 0.8))
+
+
+def joined(units: Sequence[Unit]) -> list[Unit]:
+    """The datasets that units make up."""
+    found = list(units)
+    for rule in (_same_name, _partitions, _machine_names, _names_as_values):
+        found = _by_folder(found, rule)
+    # Before and after, since folders that hold runs are no values, and values join what is below.
+    return _same_address(_folders_as_values(_same_address(found)))
+
+
+def _by_folder(units: Iterable[Unit], rule: Callable[[list[Unit]], Iterator[Unit]]) -> list[Unit]:
+    folders: dict[tuple[tuple[str, ...], str], list[Unit]] = {}
+    for unit in units:
+        folders.setdefault((unit.folders, unit.format), []).append(unit)
+    return [unit for some in folders.values() for unit in rule(some)]
+
+
+def _same_name(units: list[Unit]) -> Iterator[Unit]:
+    """Files of one table name, whatever dates, numbers or marks of a copy stand beside it."""
+    by_title: dict[tuple[tuple[str, ...], str], list[Unit]] = {}
+    for unit in units:
+        by_title.setdefault((unit.title, unit.ending if unit.title else ""), []).append(unit)
+    for (title, _), some in by_title.items():
+        if not title:
+            counted = [unit for unit in some if _is_counted(unit)]
+            others = [unit for unit in some if not _is_counted(unit)]
+            some = [*one(counted, Rule("pattern", "only a writer named the files")), *others]
+        reason = f"the files are called {' '.join(title)}" if title else "the files have no name"
+        for cluster in clusters(some, lambda pair: pair.alike):
+            yield from one(cluster, Rule("name", f"{reason} and have the same columns"))
+
+
+def _is_counted(unit: Unit) -> bool:
+    return has_values(unit.stem) and unit.stem != ANY_NAME
+
+
+def _partitions(units: list[Unit]) -> Iterator[Unit]:
+    """In folders of `key=value` all files of one schema are one table."""
+    if not any(folder.endswith(HIVE) for folder in units[0].folders):
+        yield from units
+        return
+    reason = "the files lie in partition folders and have the same columns"
+    for cluster in clusters(units, lambda pair: pair.alike):
+        yield from one(cluster, Rule("partitions", reason))
+
+
+def _machine_names(units: list[Unit]) -> Iterator[Unit]:
+    """Names with random ids are no table names, so that columns alone decide."""
+    stamped = [unit for unit in units if kinds_of(unit.stem) & _RANDOM and _is_dated(unit)]
+    if len(stamped) < 2:
+        yield from units
+        return
+    yield from (unit for unit in units if unit not in stamped)
+    reason = "the names were made by a machine and the columns are the same"
+    for cluster in clusters(stamped, lambda pair: pair.same):
+        yield from one(cluster, Rule("pattern", reason))
+
+
+def _is_dated(unit: Unit) -> bool:
+    return any(kinds_of(name) & TIMES for name in unit.names)
+
+
+def _names_as_values(units: list[Unit]) -> Iterator[Unit]:
+    """Files of one schema whose names are values: cities, people, or just very many."""
+    for cluster in clusters(units, lambda pair: pair.similar):
+        left = dict.fromkeys(cluster)
+        for family in _families(cluster):
+            some = [unit for unit in family if unit in left]
+            reason = _why_values([unit.stem for unit in some], units[0].parent, some)
+            if reason is not None:
+                for unit in some:
+                    del left[unit]
+                yield from one(some, Rule("values", reason))
+        yield from left
+
+
+def _families(units: list[Unit]) -> Iterator[list[Unit]]:
+    """All units, then those that differ in one word only, the largest families first."""
+    yield units
+    if len(units) > 2:
+        families: dict[tuple[str, ...], list[Unit]] = {}
+        for unit in units:
+            pieces = _PIECES.findall(unit.stem)
+            for index, piece in enumerate(pieces):
+                if piece[0].isalpha():
+                    key = (*pieces[:index], ANY_NAME, *pieces[index + 1 :])
+                    families.setdefault(key, []).append(unit)
+        yield from sorted(families.values(), key=len, reverse=True)
+
+
+def _folders_as_values(units: list[Unit]) -> list[Unit]:
+    """Sibling folders with the same tables inside, where their names are values of one kind."""
+    depth = max((len(unit.folders) for unit in units), default=0)
+    for level in reversed(range(depth)):
+        families: dict[tuple[object, ...], list[Unit]] = {}
+        rest: list[Unit] = []
+        for unit in units:
+            if len(unit.folders) > level and not _only_tells_time(unit.folders[level]):
+                families.setdefault(_below(unit, level), []).append(unit)
+            else:
+                rest.append(unit)
+        alike = [
+            cluster
+            for family in families.values()
+            for cluster in clusters(family, lambda pair: pair.similar)
+        ]
+        tables = _tables_by_folder(alike, level)
+        units = rest + [unit for some in alike for unit in _one_of_folders(some, level, tables)]
+    return units
+
+
+def _only_tells_time(folder: str) -> bool:
+    kinds = kinds_of(folder)
+    return bool(kinds) and kinds <= {*TIMES, "hive"} and not fixed_part(folder)
+
+
+def _below(unit: Unit, level: int) -> tuple[object, ...]:
+    """What a unit shares with those in other folders at a level."""
+    own = words_of(unit.folders[level])
+    title = tuple(word for word in unit.title if word not in own)
+    return (level, unit.folders[:level], unit.folders[level + 1 :], title, unit.ending, unit.format)
+
+
+def _tables_by_folder(families: Iterable[Sequence[Unit]], level: int) -> Counter[str]:
+    """How many tables each folder name at a level has in common with siblings, wherever it is."""
+    return Counter(unit.folders[level] for family in families if len(family) > 1 for unit in family)
+
+
+def _one_of_folders(units: list[Unit], level: int, tables: Counter[str]) -> Iterator[Unit]:
+    texts = [unit.folders[level] for unit in units]
+    reason = None
+    if len(set(texts)) == len(texts) > 1:
+        parent = units[0].folders[level - 1] if level else ""
+        shared = min(tables[text] for text in texts)
+        reason = _why_values(texts, parent, units, many=_MANY_FOLDERS, tables=shared)
+    if reason is None:
+        yield from units
+    else:
+        yield from one(units, Rule("values", f"in sibling folders, {reason}"))
+
+
+def _same_address(units: list[Unit]) -> list[Unit]:
+    """Files of one folder and name, whether in date folders of one form, another or none."""
+    addresses: dict[tuple[object, ...], list[Unit]] = {}
+    for unit in units:
+        key = (unit.address, unit.title, unit.ending if unit.title else "", unit.format)
+        addresses.setdefault(key, []).append(unit)
+    reason = "below one folder, the files differ only in dates, numbers or runs"
+    return [
+        unit
+        for some in addresses.values()
+        for cluster in clusters(some, lambda pair: pair.alike)
+        for unit in one(cluster, Rule("pattern", reason))
+    ]
+
+
+def _why_values(
+    texts: Sequence[str],
+    parent: str,
+    units: Sequence[Unit],
+    *,
+    many: Sequence[tuple[int, float]] = _MANY_FILES,
+    tables: int = 1,
+) -> str | None:
+    """Why names that differ are values rather than tables; nothing where they are not."""
+    if len(texts) < 2:
+        return None
+    before, values, after = _varying(texts)
+    around = words_of(" ".join(piece for piece in (*before, *after) if piece[0] != "{"))
+    inside = words_of(parent)
+    is_stage = not STAGES.isdisjoint(" ".join(words_of(value)) for value in values)
+    if is_stage or not all(value.strip("-_. ") for value in values):
+        return None
+    if inside and inside[-1] in OF_TABLES:
+        return None
+    shown = f"{', '.join(sorted(values)[:3])}{' ...' if len(values) > 3 else ''}"
+    if _are_beside_values(values):
+        return f"the names differ in a value ({shown})"
+    share = sum(map(looks_like_table, values)) / len(values)
+    if _are_codes(values) and not share:
+        return f"the names differ in a code ({shown})"
+    if names_entity(around):
+        return f"the names tell which {' '.join(around)} it is ({shown})"
+    if holds_entities(parent):
+        return f"the folder {parent} holds one thing of a kind under each name ({shown})"
+    if tables > 1 and len(values) > 2:
+        return f"{len(values)} folders hold the same {tables} tables ({shown})"
+    is_many = any(len(values) >= count and share <= limit for count, limit in many)
+    if is_many and _have_same_columns(units):
+        return f"{len(values)} names have the same columns ({shown})"
+    return None
+
+
+def _are_beside_values(values: Sequence[str]) -> bool:
+    """Whether some are values for sure and the others may be: X beside the numbers 1 to 22."""
+    others = [value for value in values if not _VALUE.match(value)]
+    if ANY_NAME in values or len(others) == len(values):
+        return ANY_NAME in values
+    if "{id}" in values or "{hash}" in values:
+        return all(map(_ONE_WORD.match, others))
+    return all(_SHORT_VALUE.match(value) or _CODE.match(value) for value in others)
+
+
+def _are_codes(values: Sequence[str]) -> bool:
+    if all(len(value) == 1 or _CODE.match(value) for value in values):
+        return True
+    is_short = len(values) > 2 and len(set(map(len, values))) == 1
+    return is_short and all(map(_SHORT.match, values))
+
+
+def _have_same_columns(units: Sequence[Unit]) -> bool:
+    """Whether columns are evidence at all, more than one, and as good as equal."""
+    fewest = min(len(columns.families) for unit in units for columns in unit.columns)
+    return fewest > 1 and len(clusters(units, lambda pair: pair.same)) == 1
+
+
+def _varying(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """What all texts begin with, what each has of its own, and what all end with."""
+    pieces = [_PIECES.findall(text) for text in texts]
+    start = _common(pieces)
+    stop = _common([each[start:][::-1] for each in pieces])
+    own = ["".join(each[start : len(each) - stop]) for each in pieces]
+    return pieces[0][:start], own, pieces[0][len(pieces[0]) - stop :]
+
+
+def _common(pieces: Sequence[Sequence[str]]) -> int:
+    count = 0
+    for column in zip(*pieces, strict=False):
+        if len(set(column)) > 1:
+            break
+        count += 1
+    return count
+
+
+def one(units: Sequence[Unit], rule: Rule) -> list[Unit]:
+    """The units as one; a unit alone stays as it is."""
+    if len(units) < 2:
+        return list(units)
+    # Where some lie deeper than others, the deepest show how the dataset is partitioned.
+    depth = max(len(unit.names) for unit in units)
+    deepest = [unit for unit in units if len(unit.names) == depth]
+    names = tuple(_general(texts) for texts in zip(*(unit.names for unit in deepest), strict=True))
+    endings = {unit.ending for unit in units}
+    largest = max(deepest, key=lambda unit: unit.files)
+    return [
+        Unit(
+            names=names,
+            shown=names if rule.name == "values" else largest.usual,
+            ending=endings.pop() if len(endings) == 1 else "",
+            format=units[0].format,
+            rows=[row for unit in units for row in unit.rows],
+            rules=[*dict.fromkeys(each for unit in units for each in unit.rules), rule],
+        )
+    ]
+
+
+def _general(texts: Sequence[str]) -> str:
+    """The template that fits several."""
+    distinct = list(dict.fromkeys(texts))
+    if len(distinct) == 1:
+        return distinct[0]
+    before, _, after = _varying(distinct)
+    return f"{''.join(before)}{ANY_NAME}{''.join(after)}"

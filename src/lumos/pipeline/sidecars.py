@@ -1,0 +1,49 @@
+"""Files that accompany data: checksums, manifests, descriptions, unfinished copies."""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+_MARKS: Final = {
+    "a checksum": "md5 sha1 sha256 sha512 crc crc32 sum sig asc",
+    "a marker or manifest of a writer": "manifest ctl done ok success lock marker trigger",
+    "an unfinished or put-aside copy": "tmp temp bak swp orig part partial filepart crdownload "
+    "inprogress pending incomplete",
+    "a description": "schema ddl md rst html htm pdf",
+    "a program or its settings": "py ipynb sql sh bat ps1 js css r jl java jar class toml ini cfg "
+    "conf properties yaml yml",
+}
+_BY_ENDING: Final = {ending: what for what, some in _MARKS.items() for ending in some.split()}
+_DESCRIPTIONS: Final = (
+    r"manifest|metadata|schema|datapackage|dataset[-_]infos?|dataset[-_]metadata|data[-_]schema"
+    r"|package(?:-lock)?|config|configuration|settings|croissant|checksums?"
+)
+_DESCRIBING: Final = re.compile(
+    rf"(?:.*[-_.])?(?:{_DESCRIPTIONS})(?:[-_.]?v?\d+)?\.(?:json|avsc|xml)(?:\.gz)?\Z", re.IGNORECASE
+)
+_READ_ME: Final = re.compile(
+    r"(?:.*[-_.])?(?:readme|read[-_]me|licen[cs]e|notice|changelog|changes|copyright|citation"
+    r"|authors|contributing|requirements|checksums?|md5sums?|sha\d+sums?|version|disclaimer"
+    r"|terms[-_]of[-_]use)(?:\.(?:txt|md|rst|html|json|csv))?\Z",
+    re.IGNORECASE,
+)
+_OF_ICEBERG: Final = re.compile(r"(?:.*/)?metadata\Z")
+
+
+def why_sidecar(name: str) -> str | None:
+    """What a file is, in words, if by its name it only accompanies data."""
+    ending = name.rpartition(".")[2].lower() if "." in name else ""
+    if ending in _BY_ENDING:
+        return _BY_ENDING[ending]
+    if name.endswith("~"):
+        return "an unfinished or put-aside copy"
+    if _DESCRIBING.match(name) or _READ_ME.match(name):
+        return "a description"
+    return None
+
+
+def holds_table_metadata(folder: str, names: Collection[str]) -> bool:
+    """Whether a folder holds what a table format knows of its data rather than data."""
+    return bool(_OF_ICEBERG.match(folder)) and any(
+        name.endswith(".metadata.json") for name in names
+    )

@@ -1,0 +1,224 @@
+"""Finds the parts of a file's or folder's name that are values: dates, numbers, ids and codes."""
+
+import re
+from typing import Final, NamedTuple
+
+# Placeholders that tell when something happened, in the form their values are kept in.
+TIMES: Final = frozenset(
+    {"yyyy", "mm", "dd", "hh", "mi", "ddd", "yyyy-mm", "quarter", "week", "date", "time"}
+)
+# Words in capitals that name a stage of processing or a file format rather than a value.
+_NO_CODES: Final = re.compile(
+    r"(?:RAW|STG|STAGE|PROD|DEV|TEST|QA|UAT|TMP|TEMP|ARCH|IN|OUT|OLD|NEW|DATA|FILE|INFO|LOGS?|ALL"
+    r"|GOLD|CSV|TSV|JSON|XML|TXT|ORC|AVRO|GZ|ZIP|TODO)\Z"
+)
+
+_YEAR = r"(?:19|20)\d\d"
+_MONTH = r"(?:0[1-9]|1[0-2])"
+_DAY = r"(?:0[1-9]|[12]\d|3[01])"
+_HOUR = r"(?:[01]\d|2[0-3])"
+_SIXTY = r"[0-5]\d"
+_MONTH_NAME = (
+    r"(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_END = r"(?![0-9A-Za-z])"
+
+# Values that begin where a word begins.
+_WHOLE: Final = {
+    "uuid": r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+    "region": r"[aceimnsu][a-z]+-(?:gov-|iso-)?(?:north|south|east|west|central)(?:east|west)?-?\d"
+    + _END,
+    "hash": r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,}" + _END,
+    # The names that query engines give to a statement: 20240105_010203_00042_x7k2p.
+    "query": r"\d{8}_\d{6}_\d{5}_[a-z0-9]{5}" + _END,
+    "clock": rf"{_HOUR}:{_SIXTY}(?::{_SIXTY})?" + _END,
+    # 25m, 100k, 1h and sf10 are sizes that people tell datasets apart by.
+    "unit": r"(?:sf\d+|\d{1,4}(?:[kKmMbBgGhHdDwWyY]|min|mo|km|mb|gb|hz))" + _END,
+    "lettered": rf"[yY]{_YEAR}[-_]?[mM]\d\d?(?:[-_]?[dD]\d\d?)?" + _END,
+    "fiscal": rf"(?:FY|fy|CY)[-_]?{_YEAR}" + _END,
+    "quarter_first": rf"[QqHh][1-4][-_ ]?{_YEAR}(?!\d)",
+    "named": rf"(?:(?:\d\d?[-_ ]?)?{_MONTH_NAME}[-_ ,]{{0,2}}{_YEAR}"
+    rf"|{_YEAR}[-_ ]?{_MONTH_NAME}(?:[-_ ]?\d\d?)?)" + _END,
+}
+# Values that may follow letters: events20240105.
+_DIGITS: Final = {
+    "time": rf"{_YEAR}(?P<s1>[-_.]?){_MONTH}(?P=s1){_DAY}(?:T|[-_ .]{{1,2}})?{_HOUR}"
+    rf"(?:[-_:.h]?{_SIXTY}(?:[-_:.m]?{_SIXTY}(?:[.,]?\d{{3,9}})?)?)?Z?" + _END,
+    "date": rf"(?:{_YEAR}(?:{_MONTH}{_DAY}|(?P<s2>[-_. ])\d\d?(?P=s2)\d\d?)"
+    rf"|\d\d?(?P<s3>[-_.])\d\d?(?P=s3){_YEAR})(?!\d)",
+    "week": rf"{_YEAR}[-_]?[Ww](?:0[1-9]|[1-4]\d|5[0-3])(?!\d)",
+    "quarter": rf"{_YEAR}[-_ ]?[QqHh][1-4](?!\d)",
+    "month": rf"(?:{_YEAR}[-_.]?{_MONTH}|{_MONTH}[-_.]{_YEAR})(?!\d)",
+    "epoch": r"1\d{9}(?:\d{3}|\d{6})?(?!\d)",
+    "year": rf"{_YEAR}(?!\d)",
+}
+
+
+def _either(patterns: dict[str, str]) -> str:
+    return "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items())
+
+
+# Digits after a capital letter belong to an identifier: USC20240105 is a station.
+_IN_WORDS: Final = rf"(?=[0-9])(?<![0-9A-Z])(?:{_either(_DIGITS)})"
+_TOKEN: Final = re.compile(
+    rf"(?<![0-9A-Za-z])(?:{_either(_WHOLE)})|{_IN_WORDS}"
+    r"|(?<![0-9A-Za-z])(?P<word>(?:(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[0-9A-Za-z]{6,}"
+    r"|[A-Za-z]{10,})(?![0-9A-Za-z]))"
+    r"|(?P<n>\d+)|(?P<brace>[{}])",
+    re.ASCII,
+)
+_TOKEN_IN_WORD: Final = re.compile(rf"{_IN_WORDS}|(?P<n>\d+)", re.ASCII)
+_MAY_VARY: Final = re.compile(r"[0-9A-Z{}]")
+_SPARK_PART: Final = re.compile(
+    r"part-\d{5}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:[-.]c\d{3})?\Z"
+)
+_RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
+_CODE: Final = re.compile(r"(?<![0-9A-Za-z])[A-Z]{1,5}(?:[.-][A-Z]{1,2})?(?![0-9A-Za-z])", re.ASCII)
+_LOWER: Final = re.compile(r"[a-z]{2}")
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_NUMBERS: Final = re.compile(r"\d+", re.ASCII)
+_SHOWN_AS: Final = {
+    "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "epoch": "time",
+    "quarter_first": "quarter", "query": "id", "word": "id",
+}  # fmt: skip
+_MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
+                       "dec")  # fmt: skip
+
+
+class _Span(NamedTuple):
+    kind: str
+    start: int
+    end: int
+
+    def begins(self) -> int:
+        return self.start
+
+
+class Template(NamedTuple):
+    """A name with placeholders such as `{date}` for its variable parts, and what stood there."""
+
+    text: str
+    kinds: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    @classmethod
+    def of_one(cls, kind: str, value: str) -> "Template":
+        """A name that is a value as a whole."""
+        return cls(f"{{{kind}}}", (kind,), (value,))
+
+
+def template_of(name: str) -> Template:
+    """The name of a folder, or of a file without its ending, as a template."""
+    if _SPARK_PART.match(name):
+        return Template.of_one("part", name)
+    if not _MAY_VARY.search(name):
+        return Template(name)
+    spans = _spans(name)
+    if _CODE.search(name):
+        spans = sorted([*spans, *_codes(name, spans)], key=_Span.begins)
+    if not spans:
+        return Template(name)
+    pieces: list[str] = []
+    end = 0
+    for kind, start, stop in spans:
+        pieces += (name[end:start], "{", kind, "}")
+        end = stop
+    pieces.append(name[end:])
+    return Template(
+        "".join(pieces),
+        tuple([span[0] for span in spans]),
+        tuple([name[start:stop] for _, start, stop in spans]),
+    )
+
+
+def month_number(text: str) -> str | None:
+    """`01` for the name of January, written out or in three letters."""
+    lowered = text.lower()
+    is_name = re.fullmatch(_MONTH_NAME, lowered)
+    return f"{_MONTH_NAMES.index(lowered[:3]) + 1:02d}" if is_name else None
+
+
+def sortable(kind: str, value: str) -> str:
+    """A value of time in a form that sorts by age: 2024-01-05 for 20240105 and 05.01.2024."""
+    numbers = _NUMBERS.findall(value)
+    name = re.search(_MONTH_NAME, value)
+    if name is not None:
+        year = next(number for number in numbers if len(number) == 4)
+        days = [number.zfill(2) for number in numbers if number != year]
+        return "-".join([year, month_number(name.group()) or "", *days])
+    if len(numbers) > 1 and len(numbers[-1]) == 4 and len(numbers[0]) < 4:
+        first, second = (numbers[0], numbers[1]) if len(numbers) == 3 else ("", numbers[0])
+        # 13.01.2024 can only be a day before a month; the other way round is more usual.
+        month, day = (second, first) if not first or int(first) > 12 else (first, second)
+        numbers = [numbers[-1], month, *([day] if day else [])]
+    digits = "".join(number.zfill(2) for number in numbers)
+    if kind == "date":
+        return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
+    return f"{digits[:4]}-{digits[4:6]}" if kind == "yyyy-mm" else digits
+
+
+def _spans(name: str) -> list[_Span]:
+    """The variable parts of a name, codes aside."""
+    spans: list[_Span] = []
+    after_time = -1
+    for match in _TOKEN.finditer(name):
+        kind, start = match.lastgroup, match.start()
+        if kind == "n":
+            spans.append(_Span("n", start, match.end()))
+        # After the time of writing, services put something random.
+        elif kind == "word" and start != after_time and not _is_identifier(match.group()):
+            for inner in _TOKEN_IN_WORD.finditer(match.group()):
+                found = _placeholder(inner.lastgroup, inner.group())
+                spans.append(_Span(found, start + inner.start(), start + inner.end()))
+        elif kind != "unit":
+            spans.append(_Span(_placeholder(kind, match.group()), start, match.end()))
+            if kind == "time":
+                after_time = match.end() + 1
+    return spans
+
+
+def _placeholder(kind: str | None, text: str) -> str:
+    match kind:
+        case "lettered":
+            return "date" if "d" in text.lower() else "yyyy-mm"
+        case "named":
+            return "date" if len(_NUMBERS.findall(text)) > 1 else "yyyy-mm"
+        case "brace":
+            return "open" if text == "{" else "close"
+        case _:
+            return _SHOWN_AS.get(kind or "n", kind or "n")
+
+
+def _is_identifier(word: str) -> bool:
+    """Whether letters and digits are mixed as only a machine, or a register, mixes them."""
+    runs = _RUNS.findall(word)
+    digits = sum(map(str.isdigit, word))
+    if 2 * len(runs) >= len(word) >= 10:
+        return True
+    if not digits:
+        return False
+    if word.isupper():
+        return len(word) >= 8 or digits >= 4
+    if word.islower():
+        return len(word) >= 8 and len(runs) >= 5
+    return len(word) >= 10 and max(len(run) for run in runs if run.islower()) <= 3
+
+
+def _codes(name: str, spans: list[_Span]) -> list[_Span]:
+    """Short words in capitals, where they are the only word or stand among other ones."""
+    free = name
+    for span in reversed(spans):
+        free = free[: span.start] + "0" * (span.end - span.start) + free[span.end :]
+    codes = [
+        _Span("code", match.start(), match.end())
+        for match in _CODE.finditer(free)
+        if not _NO_CODES.match(match.group())
+    ]
+    words = _WORDS.findall(free)
+    is_only_word = (
+        len(codes) == 1
+        and _CODE.fullmatch("".join(words[:1]))
+        and (len(words) == 1 or (len(words) == 2 and codes[0].end - codes[0].start > len(words[0])))
+    )
+    return codes if is_only_word or _LOWER.search(free) else []
