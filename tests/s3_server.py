@@ -9,6 +9,7 @@ import bisect
 import hashlib
 import re
 import socketserver
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -53,11 +54,13 @@ class S3Server:
         latency: float = 0.0,
         answer: Callable[[Request], Response | None] = lambda _request: None,
         keys: dict[str, str] | None = None,
+        certificate: Path | None = None,
     ) -> None:
         self.buckets = {name: dict(objects) for name, objects in (buckets or {}).items()}
         self.latency = latency
         self.answer = answer
         self.keys = keys
+        self.certificate = certificate
         self.requests: list[Request] = []
         self._order: dict[str, list[str]] = {}
 
@@ -80,7 +83,12 @@ class S3Server:
             request_queue_size = 128
 
         self._listener = Listener(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._listener.server_address[1]}"
+        if self.certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            self._listener.socket = context.wrap_socket(self._listener.socket, server_side=True)
+        scheme = "http" if self.certificate is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._listener.server_address[1]}"
         threading.Thread(target=self._listener.serve_forever, args=(0.01,), daemon=True).start()
         return self
 

@@ -114,7 +114,7 @@ def answering(answer: Response) -> S3Server:
             "Try again in some minutes.",
         ),
         (
-            Response(200, b"<html><body>Welcome!<br></body></html>"),
+            Response(200, b"<html><body>Welcome!</body></html>"),
             "s3://lake cannot be listed: the endpoint does not answer as S3 does. Check the source.",
         ),
     ],
@@ -138,6 +138,12 @@ def test_nobody_at_the_endpoint_is_said_before_anything_starts() -> None:
             s3_source.S3Source(settings).roots()
     assert caught.value.found == f"{url} does not answer: Connection refused."
     assert "endpoint_url" in caught.value.next_step
+
+
+def test_an_address_that_is_none_is_said_too() -> None:
+    settings = S3Source(buckets=("a",), endpoint_url="http://minio:port", anonymous=True)
+    with pytest.raises(SourceNotUsable, match="http://minio:port does not answer: Port could not"):
+        s3_source.S3Source(settings).roots()
 
 
 def test_missing_credentials_are_said_with_where_to_put_them() -> None:

@@ -108,6 +108,25 @@ def test_the_address_of_a_bucket(access: S3Access, bucket: str, url: str) -> Non
     assert access.settled({}).bucket_url(bucket) == url
 
 
+def test_a_bucket_may_be_the_host_itself() -> None:
+    lake = S3Server({"lake": {"a b": b"1", "odd//a": b"2"}}, keys={"mine": "secret"})
+
+    def of_host(request: Request) -> Response:
+        return lake.respond(request._replace(path=f"/lake{request.path}"))
+
+    with S3Server(answer=of_host) as server:
+        # A bucket of this name needs no entry in any name server.
+        host = server.url.replace("127.0.0.1", "{bucket}")
+        access = S3Access(endpoint_url=host, access_key_id="mine", secret_access_key="secret")
+        storage = S3Storage(access)
+        storage.write("s3://127.0.0.1/c/d", b"3")
+        paths = [each.path for each in storage.walk(Stretch("s3://127.0.0.1"))]
+        assert paths == ["s3://127.0.0.1/a b", "s3://127.0.0.1/c/d", "s3://127.0.0.1/odd//a"]
+        assert [storage.read(path) for path in paths] == [b"1", b"3", b"2"]
+        storage.discard(["s3://127.0.0.1/c/d"])
+        assert set(lake.buckets["lake"]) == {"a b", "odd//a"}
+
+
 def test_endpoint_and_region_come_from_the_environment_and_profiles(tmp_path: Path) -> None:
     files = profiles(tmp_path, "[profile p]\nregion = eu-west-2\nendpoint_url = http://profile\n")
     both = {"AWS_ENDPOINT_URL": "http://all", "AWS_ENDPOINT_URL_S3": "http://s3/", **files}
@@ -259,6 +278,16 @@ def test_a_container_is_asked_with_its_token() -> None:
         }
         assert found(environment=environment) == ("a", "b", "c")
         assert server.requests[0].headers["authorization"] == "pod-token"
+
+
+@pytest.mark.parametrize(
+    "answer", [Response(403, b"no"), Response(200, b"no"), Response(200, b'{"Code": "Failed"}')]
+)
+def test_a_container_that_refuses_is_told(answer: Response) -> None:
+    with S3Server(answer=lambda _request: answer) as server:
+        environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/v1/credentials"}
+        with pytest.raises(NoCredentials, match=r"without any|gives no credentials"):
+            found(environment=environment)
 
 
 def machine(expires: str) -> S3Server:

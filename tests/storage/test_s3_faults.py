@@ -3,9 +3,16 @@
 import socket
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from itertools import count
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from lumos.storage import Stretch, Unlisted
 from lumos.storage.s3 import S3Access, S3Storage
@@ -162,3 +169,40 @@ def test_a_server_that_knows_no_beginning_is_listed_right_all_the_same() -> None
         within = Stretch("s3://lake", after="s3://lake/a", until="s3://lake/b")
         found = list(storage_at(server.url).walk(within))
     assert [each.path for each in found] == ["s3://lake/b"]
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate that a company has signed itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "minio")])
+    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file = tmp_path / "certificate.pem"
+    file.write_bytes(made.public_bytes(Encoding.PEM) + key.private_bytes(*plain))
+    return file
+
+
+@pytest.mark.parametrize("key", ["a.csv", "odd//a.csv"])
+def test_a_certificate_of_ones_own_is_trusted_once_it_is_named(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    once = Patience(tries=1)
+    with S3Server({"lake": {key: b"data"}}, certificate=certificate) as server:
+        (listing,) = storage_at(server.url, once).walk(Stretch("s3://lake"))
+        assert isinstance(listing, Unlisted)
+        assert "certificate verify failed" in listing.reason
+        with pytest.raises(OSError, match="does not answer"):
+            storage_at(server.url, once).read(f"s3://lake/{key}")
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+        storage = storage_at(server.url)
+        assert [each.path for each in storage.walk(Stretch("s3://lake"))] == [f"s3://lake/{key}"]
+        assert storage.read(f"s3://lake/{key}") == b"data"

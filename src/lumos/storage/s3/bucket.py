@@ -7,8 +7,11 @@ for a whole page that holds a single key such as `a//b`.
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote_plus, urlsplit
 from xml.etree import ElementTree
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Credential
 
 PAGE: Final = 1000
-_MOST_REDIRECTS: Final = 2
+# Where a bucket is said to lie, and where it then turns out to.
+_MOST_PLACES: Final = 2
+_MOVED: Final = (301, 307, 400)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -96,6 +101,7 @@ class Bucket:
         self._patience = patience
         # Where the bucket turned out to lie, whatever region was named.
         self.region = access.region
+        self._is_located = False
         self._opened: S3Store | None = None
         self._lock = threading.Lock()
         self._fuse = Fuse()
@@ -120,7 +126,7 @@ class Bucket:
             **({"start-after": after} if after and not token else {}),
         }
         with self._fuse.guarded():
-            answer = self._asked("GET", "", query=query)
+            answer = self._asked("", query=query)
         try:
             page = _page(answer.body)
         except (ElementTree.ParseError, ValueError) as problem:
@@ -166,16 +172,14 @@ class Bucket:
         """Removes objects; those that are gone already are no problem."""
         try:
             self._store().delete([_writable(key) for key in keys])
-        except FileNotFoundError:
-            return
-        except BaseError as problem:
+        except (BaseError, FileNotFoundError) as problem:
             raise self._scrubbed(error_in(str(problem))) from None
 
     def _get_odd(self, key: str, wanted: Range | None, etag: str) -> Piece:
         headers = {"if-match": f'"{etag}"'} if etag else {}
         if wanted is not None:
             headers["range"] = wanted.header
-        answer = self._asked("GET", key, headers=headers)
+        answer = self._asked(key, headers=headers)
         found = answer.headers
         total = found.get("content-range", "").rpartition("/")[2]
         return Piece(
@@ -184,50 +188,46 @@ class Bucket:
 
     def _asked(
         self,
-        method: str,
         key: str,
         *,
-        query: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
+        query: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Answer:
         """The answer to a signed request, from wherever the bucket turns out to lie."""
-        text = query_text(query or {})
-        for _ in range(_MOST_REDIRECTS):
-            url = self._access.bucket_url(self.name, self.region)
-            if key:
-                url = f"{url}/{quote(key, f'/{UNRESERVED}')}"
-            parts = urlsplit(url)
-            region = self._access.signing_region(self.region)
-
-            def to_send(
-                host: str = parts.netloc, path: str = parts.path, region: str = region
-            ) -> dict[str, str]:
-                credentials = self._credentials.current()
-                if credentials is None:
-                    return headers or {}
-                return signed(
-                    headers or {},
-                    credentials,
-                    method=method,
-                    host=host,
-                    path=path,
-                    query=text,
-                    body=b"",
-                    region=region,
-                    service="s3",
-                )
-
-            full = f"{url}{'' if parts.path else '/'}{f'?{text}' if text else ''}"
-            answer = self._transport.send(method, full, headers=to_send, patience=self._patience)
+        for _ in range(_MOST_PLACES):
+            url = self._url(key, query)
+            answer = self._transport.send(
+                "GET", url, headers=partial(self._signed, url, headers), patience=self._patience
+            )
+            self._is_located = True
             if answer.status in (200, 206):
                 return answer
             told = answer.headers.get("x-amz-bucket-region", "")
             problem = error_of(answer.status, answer.body, region=told)
-            moved = answer.status in (301, 307, 400) and problem.region not in ("", self.region)
-            if not moved:
+            is_elsewhere = problem.region not in ("", self.region)
+            if answer.status not in _MOVED or not is_elsewhere:
                 break
             self.region = problem.region
         raise self._scrubbed(problem)
+
+    def _url(self, key: str, query: Mapping[str, str]) -> str:
+        bucket = self._access.bucket_url(self.name, self.region)
+        path = f"/{quote(key, f'/{UNRESERVED}')}" if key or not urlsplit(bucket).path else ""
+        return f"{bucket}{path}{f'?{query_text(query)}' if query else ''}"
+
+    def _signed(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+        credentials = self._credentials.current()
+        if credentials is None:
+            return headers
+        return signed(
+            headers,
+            credentials,
+            method="GET",
+            url=urlsplit(url),
+            body=b"",
+            region=self._access.signing_region(self.region),
+            service="s3",
+        )
 
     def _store(self) -> S3Store:
         # Asked here, so that nothing is hidden in what obstore makes of a failure.
@@ -238,12 +238,10 @@ class Bucket:
             return self._opened
 
     def _new_store(self) -> S3Store:
-        if self._access.is_aws and not self.region:
-            # Any page tells the region; that none may be listed tells nothing about reading.
-            try:
+        if self._access.is_aws and not self._is_located:
+            # Any answer tells the region; that nothing may be listed says nothing about reading.
+            with suppress(S3Error):
                 self.page("", limit=1)
-            except S3Error:
-                self.region = self.region or self._access.signing_region()
         patience = self._patience
         # obstore lets variables of the environment win unless everything is said in so many
         # words; what they mean was settled before, for obstore and for pages alike.
@@ -308,6 +306,8 @@ def _bare(etag: str) -> str:
 
 def _page(body: bytes) -> Page:
     root = ElementTree.fromstring(body)
+    if not root.tag.endswith("ListBucketResult"):
+        raise ValueError(root.tag)
     # Servers disagree about the namespace, or leave it out.
     space = root.tag.rpartition("}")[0]
     space = f"{space}}}" if space else ""

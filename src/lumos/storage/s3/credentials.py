@@ -247,9 +247,7 @@ class _Finder:
                 plain,
                 base,
                 method="POST",
-                host=urlsplit(url).netloc,
-                path=urlsplit(url).path,
-                query="",
+                url=urlsplit(url),
                 body=body,
                 region=region,
                 service="sts",
@@ -281,16 +279,20 @@ class _Finder:
 
     def _json(self, url: str, headers: Mapping[str, str]) -> Any:
         answer = self._transport.send("GET", url, headers=lambda: headers, patience=_PATIENCE)
+        where = urlsplit(url).netloc
         if answer.status != 200:
-            raise error_of(answer.status, b"")
-        return json.loads(answer.body)
+            raise NoCredentials(f"{where} gives no credentials (status {answer.status})")
+        try:
+            return json.loads(answer.body)
+        except ValueError:
+            raise NoCredentials(f"{where} gives no credentials but something else") from None
 
 
 def _by_process(name: str, command: str) -> Credentials:
     try:
         done = subprocess.run(shlex.split(command), capture_output=True, check=True, timeout=60)
         return _from_json(json.loads(done.stdout))
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as problem:
+    except (OSError, subprocess.SubprocessError, ValueError) as problem:
         # Neither the command nor what it printed is shown: both may hold secrets.
         raise NoCredentials(
             f"the credential_process of the profile '{name}' failed ({type(problem).__name__})"
@@ -298,6 +300,8 @@ def _by_process(name: str, command: str) -> Credentials:
 
 
 def _from_json(told: Mapping[str, str]) -> Credentials:
+    if "AccessKeyId" not in told or "SecretAccessKey" not in told:
+        raise NoCredentials("what should hand out credentials answered without any")
     token = told.get("Token") or told.get("SessionToken", "")
     ends = told.get("Expiration")
     return Credentials(

@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import SplitResult, quote
 
 from lumos.config.secret import MASK
 
@@ -51,20 +51,21 @@ def signed(
     credentials: Credentials,
     *,
     method: str,
-    host: str,
-    path: str,
-    query: str,
+    url: SplitResult,
     body: bytes,
     region: str,
     service: str,
     at: datetime | None = None,
 ) -> dict[str, str]:
-    """The headers together with those that prove who sends them; `path` is percent-encoded."""
+    """The headers together with those that prove who sends them.
+
+    The address must be spelled as it is sent: the path percent-encoded, the query by `query_text`.
+    """
     moment = (at or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
     digest = hashlib.sha256(body).hexdigest()
     to_sign = {
         **{name.lower(): value for name, value in headers.items()},
-        "host": host,
+        "host": url.netloc,
         "x-amz-date": moment,
         "x-amz-content-sha256": digest,
     }
@@ -72,7 +73,8 @@ def signed(
         to_sign["x-amz-security-token"] = credentials.token
     names = sorted(to_sign)
     lines = (f"{name}:{' '.join(to_sign[name].split())}\n" for name in names)
-    request = "\n".join((method, path or "/", query, "".join(lines), ";".join(names), digest))
+    signed_names = ";".join(names)
+    request = "\n".join((method, url.path or "/", url.query, "".join(lines), signed_names, digest))
     scope = f"{moment[:8]}/{region}/{service}/aws4_request"
     text = "\n".join(
         ("AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(request.encode()).hexdigest())
@@ -80,7 +82,7 @@ def signed(
     signature = _hmac(_key(credentials.secret, scope), text).hex()
     to_sign["authorization"] = (
         f"AWS4-HMAC-SHA256 Credential={credentials.key_id}/{scope}, "
-        f"SignedHeaders={';'.join(names)}, Signature={signature}"
+        f"SignedHeaders={signed_names}, Signature={signature}"
     )
     return to_sign
 

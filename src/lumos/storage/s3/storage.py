@@ -172,10 +172,10 @@ def _range_pages(
 ) -> Iterator[Page]:
     """The pages of a range of keys, after a while from several places of it at a time."""
     pages = bucket.pages(prefix, after=after, folders=not deep)
-    reached = ""
+    reached = after
     for page in islice(pages, _PAGES_IN_A_ROW):
         yield from _until([page], until)
-        reached = page.last
+        reached = max(reached, page.last)
         if not page.token or (until and reached > until):
             return
     bounds = _flat_bounds(bucket, prefix, reached, _AT_ONCE) if deep else []

@@ -69,7 +69,8 @@ class Transport:
             to_send = headers()
             try:
                 answer = self._once(method, urlsplit(url), to_send, body, connect_seconds)
-            except (OSError, http.client.HTTPException) as problem:
+            except (OSError, http.client.HTTPException, ValueError) as problem:
+                # An address that cannot be taken apart is one that nobody answers at.
                 failure = problem
             if answer is not None and not is_passing(answer.status):
                 return answer
