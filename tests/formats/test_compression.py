@@ -23,6 +23,7 @@ LINES = b'{"id": 1}\n' * 100
 @pytest.mark.parametrize(
     ("name", "data", "format"),
     [("a.csv", CSV, "csv"), ("a.json", LINES, "json"), ("a", CSV, "csv"), ("a.txt", LINES, "json")],
+    ids=["CSV", "JSON", "CSV without ending", "JSON in a text file"],
 )
 def test_compressed_text_is_read_like_other_text(
     ending: str, name: str, data: bytes, format: str
@@ -35,15 +36,15 @@ def test_compressed_text_is_read_like_other_text(
 @pytest.mark.parametrize(
     ("name", "data", "remarks"),
     [
-        ("a.csv", gzip.compress(CSV), ["It is named .csv but is compressed with gzip."]),
-        ("a.csv.gz", CSV, ["It is named .gz but is not compressed."]),
-        ("a.csv.gz", bz2.compress(CSV), ["It is named .gz but is compressed with bzip2."]),
-        ("a.csv.gz", gzip.compress(LINES), ["It is named .csv but is JSON."]),
-        ("a.parquet.gz", parquet_bytes(TABLE), ["It is named .gz but is not compressed."]),
-        ("a.json.snappy", LINES, ["It is named .snappy but is not compressed."]),
-        ("a", gzip.compress(CSV), []),
+        pytest.param("a.csv", gzip.compress(CSV), ["It is named .csv but is compressed with gzip."], id="compressed without saying so"),
+        pytest.param("a.csv.gz", CSV, ["It is named .gz but is not compressed."], id="not compressed"),
+        pytest.param("a.csv.gz", bz2.compress(CSV), ["It is named .gz but is compressed with bzip2."], id="compressed otherwise"),
+        pytest.param("a.csv.gz", gzip.compress(LINES), ["It is named .csv but is JSON."], id="another format, compressed"),
+        pytest.param("a.parquet.gz", parquet_bytes(TABLE), ["It is named .gz but is not compressed."], id="Parquet, not compressed"),
+        pytest.param("a.json.snappy", LINES, ["It is named .snappy but is not compressed."], id="not compressed with snappy"),
+        pytest.param("a", gzip.compress(CSV), [], id="no name to be wrong"),
     ],
-)
+)  # fmt: skip
 def test_a_name_that_is_wrong_about_compression_is_told(
     name: str, data: bytes, remarks: list[str]
 ) -> None:

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
@@ -41,6 +40,11 @@ class Table:
     def is_even(self) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
         return len(self._widths) == 1 and 1 not in self._widths
+
+    @property
+    def is_free_of_quotes(self) -> bool:
+        """Whether no cell holds a quote, as cells do that were divided in a wrong place."""
+        return not any(_QUOTE in cell for row in self.rows for cell in row)
 
     @property
     def widest(self) -> int:
@@ -111,15 +115,10 @@ def _divided(text: str, *, whole: bool, promised: str | None) -> Table:
     first_line = text[: text.find("\n") + 1] or text
     in_first_line = [each for each in _DELIMITERS if each in first_line]
     if len(in_first_line) == 1:
-        table = _parsed(text, in_first_line[0], whole=whole)
+        table = _read(text, in_first_line[0], whole=whole)
         if table.is_even:
             return table
-    tables = [
-        table
-        for delimiter in _DELIMITERS
-        if delimiter in text
-        for table in _readings(text, delimiter, whole=whole)
-    ]
+    tables = [_read(text, each, whole=whole) for each in _DELIMITERS if each in text]
     best = max(tables, key=lambda table: _quality(table, promised), default=None)
     if best is None or (best.share < _LEAST_SHARE and not best.is_headed):
         return _parsed(text, _NO_DELIMITER, whole=whole)
@@ -142,14 +141,20 @@ def _has_decimal_commas(table: Table) -> bool:
     return bool(cells) and all(map(_DECIMAL_COMMA.match, cells))
 
 
-def _readings(text: str, delimiter: str, *, whole: bool) -> Iterator[Table]:
-    """The text with quotes as CSV has them; where that fails, as other dialects have them."""
+def _read(text: str, delimiter: str, *, whole: bool) -> Table:
+    """The text with quotes as CSV has them; where that goes wrong, as other dialects have them."""
     table = _parsed(text, delimiter, whole=whole)
-    yield table
-    if _QUOTE in text and not table.is_even:
-        if _ESCAPED_QUOTE in text:
-            yield _parsed(text, delimiter, whole=whole, escape="\\")
-        yield Table(delimiter, _split(text, delimiter))
+    if _QUOTE not in text:
+        return table
+    if _ESCAPED_QUOTE in text and not (table.is_even and table.is_free_of_quotes):
+        escaped = _parsed(text, delimiter, whole=whole, escape="\\")
+        if escaped.share >= table.share:
+            table = escaped
+    if not table.is_even:
+        unquoted = Table(delimiter, _split(text, delimiter))
+        if unquoted.share > table.share:
+            table = unquoted
+    return table
 
 
 def _parsed(text: str, delimiter: str, *, whole: bool, escape: str | None = None) -> Table:

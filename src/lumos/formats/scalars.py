@@ -101,6 +101,9 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
 
 
 def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
+    if max(map(len, texts)) <= _SURE_DIGITS:
+        # Integers of that length were matched before.
+        return FLOAT64
     long = [text.lstrip("+") for text in texts if len(text) > _SURE_DIGITS]
     integers = [text for text in long if text.lstrip("-").isdigit()]
     if any(len(text.lstrip("-")) > _MOST_DIGITS for text in integers):
