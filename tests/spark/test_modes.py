@@ -33,7 +33,7 @@ EXPECTED = {
     "names": ["events", "users"],
     "types": [["INT64", "STRUCT<x: FLOAT64>", "DATE"], ["INT64", "STRING"]],
     "problems": ["not_parquet"],
-    "read": [4, 1],
+    "read": [4, 0],
     "unchanged": 2,
 }
 

@@ -1,0 +1,97 @@
+"""A scan that is killed at any moment and run again leaves what an undisturbed one leaves."""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from files import write_parquet, write_text
+
+_INGEST = [sys.executable, "-m", "lumos", "ingest", "lake", "--quiet"]
+# What a run may tell differently: when it was, and the numbers that rows happen to get.
+_TABLES = {
+    "dataset": "urn, name, format, state, cloud_version, schema_version, schema_hash, content",
+    "change_event": "event_id, urn, type, breaking",
+    "schema_version": "urn, number, version, cloud_version, schema_hash, event_id",
+    "aspect": "urn, name, body",
+    "search_entry": "urn, name, path, fields, facets",
+}
+
+
+def write_lake(folder: Path) -> None:
+    for number in range(60):
+        write_parquet(folder / f"table_{number}/part-0.parquet", id=pa.int64(), name=pa.string())
+    write_text(folder / "users/users.csv", ["id,name", "1,Ann"])
+
+
+def change_lake(folder: Path) -> None:
+    """New datasets, changed ones, ones that are gone, and files that are broken."""
+    for number in range(0, 60, 3):
+        write_parquet(folder / f"table_{number}/part-1.parquet", id=pa.int64(), price=pa.float64())
+    for number in range(60, 70):
+        write_parquet(folder / f"table_{number}/part-0.parquet", id=pa.string())
+    shutil.rmtree(folder / "table_1")
+    (folder / "table_2/part-1.parquet").write_bytes(b"PAR1 no footer")
+
+
+def recorded(folder: Path) -> dict[str, list[Any]]:
+    with sqlite3.connect(folder / ".lumos/lumos.db") as connection:
+        return {
+            table: sorted(connection.execute(f"SELECT {columns} FROM {table}"))
+            for table, columns in _TABLES.items()
+        }
+
+
+def ingest(folder: Path, *, kill_after: float | None = None) -> None:
+    process = subprocess.Popen(
+        _INGEST,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "LUMOS_SPARK__MASTER": "local[2]"},
+    )
+    if kill_after is None:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors.decode()
+        return
+    time.sleep(kill_after)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.mark.parametrize(
+    "points", [2, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_killed_at_random_points_and_run_again(tmp_path: Path, points: int) -> None:
+    quiet = tmp_path / "quiet"
+    write_lake(quiet / "lake")
+    ingest(quiet)
+    before = tmp_path / "before"
+    shutil.copytree(quiet / ".lumos", before)
+    change_lake(quiet / "lake")
+    started = time.monotonic()
+    ingest(quiet)
+    seconds = time.monotonic() - started
+    expected = recorded(quiet)
+    chance = random.Random(points)
+    finished = 0
+    for _ in range(points):
+        # Always in the same place, so that paths and times are the same.
+        shutil.rmtree(quiet / ".lumos")
+        shutil.copytree(before, quiet / ".lumos")
+        ingest(quiet, kill_after=seconds * chance.uniform(0.3, 1.0))
+        finished += recorded(quiet) == expected
+        ingest(quiet)
+        assert recorded(quiet) == expected
+    # A test whose kills all came too late would show nothing.
+    assert finished < points
