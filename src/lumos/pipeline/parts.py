@@ -60,10 +60,10 @@ class PartIndex:
     def __init__(self, parts: Iterable[Part]) -> None:
         # Parts of an earlier version are left out: their files are read anew.
         self._parts = [part for part in parts if part.version == VERSION]
-        self._by_folder: dict[str, list[tuple[int, bool]]] = {}
+        self._by_folder: dict[str, list[tuple[int, Stretch]]] = {}
         for number, part in enumerate(self._parts):
             for place in part.places:
-                self._by_folder.setdefault(place.folder, []).append((number, place.deep))
+                self._by_folder.setdefault(place.folder, []).append((number, place))
         self._folders = sorted(self._by_folder)
 
     def of(self, places: Iterable[Stretch], *, first: str = "", last: str = "") -> list[Part]:
@@ -79,7 +79,8 @@ class PartIndex:
     def _touching(self, place: Stretch) -> Iterator[int]:
         folder = place.folder.rstrip("/")
         for same in {folder, f"{folder}/"}:
-            yield from (number for number, _ in self._by_folder.get(same, ()))
+            ranges = self._by_folder.get(same, ())
+            yield from (number for number, other in ranges if _meet(place, other))
         if place.deep:
             start = bisect_left(self._folders, f"{folder}/")
             for below in islice(self._folders, start, None):
@@ -89,7 +90,15 @@ class PartIndex:
         while "/" in folder:
             folder = folder.rpartition("/")[0]
             for above in {folder, f"{folder}/"}:
-                yield from (number for number, deep in self._by_folder.get(above, ()) if deep)
+                around = self._by_folder.get(above, ())
+                yield from (number for number, other in around if other.deep)
+
+
+def _meet(one: Stretch, other: Stretch) -> bool:
+    """Whether two ranges of the paths in one folder have any in common."""
+    ends_before = one.until and one.until <= other.after
+    begins_behind = other.until and other.until <= one.after
+    return not (ends_before or begins_behind)
 
 
 def _overlaps(part: Part, first: str, last: str) -> bool:
