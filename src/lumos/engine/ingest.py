@@ -180,6 +180,7 @@ class _Scanner:
             source=scan.source,
             prefix=settings.cloud_version_prefix,
             platform=self._platform,
+            urn_of=partial(source.urn, environment=settings.environment),
             at=scan.finished_at,
         )
         known = self._store.known(source=scan.source)
@@ -192,6 +193,11 @@ class _Scanner:
             if outcome.event is not None:
                 _log_change(outcome.event)
         seen = {outcome.dataset.urn for outcome in outcomes}
+        seen |= {
+            str(source.urn(path, environment=settings.environment))
+            for found in discovery.datasets
+            for path in filter(None, (found.renamed_from, *found.merged_from))
+        }
         gone, held = self._missing(source, discovery, known, seen)
         with self._store.transaction() as transaction:
             for dataset in gone:

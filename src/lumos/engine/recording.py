@@ -1,7 +1,7 @@
 """Records what a scan found: in small transactions, each safe to repeat."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -33,9 +33,18 @@ class Recorder:
     """Writes sightings of one source into the store and, where one is set, a catalog."""
 
     def __init__(
-        self, store: Store, *, source: str, prefix: str, platform: Platform | None, at: datetime
+        self,
+        store: Store,
+        *,
+        source: str,
+        prefix: str,
+        platform: Platform | None,
+        urn_of: Callable[[str], Urn],
+        at: datetime,
     ) -> None:
         self._store = store
+        self._locations = store.locations(source=source)
+        self._urn_of = urn_of
         self._source = source
         self._prefix = prefix
         self._platform = platform
@@ -59,7 +68,7 @@ class Recorder:
             for urn, found in datasets
             if str(urn) not in known or not self._is_as_known(found, known[str(urn)])
         }
-        told = {str(urn) for urn, found in datasets if found.statistics.columns} - changed
+        told = {str(urn) for urn, found in datasets if self._tells_more(urn, found)} - changed
         outcomes: dict[str, Outcome] = {}
         if changed or told:
             with self._store.transaction() as transaction:
@@ -71,12 +80,14 @@ class Recorder:
         for urn, found in datasets:
             yield outcomes.get(str(urn)) or _unchanged(found, urn, known[str(urn)])
 
+    def _tells_more(self, urn: Urn, found: FoundDataset) -> bool:
+        return bool(found.statistics.columns) or self._locations.get(str(urn)) != found.location
+
     def _tell_more(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
-        """Keeps statistics that were not asked for when the same files were first read."""
-        if transaction.aspect(urn, "statistics") != found.statistics:
-            transaction.save_aspect(
-                urn, "statistics", found.statistics, writer=_WRITER, at=self._at
-            )
+        """Keeps what is new about the same files: their statistics, or how they are told apart."""
+        for name, value in (("statistics", found.statistics), ("location", found.location)):
+            if transaction.aspect(urn, name) != value:
+                transaction.save_aspect(urn, name, value, writer=_WRITER, at=self._at)
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""
@@ -108,6 +119,7 @@ class Recorder:
         )
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
+        moved = self._take_over(transaction, found, urn)
         known = transaction.known(str(urn))
         seen = Sighting(
             schema=found.schema,
@@ -118,13 +130,49 @@ class Recorder:
         decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
         if decision is None:
             assert known is not None
-            return _unchanged(found, urn, known)
+            return msgspec.structs.replace(_unchanged(found, urn, known), event=moved)
+        if known is None or known.state == "missing":
+            transaction.drop_alias(str(urn))
         dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
         event = self._save(transaction, found, dataset, decision, known)
         if self._platform is not None:
             # Before the commit: a catalog that refuses leaves the change to the next scan.
             self._platform.emit(dataset)
         return Outcome(dataset=dataset, event=event)
+
+    def _take_over(
+        self, transaction: Transaction, found: FoundDataset, urn: Urn
+    ) -> ChangeEvent | None:
+        """Lets a dataset go on with the history of those that it was before."""
+        event = None
+        for path in filter(None, (found.renamed_from, *found.merged_from)):
+            old = transaction.known(str(self._urn_of(path)))
+            now = transaction.known(str(urn))
+            if old is None or (now is not None and old.state != "live"):
+                continue
+            if now is None:
+                transaction.rename(old, to=str(urn), name=_readable_name(urn), at=self._at)
+                event = self._moved(EventType.RENAMED, urn, old, old)
+            else:
+                transaction.absorb(old, into=str(urn), at=self._at)
+                event = self._moved(EventType.MERGED, urn, old, now)
+            transaction.save_event(event)
+        return event
+
+    def _moved(
+        self, type: EventType, urn: Urn, old: KnownDataset, now: KnownDataset
+    ) -> ChangeEvent:
+        what = "was" if type is EventType.RENAMED else "took in"
+        return ChangeEvent(
+            event_id=_event_id(str(urn), type, old.urn, old.cloud_version),
+            urn=str(urn),
+            type=type,
+            at=self._at,
+            cause="scan",
+            cloud_version=now.cloud_version,
+            schema_version=now.schema_version,
+            summary=f"{what} {old.urn}",
+        )
 
     @staticmethod
     def _on_record(transaction: Transaction, known: KnownDataset | None) -> OnRecord | None:

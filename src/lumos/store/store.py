@@ -15,6 +15,7 @@ from sqlalchemy import (
     Executable,
     Row,
     Table,
+    delete,
     func,
     or_,
     select,
@@ -26,10 +27,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json, to_json
-from lumos.model.dataset import ASPECTS, Aspect, Dataset, Versioning
+from lumos.model.dataset import ASPECTS, Aspect, Dataset, Location, Versioning
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
-from lumos.store import search, tables
+from lumos.store import identity, search, tables
 from lumos.store.database import Database
 from lumos.store.errors import NoStore
 from lumos.store.locks import lock_key
@@ -153,6 +154,18 @@ class Store:
         with self._database.reading() as connection:
             return {row.urn: _known(row) for row in connection.execute(statement)}
 
+    def locations(self, *, source: str) -> dict[str, Location]:
+        """Where each dataset of a source lies, as far as it is on record."""
+        dataset, aspect = tables.dataset.c, tables.aspect.c
+        statement = (
+            select(aspect.urn, aspect.body)
+            .join_from(tables.aspect, tables.dataset)
+            .where(dataset.source == source, aspect.name == "location")
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(statement)
+            return {urn: from_json(body, Location) for urn, body in rows}
+
     def list(self, filter: DatasetFilter) -> Iterator[KnownDataset]:
         """The live datasets that the filter lets through, by URN."""
         table = tables.dataset.c
@@ -217,10 +230,14 @@ class Store:
             )
 
     def events(self, urn: str) -> tuple[ChangeEvent, ...]:
-        """Every recorded change of a dataset, oldest first."""
-        table = tables.change_event.c
+        """Every recorded change of a dataset, under all its URNs, oldest first."""
+        table, alias = tables.change_event.c, tables.alias.c
+        resolved = self.resolve(urn)
+        earlier = select(alias.urn).where(alias.dataset_urn == resolved)
         statement = (
-            select(table.body).where(table.urn == self.resolve(urn)).order_by(table.sequence)
+            select(table.body)
+            .where(or_(table.urn == resolved, table.urn.in_(earlier)))
+            .order_by(table.sequence)
         )
         with self._database.reading() as connection:
             return tuple(from_json(body, ChangeEvent) for body in connection.scalars(statement))
@@ -344,9 +361,27 @@ class Transaction:
         self._connection.execute(
             update(table).where(table.c.dataset_urn == urn).values(dataset_urn=of)
         )
-        self._insert_once(
-            table, {"urn": urn, "dataset_urn": of, "reason": reason, "created_at": at}
-        )
+        row = {"urn": urn, "dataset_urn": of, "reason": reason, "created_at": at}
+        self._execute(_replace(self._dialect, table), row)
+
+    def rename(self, known: KnownDataset, *, to: str, name: str, at: datetime) -> None:
+        """Gives a dataset another URN, with its history and all that is known of it."""
+        renamed = msgspec.structs.replace(known, urn=to, name=name)
+        row = {field: getattr(renamed, field) for field in renamed.__struct_fields__}
+        identity.move(self._connection, known.urn, row)
+        self._touched[to] = None
+        self.save_alias(known.urn, of=to, reason="renamed", at=at)
+
+    def absorb(self, known: KnownDataset, *, into: str, at: datetime) -> None:
+        """Makes a dataset part of another, which is found under both URNs from now on."""
+        self.save(msgspec.structs.replace(known, state="missing", updated_at=at))
+        identity.hand_over(self._connection, known.urn, into)
+        self._touched[into] = None
+        self.save_alias(known.urn, of=into, reason="merged", at=at)
+
+    def drop_alias(self, urn: str) -> None:
+        """Lets a URN mean a dataset of its own again."""
+        self._connection.execute(delete(tables.alias).where(tables.alias.c.urn == urn))
 
     def save_scan(self, scan: Scan) -> None:
         """Makes a scan's manifest the current one of its source."""

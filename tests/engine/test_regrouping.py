@@ -1,0 +1,76 @@
+"""Where more evidence regroups files, datasets keep their history and stay findable."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from files import write_parquet, write_text
+from lumos import Lumos
+from lumos.engine.reports import IngestReport
+from lumos.model.change import EventType
+from lumos.store import Store
+
+pytestmark = pytest.mark.usefixtures("spark", "workplace")
+
+
+def names(report: IngestReport) -> dict[str, str]:
+    return {dataset.name: dataset.change for dataset in report.datasets}
+
+
+def table(lake: Path, *places: str) -> None:
+    for place in places:
+        write_parquet(lake / place, id=pa.int64(), temperature=pa.float64())
+
+
+def test_tables_that_turn_out_to_be_one_become_one_with_their_history(tmp_path: Path) -> None:
+    lumos, lake = Lumos(), tmp_path / "lake"
+    table(lake, "climate/kitchen.parquet", "climate/attic.parquet")
+    assert names(lumos.ingest(lake)) == {"kitchen": "new", "attic": "new"}
+    table(lake, *(f"climate/{room}.parquet" for room in ("garage", "bedroom", "cellar")))
+    report = lumos.ingest(lake)
+    assert names(report) == {"climate": "changed"}
+    assert (report.missing, report.held) == ((), ())
+    urn = f"lumos://file{lake}/climate"
+    for old in ("attic", "kitchen"):
+        assert lumos.show(f"{urn}/{old}.parquet").dataset["urn"] == urn
+    events = [each.type for each in Store.open(lumos.database).events(urn)]
+    assert events == [
+        EventType.CREATED,
+        EventType.CREATED,
+        EventType.RENAMED,
+        EventType.MERGED,
+        EventType.MODIFIED,
+    ]
+    assert len(lumos.history("climate").versions) == 1
+    assert names(lumos.ingest(lake)) == {"climate": "unchanged"}
+    assert [dataset.name for dataset in lumos.list().datasets] == ["climate"]
+
+
+def test_a_file_that_joins_renames_nothing(tmp_path: Path) -> None:
+    lumos, lake = Lumos(), tmp_path / "lake"
+    table(lake, "exports/table1.parquet")
+    assert names(lumos.ingest(lake)) == {"table1": "new"}
+    table(lake, "exports/table2.parquet")
+    assert names(lumos.ingest(lake)) == {"table1": "changed"}
+
+
+def test_a_neighbour_makes_a_folder_a_file_pattern_and_changes_nothing_else(tmp_path: Path) -> None:
+    lumos, lake = Lumos(), tmp_path / "lake"
+    for day in ("20240101", "20240102"):
+        write_text(lake / f"ref/rates_{day}.csv", ["code;rate", "EUR;1.5"])
+    lumos.ingest(lake)
+    assert lumos.show("rates").dataset["location"]["uri"] == f"{lake}/ref"
+    write_text(lake / "ref/users.csv", ["id,name", "1,Ann"])
+    assert names(lumos.ingest(lake)) == {"rates": "unchanged", "users": "new"}
+    shown = lumos.show("rates").dataset
+    assert shown["location"]["uri"] == f"{lake}/ref/rates_*.csv"
+    assert shown["versioning"]["cloud_version"] == "S-1"
+
+
+def test_files_that_only_accompany_data_are_no_datasets(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    write_text(lake / "t/2024-01-01.csv", ["id,name", "1,Ann"])
+    write_text(lake / "t/metadata.json", ['{"title": "t", "licence": "x"}'])
+    write_text(lake / "t/2024-01-01.csv.bak", ["id,name", "1,Ann"])
+    assert names(Lumos().ingest(lake)) == {"t": "new"}
