@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import pytest
 
 from files import write_parquet, write_text
 
+_NAMES = (
+    "orders", "users", "clicks", "carts", "prices", "stock", "returns", "visits", "reviews", "taxes",
+)  # fmt: skip
 _INGEST = [sys.executable, "-m", "lumos", "ingest", "lake", "--quiet"]
 # What a run may tell differently: when it was, and the numbers that rows happen to get.
 _TABLES = {
@@ -27,24 +31,35 @@ _TABLES = {
 }
 
 
+def table(folder: Path, number: int) -> Path:
+    """One of many tables that nobody would take for parts of one."""
+    return folder / f"{_NAMES[number % 7]}_of_{_NAMES[number // 7]}"
+
+
+def columns(number: int) -> dict[str, pa.DataType]:
+    name = _NAMES[number % 7]
+    return {f"{name}_id": pa.int64(), f"{name}_{_NAMES[number // 7]}": pa.string()}
+
+
 def write_lake(folder: Path) -> None:
     for number in range(60):
-        write_parquet(folder / f"table_{number}/part-0.parquet", id=pa.int64(), name=pa.string())
+        write_parquet(table(folder, number) / "part-0.parquet", **columns(number))
     write_text(folder / "users/users.csv", ["id,name", "1,Ann"])
 
 
 def change_lake(folder: Path) -> None:
     """New datasets, changed ones, ones that are gone, and files that are broken."""
     for number in range(0, 60, 3):
-        write_parquet(folder / f"table_{number}/part-1.parquet", id=pa.int64(), price=pa.float64())
+        wider = {**columns(number), "price": pa.float64()}
+        write_parquet(table(folder, number) / "part-1.parquet", **wider)
     for number in range(60, 70):
-        write_parquet(folder / f"table_{number}/part-0.parquet", id=pa.string())
-    shutil.rmtree(folder / "table_1")
-    (folder / "table_2/part-1.parquet").write_bytes(b"PAR1 no footer")
+        write_parquet(table(folder, number) / "part-0.parquet", **columns(number))
+    shutil.rmtree(table(folder, 1))
+    (table(folder, 2) / "part-1.parquet").write_bytes(b"PAR1 no footer")
 
 
 def recorded(folder: Path) -> dict[str, list[Any]]:
-    with sqlite3.connect(folder / ".lumos/lumos.db") as connection:
+    with closing(sqlite3.connect(folder / ".lumos/lumos.db")) as connection:
         return {
             table: sorted(connection.execute(f"SELECT {columns} FROM {table}"))
             for table, columns in _TABLES.items()

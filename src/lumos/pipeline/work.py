@@ -156,11 +156,21 @@ def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[
     rows.extend(reader.read(fresh))
     # What lies in places that could not be listed this time is as it was.
     hidden = tuple(f"{each.path.rstrip('/')}/" for each in unlisted)
-    rows.extend(row for row in known.values() if row.path.startswith(hidden))
+    rows.extend(
+        row
+        for row in known.values()
+        if row.path.startswith(hidden) and any(_holds(place, row.path) for place in work.places)
+    )
     summary = summarise(rows, root=job.selection.root)
     part = write_part(job.parts_folder, rows, summary, work.places, access=job.state_access)
     problems = [Problem(path=each.path, code=each.code, reason=each.reason) for each in unlisted]
     return Done(summary, len(fresh), problems, reader.bodies, part, [])
+
+
+def _holds(place: Stretch, path: str) -> bool:
+    """Whether a path lies in a stretch, so that no other work answers for it too."""
+    inside = path.startswith(f"{place.folder.rstrip('/')}/")
+    return inside and path > place.after and (not place.until or path <= place.until)
 
 
 def _known(job: Job, work: Work) -> dict[str, FileRow]:
