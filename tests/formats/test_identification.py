@@ -90,6 +90,11 @@ LOG = b"""2024-01-01 10:00:00,123 INFO started the service
 2024-01-01 10:00:01,456 INFO ready to serve requests
 2024-01-01 10:00:02,789 WARN something is slow here
 """
+ERRORS = b"".join(
+    b"2024/01/01 10:00:0%d [error] 12#0: *1 open() of /x failed, client: 10.0.0.%d, server: _, "
+    b'request: "GET /x HTTP/1.1", host: "x"\n' % (number, number)
+    for number in range(8)
+)
 ACCESS = b'127.0.0.1 - - [01/Jan/2024:10:00:00] "GET / HTTP/1.1" 200 12\n' * 5
 
 
@@ -112,6 +117,7 @@ ACCESS = b'127.0.0.1 - - [01/Jan/2024:10:00:00] "GET / HTTP/1.1" 200 12\n' * 5
         pytest.param("main", CODE, id="source code"),
         pytest.param("app.log", LOG, id="a log with commas in its times"),
         pytest.param("access.log", ACCESS, id="an access log"),
+        pytest.param("error.log", ERRORS, id="a log with as many commas in every line"),
         pytest.param("a.txt", b"one,two\n", id="a single line"),
         pytest.param("a.ini", b"[section]\na = 1\n", id="settings"),
         pytest.param("settings", b"[section]\na = 1\n", id="settings without ending"),
@@ -147,6 +153,12 @@ def test_a_file_that_breaks_its_promise_is_a_problem(name: str, data: bytes, cod
         read_file(name, MemoryFile(data))
     assert problem.value.code == code
     assert problem.value.reason.endswith(".")
+
+
+def test_a_table_with_sentences_is_known_by_names_above_values() -> None:
+    row = b"%d,a rather long remark of many words,and another one of several words\n"
+    table = b"id,remark,answer\n" + b"".join(row % number for number in range(5))
+    assert found("remarks.txt", table)[0] == "csv"
 
 
 def test_text_that_begins_like_magic_bytes_is_still_text() -> None:

@@ -104,7 +104,7 @@ def _row_count(data: bytes, position: int) -> int:
     return rows
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _known(schema: bytes) -> KnownSchema:
     try:
         return KnownSchema(with_distinct_names(schema_from_avro(msgspec.json.decode(schema))))

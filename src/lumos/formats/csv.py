@@ -10,10 +10,10 @@ from lumos.formats.interface import Content, FileFacts, Sample, TextFormat, Unre
 from lumos.formats.names import distinct_names
 from lumos.formats.scalars import type_of_texts
 from lumos.formats.text import text_of
-from lumos.model.types import DataType
+from lumos.model.types import NULL, STRING, DataType
 
 _SAMPLE: Final = 64 * 1024
-_LONG_SAMPLE: Final = 8 * 1024 * 1024
+_LONG_SAMPLE: Final = 4 * 1024 * 1024
 _MOST_COLUMNS: Final = 20_000
 _MOST_CELLS: Final = 500_000
 _LEAST_ROWS: Final = 20
@@ -25,7 +25,11 @@ class Csv(TextFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".psv", ".tab")
 
     def recognises(self, sample: Sample) -> bool:
-        return divided(text_of(sample), whole=sample.whole).is_evident
+        table = divided(text_of(sample), whole=sample.whole)
+        if not table.is_regular or table.widest > _MOST_COLUMNS:
+            return False
+        # Where there are sentences, only names above columns of values tell a table from prose.
+        return not table.is_wordy or _columns(table).is_evident
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)
@@ -65,6 +69,11 @@ class _Columns(NamedTuple):
     names: list[str]
     types: list[DataType]
     has_header: bool
+
+    @property
+    def is_evident(self) -> bool:
+        """Whether a header stands above columns that are more than text."""
+        return self.has_header and any(type not in (STRING, NULL) for type in self.types)
 
 
 def _columns(table: Table) -> _Columns:

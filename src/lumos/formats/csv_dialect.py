@@ -18,8 +18,10 @@ _DECLARED: Final = re.compile(r"sep=([,\t;|])\n")
 _DECIMAL_COMMA: Final = re.compile(r"\s*-?[0-9]+,[0-9]+\s*\Z", re.ASCII)
 _LOG_LINE: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d,\d{3}\b", re.ASCII)
 _LEAST_SHARE: Final = 0.5
-_EVIDENT_SHARE: Final = 0.95
-_MOST_WORDS: Final = 3.0
+_REGULAR_SHARE: Final = 0.95
+_FEWEST_CELLS: Final = 6
+_MOST_COMPARED: Final = 100
+_MOST_SPACES: Final = 2
 
 
 class Table:
@@ -67,17 +69,24 @@ class Table:
         """Whether the first row has more than one cell, and no row has more than it."""
         return 1 < len(self.rows[0]) == self.widest
 
+    @cached_property
+    def is_regular(self) -> bool:
+        """Whether there are several rows, nearly all alike, that fill more than one column."""
+        if len(self.rows) < 2 or self.commonest * len(self.rows) < _FEWEST_CELLS:
+            return False
+        if self.share < _REGULAR_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
+            return False
+        return sum(any(map(str.strip, column)) for column in zip(*self._full_rows, strict=True)) > 1
+
     @property
-    def is_evident(self) -> bool:
-        """Whether this is a table even if nothing but its text says so."""
-        if self.commonest * len(self.rows) < 6 or len(self.rows) < 2:
-            return False
-        if self.share < _EVIDENT_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
-            return False
-        full = [row for row in self.rows[:100] if len(row) == self.commonest]
-        filled = sum(any(map(str.strip, column)) for column in zip(*full, strict=True))
-        words = sum(cell.strip().count(" ") for row in full for cell in row)
-        return filled > 1 and words <= _MOST_WORDS * len(full) * self.commonest
+    def is_wordy(self) -> bool:
+        """Whether the cells hold sentences, as the parts of prose and of logs do."""
+        spaces = sum(cell.strip().count(" ") for row in self._full_rows for cell in row)
+        return spaces > _MOST_SPACES * len(self._full_rows) * self.commonest
+
+    @cached_property
+    def _full_rows(self) -> list[list[str]]:
+        return [row for row in self.rows[:_MOST_COMPARED] if len(row) == self.commonest]
 
 
 def divided(text: str, *, whole: bool, suffix: str = "") -> Table:

@@ -143,7 +143,7 @@ class TextFormat(Format):
         """The facts of a file with such a name; raises UnreadableFile."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def inferred(names: tuple[str, ...], types: tuple[DataType, ...]) -> KnownSchema:
     """The schema of columns with those names and types, all of which may hold nulls."""
     fields = (Field(name=name, type=type) for name, type in zip(names, types, strict=True))

@@ -85,7 +85,7 @@ class _Type(NamedTuple):
     attributes: dict[str, str]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def read_types(messages: tuple[bytes, ...]) -> OrcSchema:
     """The schema that a footer's list of types makes; raises Malformed."""
     return _Reader([_type(message) for message in messages]).schema()

@@ -6,7 +6,6 @@ the rest of a damaged footer makes it abort the process. The Arrow schema that s
 left aside, since other engines do not see it either.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from functools import cached_property
 from math import isfinite
@@ -49,8 +48,7 @@ _ROWS: Final = 3
 _ROWS_NEXT: Final = b"\x16"
 # Schemas of one table that differ late begin alike, so a few share this key.
 _KEY: Final = 96
-_MOST_KEYS: Final = 4096
-_MOST_ALIKE: Final = 64
+_MOST_MET: Final = 4096
 
 
 class Parquet(BinaryFormat):
@@ -59,7 +57,8 @@ class Parquet(BinaryFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".parq", ".pq")
 
     def __init__(self) -> None:
-        self._met: OrderedDict[bytes, list[_Beginning]] = OrderedDict()
+        self._met: dict[bytes, tuple[_Beginning, ...]] = {}
+        self._count = 0
 
     def claims_head(self, head: bytes) -> bool:
         return head.startswith((_MAGIC, _ENCRYPTED))
@@ -85,18 +84,16 @@ class Parquet(BinaryFormat):
         return FileFacts(known, rows, row_count_exact=True, columns=told)
 
     def _beginning(self, footer: bytes) -> "_Beginning":
-        key = footer[:_KEY]
-        alike = self._met.get(key)
-        if alike is None:
-            alike = self._met[key] = []
-            if len(self._met) > _MOST_KEYS:
-                self._met.popitem(last=False)
+        alike = self._met.get(footer[:_KEY], ())
         for beginning in alike:
             if footer.startswith(beginning.data):
                 return beginning
         beginning = _Beginning(footer)
-        del alike[_MOST_ALIKE - 1 :]
-        alike.insert(0, beginning)
+        if self._count >= _MOST_MET:
+            self._met.clear()
+            self._count = 0
+        self._met[footer[:_KEY]] = (beginning, *alike)
+        self._count += 1
         return beginning
 
 

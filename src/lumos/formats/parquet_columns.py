@@ -6,7 +6,7 @@ takes a column as nearly all writers lay it out; what it does not match is walke
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from lumos.formats.columns import ColumnFacts, Kind, merge_columns
@@ -24,7 +24,7 @@ from lumos.formats.thrift import (
     field,
     skip,
 )
-from lumos.formats.varints import Malformed, signed, unfolded
+from lumos.formats.varints import Malformed, signed
 
 # Field numbers in FileMetaData, RowGroup, ColumnChunk, ColumnMetaData and Statistics.
 _ROW_GROUPS: Final = 4
@@ -241,10 +241,7 @@ def _matched_chunk(match: re.Match[bytes]) -> _Chunk:
     )
 
 
+# Counts and sizes of a few bytes come back again and again.
+@lru_cache(maxsize=16_384)
 def _number(encoded: bytes) -> int:
-    # Most numbers take a byte or two.
-    if len(encoded) == 1:
-        return unfolded(encoded[0])
-    if len(encoded) == 2:
-        return unfolded(encoded[0] & 0x7F | encoded[1] << 7)
     return signed(encoded, 0)[0]
