@@ -6,6 +6,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from lumos.model.discovery import Discovery
+from lumos.pipeline.crowds import without_crowds
 from lumos.pipeline.grouping import group
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
@@ -102,4 +103,4 @@ def _places(done: Iterable[Done]) -> list[PlaceSummary]:
                 places[key].merge(place)
             else:
                 places[key] = place
-    return list(places.values())
+    return without_crowds(places.values())

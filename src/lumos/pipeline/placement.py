@@ -1,6 +1,7 @@
 """Where a file belongs, as far as its path alone says: folder, name pattern, partition values."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -109,7 +110,7 @@ def split_name(name: str) -> tuple[str, str]:
     return name[: ending.start()], ending.group()
 
 
-def segments(folders: list[str]) -> list[Segment]:
+def segments(folders: Sequence[str]) -> list[Segment]:
     """The folders of a path, from the root down; a date may go through several of them."""
     found: list[Segment] = []
     expected = ""
@@ -152,6 +153,7 @@ def _varies(segment: Segment) -> bool:
     return any(kind not in BRACES for kind in segment.template.kinds)
 
 
+@lru_cache(maxsize=65536)
 def _segment(folder: str, expected: str) -> tuple[Segment, str]:
     """A folder's segment, and the placeholder that decides what may follow below."""
     hive = _HIVE.match(folder)

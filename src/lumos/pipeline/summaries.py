@@ -10,6 +10,7 @@ import msgspec
 
 from lumos.formats import ColumnFacts, merge_columns, unpack_columns
 from lumos.model.discovery import Problem
+from lumos.pipeline.crowds import without_crowds
 from lumos.pipeline.placement import place, tells_time
 
 _ALL_BITS: Final = 2**64 - 1
@@ -164,7 +165,7 @@ def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
             found.keys = merged_keys(found.keys, _keys(partitions))
     for key, files in columns.items():
         places[key].columns = None if files is None else merge_columns(files)
-    return Summary(list(places.values()), listed, failed, problems)
+    return Summary(without_crowds(places.values()), listed, failed, problems)
 
 
 def _print(row: FileRow) -> int:

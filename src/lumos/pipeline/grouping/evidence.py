@@ -1,7 +1,10 @@
 """How much schemas have in common, whatever the small differences of inferred types."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from lumos.model.schema import Schema
@@ -109,25 +112,31 @@ def linked(
             index = group_of[index]
         return index
 
-    met: dict[int, tuple[Columns, int]] = {}
-    by_mark: dict[object, list[tuple[Columns, int]]] = {}
+    met: dict[int, int] = {}
+    every: list[tuple[Columns, int]] = []
+    by_mark: dict[object, list[int]] = {}
+    possible = lru_cache(maxsize=None)(lambda *sizes: together(Overlap(*sizes)))
     for index, item in enumerate(items):
         for columns in columns_of(item):
-            known = met.get(id(columns))
-            if known is not None:
-                group_of[root(index)] = root(known[1])
+            if id(columns) in met:
+                group_of[root(index)] = root(met[id(columns)])
                 continue
-            met[id(columns)] = (columns, index)
-            candidates = {
-                id(other): (other, owner)
-                for mark in columns.marks
-                for other, owner in by_mark.get(mark, ())
-            }
-            for other, owner in candidates.values():
-                if root(index) != root(owner) and together(columns.overlap(other)):
+            met[id(columns)] = index
+            width = len(columns.families)
+            shared = Counter(chain.from_iterable(by_mark.get(mark, ()) for mark in columns.marks))
+            for number, count in shared.items():
+                other, owner = every[number]
+                # At most as many columns are common as marks; that alone rules most pairs out.
+                most = count if columns.are_named else width
+                if (
+                    possible(most, width, len(other.families))
+                    and root(index) != root(owner)
+                    and together(columns.overlap(other))
+                ):
                     group_of[root(index)] = root(owner)
             for mark in columns.marks:
-                by_mark.setdefault(mark, []).append((columns, index))
+                by_mark.setdefault(mark, []).append(len(every))
+            every.append((columns, index))
     groups: dict[int, list[T]] = {}
     for index, item in enumerate(items):
         groups.setdefault(root(index), []).append(item)
@@ -143,6 +152,7 @@ def _flat(schema: Schema) -> Iterator[tuple[str, str]]:
                 yield f"{name}.{member.name.casefold()}", _family(member.type)
 
 
+@lru_cache(maxsize=4096)
 def _family(type: DataType) -> str:
     word = type.text.partition("(")[0].partition("<")[0].partition(" ")[0]
     if word == "NULL":

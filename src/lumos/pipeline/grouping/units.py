@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from lumos.model.schema import Schema
@@ -27,7 +27,6 @@ from lumos.pipeline.variables import TIMES, Template, template_of
 # A brace of a name itself is no placeholder.
 PLACEHOLDER: Final = re.compile(r"\{((?!open\}|close\})[a-z-]+)\}")
 HIVE: Final = "={hive}"
-_MOST_SCHEMAS: Final = 60
 _SHORT_NUMBER: Final = re.compile(r"\d{1,2}\Z", re.ASCII)
 _AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
 
@@ -162,6 +161,11 @@ def has_values(text: str) -> bool:
     return PLACEHOLDER.search(text) is not None
 
 
+def has_words(text: str) -> bool:
+    """Whether a name says something beside values."""
+    return bool(words_of(PLACEHOLDER.sub(" ", text)))
+
+
 def kinds_of(text: str) -> set[str]:
     """The kinds of all placeholders of a name."""
     return set(PLACEHOLDER.findall(text))
@@ -191,11 +195,16 @@ def clusters(units: Sequence[Unit], together: Test) -> list[list[Unit]]:
 
 def _taken_apart(path: str, pattern: str, root: str) -> tuple[tuple[Template, ...], str]:
     folders, stem, ending = dissect(path, root)
+    names = [*folders, stem]
     if ANY_NAME in pattern:
-        stem = Template.of_one("name", stem.text)
-    return (*map(_with_words, folders), _with_words(stem)), ending
+        # Of a crowd any name stands there, whatever the first one is.
+        for index, name in enumerate(pattern.split("/")[::-1], start=1):
+            if name.startswith(ANY_NAME):
+                names[-index] = Template.of_one("name", names[-index].text)
+    return tuple(map(_with_words, names)), ending
 
 
+@lru_cache(maxsize=65536)
 def _with_words(template: Template) -> Template:
     """Words of a known kind, such as months and places, become values too."""
     if template.kinds == ("hive",) or template.kinds == ("name",):
@@ -275,7 +284,7 @@ def _ways_apart(
 ) -> tuple[list[list[Row]], Position | None]:
     """Rows whose columns do not belong together, if the values at some position tell them apart."""
     together = [unit.rows]
-    if not 1 < len({id(row.columns) for row in unit.rows}) <= _MOST_SCHEMAS:
+    if len({id(row.columns) for row in unit.rows}) == 1:
         return together, None
     tests: dict[str, Test] = {
         "word": lambda pair: pair.alike,
@@ -309,9 +318,10 @@ def _strength(unit: Unit, position: Position) -> str:
         if key in CALENDAR or any(not TIMES.isdisjoint(kinds) for kinds in times):
             return ""
         return "table" if key in TABLE_KEYS else "key"
-    if position.name < len(unit.names) - 1 or not unit.title:
-        return ""
-    return {"id": "word", "n": "number"}.get(position.kind, "")
+    if position.name < len(unit.names) - 1:
+        is_run = has_words(unit.names[position.name]) and not fixed_part(unit.names[position.name])
+        return "number" if position.kind == "n" and not is_run else ""
+    return {"id": "word", "n": "number"}.get(position.kind, "") if unit.title else ""
 
 
 def _is_weak_number(unit: Unit, position: Position) -> bool:
@@ -338,6 +348,13 @@ def _is_inner_number(unit: Unit, position: Position) -> bool:
     return position.kind == "n" and is_short and (is_inner or is_version)
 
 
+def _is_of_folder(unit: Unit, position: Position) -> bool:
+    """A number in the name of a folder that says more than which run or part it is of."""
+    folder = unit.rows[0].first[position.name].text
+    is_folder = position.name < len(unit.names) - 1
+    return position.kind == "n" and is_folder and bool(fixed_part(folder))
+
+
 def _are_disjoint(sets: Sequence[set[str]]) -> bool:
     return len(set().union(*sets)) == sum(map(len, sets))
 
@@ -362,6 +379,7 @@ def _with_constants(unit: Unit, positions: Sequence[Position]) -> Unit:
             or position.kind == "code"
             or _is_weak_number(unit, position)
             or _is_inner_number(unit, position)
+            or _is_of_folder(unit, position)
             or (position.kind == "id" and position.name == last and unit.files == 1)
         )
     }
