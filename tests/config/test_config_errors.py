@@ -32,12 +32,24 @@ MISTAKES = {
         "scan:\n  frobnicate: 1",
         [
             "lumos.yaml:2: unknown key 'frobnicate' in scan. "
-            "Valid keys: exclude, file_patterns, max_removed_share."
+            "Valid keys: column_stats, datasets, exclude, file_patterns, max_removed_share."
         ],
     ),
     "a key like no other among many": (
         "sources: [{type: kafka, bootstrap_servers: k, frobnicate: 1}]",
         ["lumos.yaml:1: unknown key 'frobnicate' in sources[0]."],
+    ),
+    "a hint without a path": (
+        "scan: {datasets: [{name: x}]}",
+        ["lumos.yaml:1: scan.datasets[0] needs 'path'."],
+    ),
+    "a hint with a name for many": (
+        "scan: {datasets: [{path: 'x/*', name: x, apart: true}]}",
+        ["lumos.yaml:1: scan.datasets[0]: The name 'x' cannot be given for files apart."],
+    ),
+    "a hint with half a brace": (
+        "scan: {datasets: ['x/{table/*']}",
+        ["lumos.yaml:1: scan.datasets[0]: 'x/{table/*': braces hold a name, such as {table}."],
     ),
     "a key in a section that has none": (
         "platform_config: {local: {port: 1}}",

@@ -74,3 +74,28 @@ def test_files_that_only_accompany_data_are_no_datasets(tmp_path: Path) -> None:
     write_text(lake / "t/metadata.json", ['{"title": "t", "licence": "x"}'])
     write_text(lake / "t/2024-01-01.csv.bak", ["id,name", "1,Ann"])
     assert names(Lumos().ingest(lake)) == {"t": "new"}
+
+
+def test_a_hint_in_the_configuration_overrules_and_keeps_history(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    table(lake, "a/kitchen.parquet", "a/attic.parquet")
+    Lumos().ingest(lake)
+    write_text(tmp_path / "lumos.yaml", ["scan: {datasets: [{path: 'a/*', name: climate}]}"])
+    lumos = Lumos()
+    report = lumos.ingest(lake)
+    assert names(report) == {"climate": "changed"}
+    assert (report.summary.files_read, report.missing) == (0, ())
+    assert lumos.show(f"lumos://file{lake}/a/attic.parquet").dataset["name"] == "climate"
+    assert names(lumos.ingest(lake)) == {"climate": "unchanged"}
+
+
+def test_a_hint_of_a_source_counts_before_those_of_all_scans(tmp_path: Path) -> None:
+    table(tmp_path / "lake", "a/kitchen.parquet", "a/attic.parquet")
+    write_text(
+        tmp_path / "lumos.yaml",
+        [
+            "sources: [{type: file, path: lake, datasets: [{path: a, apart: true}]}]",
+            "scan: {datasets: [a]}",
+        ],
+    )
+    assert sorted(names(Lumos().ingest())) == ["attic", "kitchen"]

@@ -18,7 +18,7 @@ from lumos.config.section import (
     Share,
     spelled,
 )
-from lumos.config.sources import Names, Source
+from lumos.config.sources import DatasetHint, Names, Source
 from lumos.errors import MisuseError
 from lumos.model.urn import DEFAULT_ENVIRONMENT
 from lumos.model.version import DEFAULT_PREFIX
@@ -229,6 +229,7 @@ class Scan(Section, frozen=True, kw_only=True):
     exclude: Names = ()
     max_removed_share: Share = 0.3
     column_stats: bool = False
+    datasets: tuple[DatasetHint, ...] = ()
 
 
 class OlderSpelling(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Where metadata comes from: one section for each type of source."""
 
+import re
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
@@ -18,6 +19,7 @@ from lumos.config.section import (
 from lumos.errors import MisuseError
 
 Names: TypeAlias = tuple[str, ...]
+_BRACES: Final = re.compile(r"\{[A-Za-z_]\w*\}")
 Databases: TypeAlias = Annotated[Names, spelled(one=("database",))]
 Schemas: TypeAlias = Annotated[Names, spelled(one=("schema",))]
 User: TypeAlias = Annotated[str | None, spelled(also=("username",))]
@@ -33,12 +35,36 @@ class Source(Section, frozen=True, kw_only=True):
     instance: str = ""
 
 
+class DatasetHint(Section, frozen=True, kw_only=True):
+    """Files that are one dataset whatever they look like, or that are never put together.
+
+    In `path`, from the source's root, `*` stands for any name and `**` for any folders; what a
+    name in braces stands for tells one dataset from another.
+    """
+
+    shorthand: ClassVar[str | None] = "path"
+
+    path: str
+    name: str | None = None
+    apart: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.path.strip("/ "):
+            raise MisuseError("'path' is empty; it names the files, such as raw/events/**.")
+        if set(_BRACES.sub("", self.path)) & set("{}"):
+            raise MisuseError(f"'{self.path}': braces hold a name, such as {{table}}.")
+        if self.name is not None and (self.apart or set(self.name) & set("/*{}")):
+            text = "for files apart" if self.apart else "with / * { or }"
+            raise MisuseError(f"The name '{self.name}' cannot be given {text}.")
+
+
 class FileStore(Source, frozen=True, kw_only=True):
     """A source made of files, of which all are looked at unless patterns say otherwise."""
 
     file_patterns: Names = ()
     exclude: Names = ()
     recursive: bool = True
+    datasets: tuple[DatasetHint, ...] = ()
 
 
 class ObjectStore(FileStore, frozen=True, kw_only=True):

@@ -64,6 +64,7 @@ def roots_of(settings: Settings, paths: Sequence[str]) -> list[tuple[LakeSource,
             root._replace(
                 file_patterns=(*always.file_patterns, *root.file_patterns),
                 exclude=(*always.exclude, *root.exclude),
+                hints=(*root.hints, *always.datasets),
             ),
         )
         for source in sources

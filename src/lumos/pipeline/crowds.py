@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from lumos.pipeline.hints import hinted_location
 from lumos.pipeline.placement import ANY_NAME, split_name
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _taken_together(
     crowds: dict[tuple[_Crowd, str, str], list[PlaceSummary]] = {}
     rest: list[PlaceSummary] = []
     for place in places:
-        crowd = crowd_of(place)
+        crowd = None if hinted_location(place.pattern) is not None else crowd_of(place)
         if crowd is None:
             rest.append(place)
         else:

@@ -2,15 +2,17 @@
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
+from lumos.config.sources import DatasetHint
 from lumos.formats import ColumnFacts, merge_columns, unpack_columns
 from lumos.model.discovery import Problem
 from lumos.pipeline.crowds import without_crowds
+from lumos.pipeline.hints import Hints
 from lumos.pipeline.placement import place, tells_time
 
 _ALL_BITS: Final = 2**64 - 1
@@ -97,12 +99,16 @@ class PlaceSummary(msgspec.Struct, array_like=True):
 
 
 class Summary(msgspec.Struct, array_like=True):
-    """What some files come to; only the first thousand problems are kept in words."""
+    """What some files come to; only the first thousand problems are kept in words.
+
+    `hints` is the fingerprint of those that decided where files belong.
+    """
 
     places: list[PlaceSummary]
     listed: int = 0
     failed: int = 0
     problems: list[Problem] = []
+    hints: str = ""
 
     @property
     def tells_columns(self) -> bool:
@@ -120,8 +126,9 @@ def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left + right
 
 
-def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
+def summarise(rows: Iterable[FileRow], *, root: str, hints: Sequence[DatasetHint] = ()) -> Summary:
     """Sums up files by their place and schema."""
+    told = Hints(hints, root=root)
     places: dict[tuple[str, str, str, str], PlaceSummary] = {}
     columns: dict[tuple[str, str, str, str], list[tuple[ColumnFacts, ...]] | None] = {}
     met: set[tuple[tuple[str, str, str, str], Partitions]] = set()
@@ -135,7 +142,7 @@ def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
             problems.append(Problem(path=row.path, code=row.code, reason=reason))
         if row.format is None or row.full is None:
             continue
-        placed = place(row.path, root)
+        placed = told.place(row.path) if hints else place(row.path, root)
         partitions = placed.partitions
         key = (placed.base, placed.pattern, row.format, row.full)
         newest = (age(partitions), row.modified)
@@ -165,7 +172,7 @@ def summarise(rows: Iterable[FileRow], *, root: str) -> Summary:
             found.keys = merged_keys(found.keys, _keys(partitions))
     for key, files in columns.items():
         places[key].columns = None if files is None else merge_columns(files)
-    return Summary(without_crowds(places.values()), listed, failed, problems)
+    return Summary(without_crowds(places.values()), listed, failed, problems, told.fingerprint)
 
 
 def _print(row: FileRow) -> int:

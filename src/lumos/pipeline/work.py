@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from lumos.model.discovery import Problem
+from lumos.pipeline.hints import Hints
 from lumos.pipeline.parts import Part, read_identities, read_rows, write_part
 from lumos.pipeline.reading import Reader
 from lumos.pipeline.summaries import FileRow, Summary, summarise
@@ -133,6 +134,8 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
     identities, summary = read_identities(path, access=job.state_access)
     if job.column_stats and not summary.tells_columns:
         return None
+    if summary.hints != Hints(job.selection.hints, root=job.selection.root).fingerprint:
+        return None
     if identities != {each.path: tuple(each[1:]) for each in listed}:
         return None
     first, last = (min(identities), max(identities)) if identities else ("", "")
@@ -161,7 +164,7 @@ def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[
         for row in known.values()
         if row.path.startswith(hidden) and any(_holds(place, row.path) for place in work.places)
     )
-    summary = summarise(rows, root=job.selection.root)
+    summary = summarise(rows, root=job.selection.root, hints=job.selection.hints)
     part = write_part(job.parts_folder, rows, summary, work.places, access=job.state_access)
     problems = [Problem(path=each.path, code=each.code, reason=each.reason) for each in unlisted]
     return Done(summary, len(fresh), problems, reader.bodies, part, [])

@@ -25,7 +25,13 @@ class FileSource(LakeSource):
     def roots(self) -> tuple[Selection, ...]:
         settings = self._settings
         return tuple(
-            Selection(_existing(path), settings.file_patterns, settings.exclude, settings.recursive)
+            Selection(
+                _existing(path),
+                settings.file_patterns,
+                settings.exclude,
+                settings.recursive,
+                hints=settings.datasets,
+            )
             for path in settings.paths
         )
 

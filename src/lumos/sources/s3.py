@@ -47,7 +47,12 @@ class S3Source(LakeSource):
         settings = self._settings
         return tuple(
             Selection(
-                look.root, settings.file_patterns, settings.exclude, settings.recursive, look.access
+                look.root,
+                settings.file_patterns,
+                settings.exclude,
+                settings.recursive,
+                look.access,
+                settings.datasets,
             )
             for look in self._looks
         )

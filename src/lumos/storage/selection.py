@@ -3,17 +3,22 @@
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from lumos.config.sources import DatasetHint
 from lumos.storage.interface import USUAL, Access
 
 
 class Selection(NamedTuple):
-    """A root, and which of its files count; a pattern with a slash means the path from the root."""
+    """A root, and which of its files count; a pattern with a slash means the path from the root.
+
+    `hints` say which files are one dataset, or none together.
+    """
 
     root: str
     file_patterns: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     recursive: bool = True
     access: Access = USUAL
+    hints: tuple[DatasetHint, ...] = ()
 
     def __contains__(self, path: object) -> bool:
         inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]

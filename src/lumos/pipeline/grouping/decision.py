@@ -1,8 +1,9 @@
 """From places to datasets: the rules, what earlier scans settled, and what both come to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from lumos.pipeline.grouping.hinted import Hinted, former_datasets, hinted_datasets
 from lumos.pipeline.grouping.naming import Name, names_of
 from lumos.pipeline.grouping.rules import joined, one
 from lumos.pipeline.grouping.units import (
@@ -13,6 +14,7 @@ from lumos.pipeline.grouping.units import (
     has_values,
     units_of,
 )
+from lumos.pipeline.hints import hinted_location
 from lumos.pipeline.sidecars import holds_table_metadata, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 
@@ -76,24 +78,54 @@ def group(
     What an earlier scan settled stays: a file that comes, goes or breaks must not rename others,
     and what was put together is not taken apart again.
     """
-    data, sidecars = _data_and_sidecars(places)
+    every = list(places)
+    hinted = hinted_datasets(each for each in every if hinted_location(each.pattern) is not None)
+    free = [each for each in every if hinted_location(each.pattern) is None]
+    data, sidecars = _data_and_sidecars(free)
     known = _Known(before)
     units = known.united(joined(units_of(data, schemas, root=root)))
     olds = [known.datasets_of(unit) for unit in units]
-    taken = {dataset for some in olds for dataset in some}
+    kept = {dataset for some in olds for dataset in some}
     is_file = any(row.place.first_path == root for unit in units for row in unit.rows)
     top = root.rpartition("/")[0] if is_file else root.rstrip("/")
     names = names_of(units, top=top)
-    fresh = names_of(
-        [unit for unit, old in zip(units, olds, strict=True) if not old], top=top, taken=taken
+    fresh = iter(
+        names_of(
+            [unit for unit, old in zip(units, olds, strict=True) if not old],
+            top=top,
+            taken={*kept, *(each.dataset for each in hinted)},
+        )
     )
-    paths = iter(fresh)
     groups = [
-        _group(unit, name, old, path=next(paths).path if not old else None)
-        for unit, name, old in zip(units, names, olds, strict=True)
+        *(_hinted_group(each, known.taken_over(each, kept, root)) for each in hinted),
+        *(
+            _group(unit, name, old, path=None if old else next(fresh).path)
+            for unit, name, old in zip(units, names, olds, strict=True)
+        ),
     ]
     groups.sort(key=lambda each: each.dataset)
     return Grouping(groups, known.remembered(groups), sidecars)
+
+
+def _hinted_group(hinted: Hinted, olds: Sequence[str]) -> Group:
+    renamed, merged = _succession(hinted.dataset, olds)
+    return Group(
+        dataset=hinted.dataset,
+        location=hinted.location,
+        places=hinted.places,
+        names=hinted.names,
+        rule=Rule("hint", "the configuration says so"),
+        renamed_from=renamed,
+        merged_from=merged,
+    )
+
+
+def _succession(dataset: str, olds: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Which earlier dataset goes on under another name, and which became part of it."""
+    others = [old for old in olds if old != dataset]
+    if not others or dataset in olds:
+        return None, tuple(others)
+    return others[0], tuple(others[1:])
 
 
 def _data_and_sidecars(
@@ -137,6 +169,10 @@ class _Known:
                     files[dataset] = files.get(dataset, 0) + row.place.file_count
             files = {dataset: files[dataset] for dataset in sorted(files)[:1]}
         return sorted(files, key=lambda dataset: (-files[dataset], dataset))
+
+    def taken_over(self, hinted: Hinted, kept: Collection[str], root: str) -> list[str]:
+        """The datasets that all files of belong to a hinted one now."""
+        return former_datasets(hinted, self._exact, kept, root)
 
     def united(self, units: Sequence[Unit]) -> list[Unit]:
         """The units, those with files of one known dataset put together."""
@@ -185,8 +221,7 @@ def _key(place: PlaceSummary) -> tuple[str, str, str, str]:
 
 def _group(unit: Unit, name: Name, olds: Sequence[str], *, path: str | None) -> Group:
     dataset = path or (name.path if len(olds) > 1 else olds[0])
-    others = [old for old in olds if old != dataset]
-    is_new = bool(olds) and dataset not in olds
+    renamed, merged = _succession(dataset, olds)
     return Group(
         dataset=dataset,
         location=name.location,
@@ -194,8 +229,8 @@ def _group(unit: Unit, name: Name, olds: Sequence[str], *, path: str | None) -> 
         names=unit.usual,
         ending=unit.ending,
         rule=_deciding(unit),
-        renamed_from=others[0] if is_new else None,
-        merged_from=tuple(others[1:] if is_new else others),
+        renamed_from=renamed,
+        merged_from=merged,
     )
 
 

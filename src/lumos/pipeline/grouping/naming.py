@@ -106,10 +106,13 @@ def _file_name(unit: Unit) -> str:
     return ("".join(kept).strip(" -_.") or "_".join(pieces[::2])) + unit.ending
 
 
+def rank_of(format: str) -> int:
+    """Which of several formats has a folder's name: the first."""
+    return _FORMAT_RANK.index(format) if format in _FORMAT_RANK else len(_FORMAT_RANK)
+
+
 def _rank(unit: Unit) -> tuple[int, int, str]:
-    known = unit.format in _FORMAT_RANK
-    rank = _FORMAT_RANK.index(unit.format) if known else len(_FORMAT_RANK)
-    return rank, -unit.files, unit.rows[0].place.first_path
+    return rank_of(unit.format), -unit.files, unit.rows[0].place.first_path
 
 
 def _other_path(path: str, unit: Unit, used: set[str]) -> str:
