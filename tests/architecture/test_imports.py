@@ -53,6 +53,11 @@ def test_commands_that_need_no_spark_import_neither_spark_nor_arrow(
     assert imported_by(*words, cwd=tmp_path).isdisjoint({*HEAVY, "alembic"})
 
 
+def test_explaining_a_file_needs_no_spark(tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("id,name\n1,Ann\n")
+    assert "pyspark" not in imported_by("explain", "users.csv", cwd=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("place", "line"),
     [

@@ -276,3 +276,24 @@ def test_an_address_that_cannot_be_read_yet_is_named(lumos: Any) -> None:
     result = lumos("ingest", "gs://bucket/raw")
     assert result.code == 2
     assert "'gs://' cannot be read" in result.err
+
+
+def test_explain_says_in_words_what_was_decided(lumos: Any, lake: Path) -> None:
+    told = lumos("explain", lake / "users.csv")
+    assert told.code == 0
+    assert f"belongs to  lumos://file{lake}/users.csv" in told.out
+    assert "(rule: alone)" in told.out
+    assert "now, by looking at" in told.out
+    told = lumos("explain", lake)
+    assert "all of its 1 file, parquet" in told.out
+    refused = lumos("explain", lake / "nothing.csv")
+    assert (refused.code, "There is nothing at" in refused.err) == (2, True)
+
+
+@pytest.mark.usefixtures("spark")
+def test_explain_tells_the_scan_and_prints_json(lumos: Any, lake: Path) -> None:
+    lumos("ingest", lake)
+    told = lumos("explain", lake / "users.csv", "--json").json
+    assert (told["kind"], told["verdict"], told["drifts"]) == ("file", "dataset", False)
+    assert told["scanned_at"] is not None
+    assert "by the scan of" in lumos("explain", lake).out

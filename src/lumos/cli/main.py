@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from lumos import __version__
-from lumos.cli import config, datasets, db, discover, doctor, ingest, init, logs, search
+from lumos.cli import config, datasets, db, discover, doctor, explain, ingest, init, logs, search
 from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET
 from lumos.errors import FAILED, LumosError
@@ -30,6 +30,7 @@ ingest.add_to(app)
 discover.add_to(app)
 datasets.add_to(app)
 search.add_to(app)
+explain.add_to(app)
 doctor.add_to(app)
 init.add_to(app)
 app.add_typer(config.app, name="config")

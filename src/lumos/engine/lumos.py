@@ -14,6 +14,7 @@ from lumos.config.written import check_free, write_sources
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
     DiscoverReport,
+    ExplainReport,
     HistoryReport,
     IngestReport,
     ListedDataset,
@@ -160,6 +161,17 @@ class Lumos:
             urn=dataset.urn,
             name=dataset.name,
             versions=tuple(VersionReport.of(record, events[record.event_id]) for record in records),
+        )
+
+    def explain(self, path: str | Path) -> ExplainReport:
+        """What was decided about a file or folder, by which rule, and why."""
+        from lumos.engine.explain import explain
+
+        return explain(
+            self.settings,
+            str(path),
+            store=lambda: None if self.database.is_empty() else self._store(),
+            state=self.state_uri,
         )
 
     def doctor(self, *, announce: Callable[[str], None] = lambda _step: None) -> "DoctorReport":

@@ -312,6 +312,56 @@ class HistoryReport(Report, frozen=True, kw_only=True):
     versions: tuple[VersionReport, ...]
 
 
+class ExplainedDataset(Report, frozen=True, kw_only=True):
+    """A dataset and the rule that made it one; `files_here` are those that were asked about."""
+
+    urn: str
+    location: str
+    format: str
+    rule: str
+    reason: str
+    files_here: int
+    files: int
+
+
+class PartitionValue(Report, frozen=True, kw_only=True):
+    """A hive key, or the placeholder of a date in the path, and its value."""
+
+    key: str
+    value: str
+
+
+class FileCount(Report, frozen=True, kw_only=True):
+    """How many files of a folder belong to no dataset for one reason."""
+
+    verdict: str
+    reason: str
+    files: int
+
+
+class ExplainReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos explain`; `scanned_at` is missing where it was decided afresh.
+
+    `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder.
+    `is_new` if the file was not there, or not seen, at the last scan.
+    """
+
+    format_version: str = FORMAT_VERSION
+    path: str
+    kind: Literal["file", "folder"]
+    root: str
+    scanned_at: datetime | None
+    verdict: str
+    reason: str
+    code: str | None = None
+    datasets: tuple[ExplainedDataset, ...]
+    partitions: tuple[PartitionValue, ...] = ()
+    shape: str | None = None
+    drifts: bool = False
+    is_new: bool = False
+    others: tuple[FileCount, ...] = ()
+
+
 class StoreReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos db status`."""
 

@@ -1,5 +1,6 @@
 """Where scans remember what they saw, checked before it is needed."""
 
+import hashlib
 import uuid
 
 from lumos.errors import MisuseError
@@ -14,6 +15,11 @@ class StateNotUsable(MisuseError):
         self.found = f"Nothing can be kept at state_uri {state}: {problem}."
         self.next_step = "Grant listing, reading, writing and deleting, or name another place."
         super().__init__(f"{self.found} {self.next_step}")
+
+
+def state_folder(state: str, source_id: str) -> str:
+    """Where the manifests of one source lie."""
+    return f"{state}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
 
 
 def check_state(state: str, access: Access) -> None:

@@ -144,6 +144,15 @@ def _placed_folder(folder: str, root: str) -> tuple[str, str, Partitions, bool]:
     return base, above, partitions, is_dated
 
 
+def is_partition(folder: str) -> bool:
+    """Whether a folder's name is nothing but a value: `dt=2024-01-01`, 2024-01, 05, an id."""
+    (segment,) = segments([folder])
+    kinds = segment.template.kinds
+    return bool(segment.hive) or (
+        len(kinds) == 1 and segment.template.text == f"{{{kinds[0]}}}" and kinds[0] != "code"
+    )
+
+
 def tells_time(key: str, value: str) -> bool:
     """Whether a partition is of a time: by its key, or by its value."""
     return key.startswith("{") or key.lower() in CALENDAR or bool(_times(template_of(value)))

@@ -116,6 +116,18 @@ class Summary(msgspec.Struct, array_like=True):
         return all(place.columns is not None for place in self.places)
 
 
+def merged_places(places: Iterable[PlaceSummary]) -> list[PlaceSummary]:
+    """What several tasks summed up, each place once."""
+    found: dict[tuple[str, str, str, str], PlaceSummary] = {}
+    for each in places:
+        key = (each.base, each.pattern, each.format, each.full)
+        if key in found:
+            found[key].merge(each)
+        else:
+            found[key] = each
+    return without_crowds(found.values())
+
+
 def _merged_columns(
     left: tuple[ColumnFacts, ...] | None, right: tuple[ColumnFacts, ...] | None
 ) -> tuple[ColumnFacts, ...] | None:

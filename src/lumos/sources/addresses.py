@@ -50,7 +50,17 @@ def access_of(address: str, configured: Sequence[Source]) -> Access:
 _LOGIN = tuple(
     name
     for name in S3Source.__struct_fields__
-    if name not in ("type", "name", "buckets", "prefixes", "file_patterns", "exclude", "recursive")
+    if name
+    not in (
+        "type",
+        "name",
+        "buckets",
+        "prefixes",
+        "file_patterns",
+        "exclude",
+        "recursive",
+        "datasets",
+    )
 )
 
 

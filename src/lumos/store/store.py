@@ -249,6 +249,12 @@ class Store:
             row = connection.execute(statement).one_or_none()
         return None if row is None else Scan(**row._mapping)
 
+    def scans(self) -> tuple[Scan, ...]:
+        """The last finished scan of every source."""
+        with self._database.reading() as connection:
+            rows = connection.execute(select(tables.scan).order_by(tables.scan.c.source)).all()
+        return tuple(Scan(**row._mapping) for row in rows)
+
     def counts(self) -> dict[str, int]:
         """How many rows each table holds."""
         with self._database.reading() as connection:

@@ -7,13 +7,13 @@ from lumos.pipeline.grouping.hinted import Hinted, former_datasets, hinted_datas
 from lumos.pipeline.grouping.naming import Name, names_of
 from lumos.pipeline.grouping.rules import joined, one
 from lumos.pipeline.grouping.units import (
-    HIVE,
+    PLACEHOLDER,
     Rule,
     SchemasByPrint,
     Unit,
-    has_values,
     units_of,
 )
+from lumos.pipeline.grouping.words import in_words
 from lumos.pipeline.hints import hinted_location
 from lumos.pipeline.sidecars import holds_table_metadata, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
@@ -238,8 +238,12 @@ def _deciding(unit: Unit) -> Rule:
     """The rule that says most about a unit: the last that put it together, or what it is alone."""
     if unit.rules:
         return unit.rules[-1]
-    if any(folder.endswith(HIVE) for folder in unit.folders):
-        return Rule("partitions", "the files lie in partition folders and are named by a writer")
-    if any(map(has_values, unit.names)):
-        return Rule("pattern", "the paths differ only in dates, numbers, ids or codes")
-    return Rule("alone", "no other file here has its name or is named after the same kind of thing")
+    kinds = [kind for name in unit.names for kind in PLACEHOLDER.findall(name)]
+    if not kinds:
+        return Rule("alone", "no other file is named like it, or after the same kind of thing")
+    if "hive" in kinds:
+        return Rule("partitions", "the files lie in partition folders and a writer named them")
+    values = " and ".join(dict.fromkeys(map(in_words, kinds)))
+    if unit.files == 1:
+        return Rule("pattern", f"it may be one of several that differ in {values}")
+    return Rule("pattern", f"the paths differ only in {values}")

@@ -144,11 +144,16 @@ _KINDS: Final[dict[str, str]] = {
 }
 _LONGEST_NAME: Final = 3
 KINDS: Final = frozenset(_KINDS.values())
-IN_WORDS: Final = {
+_IN_WORDS: Final = {
     "place": "places", "currency": "currencies", "split": "parts of a training set",
-    "weekday": "days of the week", "month": "months", "code": "codes", "n": "numbers", "id": "ids",
-    "region": "regions",
+    "weekday": "days of the week", "month": "months", "code": "codes", "region": "regions",
+    "n": "numbers", "part": "parts", "id": "ids", "uuid": "ids", "hash": "ids", "name": "names",
 }  # fmt: skip
+
+
+def in_words(kind: str) -> str:
+    """What values of a kind are; those without a word of their own tell a time."""
+    return _IN_WORDS.get(kind, "dates")
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -1,0 +1,209 @@
+"""`lumos explain`: what was decided about a file or folder, by which rule, and why."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.config.sources import FileSource as FileSection
+from lumos.config.sources import FileStore, ObjectStore
+from lumos.engine.reports import (
+    ExplainedDataset,
+    ExplainReport,
+    FileCount,
+    PartitionValue,
+)
+from lumos.engine.scanning import source_of
+from lumos.engine.state import state_folder
+from lumos.errors import MisuseError
+from lumos.model.urn import Urn
+from lumos.sources.addresses import access_of, is_address, normal, section_of
+from lumos.storage import Selection, storage_of
+from lumos.store import Scan, Store
+
+if TYPE_CHECKING:
+    from lumos.pipeline.explanation import Explained, Lens
+    from lumos.pipeline.grouping import Group
+
+_MOST_REASONS: Final = 20
+
+
+class NothingToExplain(MisuseError):
+    """A path at which there is nothing, now or at the last scan."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"There is nothing at {path}, and no scan has seen anything there.")
+
+
+class _Place(NamedTuple):
+    """The root that a path lies in, and the scan that saw it."""
+
+    selection: Selection
+    scan: Scan | None
+
+
+def explain(
+    settings: Settings, path: str, *, store: Callable[[], Store | None], state: str
+) -> ExplainReport:
+    """What was decided about a path: by its last scan, or by looking at its folder now."""
+    wanted = normal(path) if is_address(path) else os.path.abspath(path)
+    opened = store()
+    place = _place(settings, wanted, opened.scans() if opened is not None else ())
+    lens = _lens(settings, place, state)
+    explained = list(lens.files_below(wanted))
+    is_folder = bool(explained) or _is_folder(wanted, place.selection)
+    outside = lens.passed_over(wanted, is_folder=is_folder)
+    if outside is not None:
+        explained = [outside]
+    elif not explained and is_folder:
+        # Nothing of it was there when it was scanned, or nothing ever was.
+        place = _Place(place.selection._replace(root=wanted), None)
+        explained = list(_lens(settings, place, state).files_below(wanted))
+    elif not explained:
+        try:
+            explained = [lens.file(wanted)]
+        except FileNotFoundError:
+            raise NothingToExplain(wanted) from None
+    return _report(wanted, place, explained, _urns(settings, place))
+
+
+def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
+    by_root = {scan.source.partition(":")[2]: scan for scan in scans}
+    seen = [root for root in by_root if _is_in(path, root)]
+    if seen:
+        root = max(seen, key=len)
+        return _Place(_selection(settings, root), by_root[root])
+    configured = [
+        root for section in settings.sources for root in _roots(section) if _is_in(path, root)
+    ]
+    root = max(configured, key=len) if configured else _neighbourhood(path)
+    return _Place(_selection(settings, root), None)
+
+
+def _is_in(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
+
+
+def _roots(section: object) -> list[str]:
+    """The roots of a source made of files, as they are written; nothing is looked at."""
+    match section:
+        case FileSection():
+            return [os.path.abspath(path) for path in section.paths]
+        case ObjectStore():
+            return [
+                normal(f"s3://{bucket}/{prefix}")
+                for bucket in section.buckets
+                for prefix in section.prefixes or ("",)
+            ]
+        case _:
+            return []
+
+
+def _neighbourhood(path: str) -> str:
+    """The folder to look at for a path: above its partitions, so that they are seen as such."""
+    from lumos.pipeline.placement import is_partition
+
+    is_folder = not is_address(path) and os.path.isdir(path)
+    folder = path if is_folder else path.rpartition("/")[0] or "/"
+    while is_partition(folder.rpartition("/")[2]) and folder.count("/") > 1:
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
+def _selection(settings: Settings, root: str) -> Selection:
+    always = settings.scan
+    access = access_of(root, settings.sources)
+    for section in settings.sources:
+        if isinstance(section, FileStore) and root in _roots(section):
+            return Selection(
+                root,
+                (*always.file_patterns, *section.file_patterns),
+                (*always.exclude, *section.exclude),
+                section.recursive,
+                access,
+                (*section.datasets, *always.datasets),
+            )
+    return Selection(
+        root, always.file_patterns, always.exclude, access=access, hints=always.datasets
+    )
+
+
+def _lens(settings: Settings, place: _Place, state: str) -> "Lens":
+    from lumos.pipeline.explanation import Lens
+    from lumos.pipeline.manifest import Manifests
+
+    access = access_of(state, settings.sources)
+    if place.scan is None:
+        return Lens.afresh(place.selection, state_access=access)
+    folder = state_folder(state, place.scan.source)
+    manifest = Manifests(folder, access).read(place.scan.manifest)
+    return Lens.of_scan(place.selection, manifest, state_access=access)
+
+
+def _is_folder(path: str, selection: Selection) -> bool:
+    if not is_address(path):
+        return os.path.isdir(path)
+    met, stretches = storage_of(path, selection.access).split(path, parts=1)
+    return bool(met or stretches)
+
+
+def _urns(settings: Settings, place: _Place) -> Callable[[str], Urn]:
+    root = place.selection.root
+    known = (
+        source_of(section)
+        for section in settings.sources
+        if isinstance(section, FileStore) and root in _roots(section)
+    )
+    section = section_of(root, settings.sources) if is_address(root) else None
+    source = next(known, None) or source_of(section or FileSection(paths=(root,)))
+    return lambda path: source.urn(path, environment=settings.environment)
+
+
+def _report(
+    path: str, place: _Place, explained: "list[Explained]", urn_of: Callable[[str], Urn]
+) -> ExplainReport:
+    files = Counter(each.group.dataset for each in explained if each.group is not None)
+    groups = {each.group.dataset: each.group for each in explained if each.group is not None}
+    report = ExplainReport(
+        path=path,
+        kind="folder",
+        root=place.selection.root,
+        scanned_at=None if place.scan is None else place.scan.finished_at,
+        verdict="folder",
+        reason="",
+        datasets=tuple(_dataset(groups[each], urn_of, files[each]) for each in sorted(groups)),
+    )
+    if len(explained) != 1 or explained[0].path != path:
+        counts = Counter((each.verdict, each.reason) for each in explained if each.group is None)
+        others = tuple(
+            FileCount(verdict=verdict, reason=reason, files=count)
+            for (verdict, reason), count in counts.most_common(_MOST_REASONS)
+        )
+        return msgspec.structs.replace(report, others=others)
+    (file,) = explained
+    return msgspec.structs.replace(
+        report,
+        kind="file",
+        verdict=file.verdict,
+        reason=file.reason,
+        code=file.code,
+        partitions=tuple(PartitionValue(key=key, value=value) for key, value in file.partitions),
+        shape=file.shape,
+        drifts=file.drifts,
+        is_new=file.is_new and place.scan is not None,
+    )
+
+
+def _dataset(group: "Group", urn_of: Callable[[str], Urn], files: int) -> ExplainedDataset:
+    return ExplainedDataset(
+        urn=str(urn_of(group.dataset)),
+        location=group.location,
+        format=group.places[0].format,
+        rule=group.rule.name,
+        reason=group.rule.reason,
+        files_here=files,
+        files=sum(place.file_count for place in group.places),
+    )

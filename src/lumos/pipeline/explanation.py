@@ -1,0 +1,207 @@
+"""Says of any file what was decided about it and why, from a manifest or by looking afresh."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lumos.formats import FORMATS
+from lumos.pipeline.grouping import Group, group
+from lumos.pipeline.hints import Hints
+from lumos.pipeline.manifest import Manifest
+from lumos.pipeline.merging import Merged, Schemas, merge
+from lumos.pipeline.parts import read_identities, read_rows
+from lumos.pipeline.placement import ANY_NAME, Partitions, Placement
+from lumos.pipeline.reading import Reader
+from lumos.pipeline.sidecars import why_sidecar
+from lumos.pipeline.succession import completed
+from lumos.pipeline.summaries import FileRow, PlaceSummary, merged_places, summarise
+from lumos.storage import Access, Listed, Selection, Storage, storage_of
+from lumos.storage.interface import is_hidden
+
+Verdict: TypeAlias = Literal[
+    "dataset", "hidden", "excluded", "not_data", "accompanies", "unreadable"
+]
+
+# So many files are looked at where no scan did it before.
+MOST_FILES: Final = 20_000
+
+
+class Explained(NamedTuple):
+    """A file, what was decided about it, and why; `drifts` if its schema is not the dataset's."""
+
+    path: str
+    verdict: Verdict
+    reason: str
+    code: str | None = None
+    group: Group | None = None
+    partitions: Partitions = ()
+    shape: str | None = None
+    drifts: bool = False
+    is_new: bool = False
+
+
+class Lens:
+    """All that is known of a root: its files, and the datasets they make up."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        places: Iterable[PlaceSummary],
+        manifest: Manifest,
+        rows: dict[str, FileRow] | None = None,
+        *,
+        state_access: Access,
+    ) -> None:
+        self._selection = selection
+        self._storage: Storage = storage_of(selection.root, selection.access)
+        self._hints = Hints(selection.hints, root=selection.root)
+        self._manifest = manifest
+        self._rows = rows
+        self._state_access = state_access
+        self._places = list(places)
+        self._regroup()
+
+    @classmethod
+    def of_scan(cls, selection: Selection, manifest: Manifest, *, state_access: Access) -> "Lens":
+        """What a scan knew."""
+        places = merged_places(
+            place
+            for part in manifest.parts
+            for place in read_identities(part.path, access=state_access)[1].places
+        )
+        return cls(selection, places, manifest, state_access=state_access)
+
+    @classmethod
+    def afresh(cls, selection: Selection, *, state_access: Access) -> "Lens":
+        """What a look at the first files of a root tells."""
+        storage = storage_of(selection.root, selection.access)
+        met, stretches = storage.split(selection.root, parts=1, deep=selection.recursive)
+        listings = chain(met, chain.from_iterable(map(storage.walk, stretches)))
+        listed = [
+            each
+            for each in islice(listings, MOST_FILES)
+            if isinstance(each, Listed) and each.path in selection
+        ]
+        reader = Reader(storage, column_stats=False)
+        rows = list(reader.read((each, None) for each in listed))
+        summary = summarise(rows, root=selection.root, hints=selection.hints)
+        manifest = Manifest(schemas=reader.bodies)
+        known = {row.path: row for row in rows}
+        return cls(selection, summary.places, manifest, known, state_access=state_access)
+
+    def file(self, path: str) -> Explained:
+        """What was decided about a file; raises FileNotFoundError where there is none."""
+        row = next(iter(self._rows_in(path, path)), None)
+        if row is not None:
+            return self._explained(row)
+        return self._explained(self._taken_in(path))._replace(is_new=True)
+
+    def files_below(self, folder: str) -> Iterator[Explained]:
+        """What was decided about every file below a folder."""
+        inside = f"{folder.rstrip('/')}/"
+        for row in self._rows_in(inside, f"{inside}\U0010ffff"):
+            if row.path.startswith(inside):
+                yield self._explained(row)
+
+    def passed_over(self, path: str, *, is_folder: bool = False) -> Explained | None:
+        """Why no scan looks at a path, if none does."""
+        inside = path[len(self._selection.root) :].strip("/")
+        hidden = next((name for name in inside.split("/") if is_hidden(name)), None)
+        if hidden is not None:
+            reason = f"names such as {hidden} are markers or scratch space of a writer"
+            return Explained(path, "hidden", reason)
+        # Patterns are of files; one that leaves out a folder leaves out its files.
+        if not is_folder and path not in self._selection:
+            return Explained(path, "excluded", "the patterns of the configuration leave it out")
+        return None
+
+    def _rows_in(self, first: str, last: str) -> Iterator[FileRow]:
+        if self._rows is not None:
+            yield from (row for path, row in self._rows.items() if first <= path <= last)
+            return
+        for part in self._manifest.parts:
+            if part.first <= last and part.last >= first:
+                rows = read_rows(part.path, access=self._state_access)
+                yield from (row for row in rows if first <= row.path <= last)
+
+    def _taken_in(self, path: str) -> FileRow:
+        """A file that the scan did not see, read now and grouped with what it saw."""
+        reader = Reader(self._storage, column_stats=False)
+        with self._storage.open(path) as opened:
+            size = opened.size
+        (row,) = reader.read([(Listed(path, size, 0), None)])
+        self._manifest.schemas.update(reader.bodies)
+        more = summarise([row], root=self._selection.root, hints=self._selection.hints).places
+        self._places = merged_places([*self._places, *more])
+        self._regroup()
+        return row
+
+    def _regroup(self) -> None:
+        self._schemas = Schemas(self._manifest.schemas)
+        settled = self._manifest.settled
+        grouping = group(self._places, self._schemas, root=self._selection.root, before=settled)
+        self._sidecars = {_key(place) for place in grouping.sidecars}
+        self._groups = {_key(place): each for each in grouping.groups for place in each.places}
+        self._crowds = [key for key in self._groups if ANY_NAME in key[1]]
+        self._merged: dict[str, Merged] = {}
+
+    def _explained(self, row: FileRow) -> Explained:
+        if row.full is None or row.format is None:
+            if row.failed:
+                return Explained(row.path, "unreadable", row.reason or "", row.code)
+            reason = "neither its content nor its name is that of a data file"
+            return Explained(row.path, "not_data", reason)
+        placed = self._hints.place(row.path)
+        found = self._group_of(placed, row.format, row.full)
+        if found is None:
+            what = (
+                why_sidecar(row.path.rpartition("/")[2]) or "what a table format knows of a table"
+            )
+            return Explained(row.path, "accompanies", f"it is {what}, not data", row.code)
+        schema = self._schemas[row.full]
+        return Explained(
+            path=row.path,
+            verdict="unreadable" if row.failed else "dataset",
+            reason=(row.reason or "") if row.failed else found.rule.reason,
+            code=row.code,
+            group=found,
+            partitions=placed.partitions,
+            shape=schema.shape,
+            drifts=self._drifts(found, row),
+        )
+
+    def _group_of(self, placed: Placement, format: str, full: str) -> Group | None:
+        exact = self._groups.get((placed.base, placed.pattern, format, full))
+        if exact is not None or (placed.base, placed.pattern, format, full) in self._sidecars:
+            return exact
+        names = f"{placed.base}/{placed.pattern}".split("/")
+        fits = (
+            key
+            for key in self._crowds
+            if key[2:] == (format, full) and _fits(names, f"{key[0]}/{key[1]}".split("/"))
+        )
+        return next((self._groups[key] for key in fits), None)
+
+    def _drifts(self, found: Group, row: FileRow) -> bool:
+        assert row.full is not None
+        assert row.format is not None
+        if not FORMATS[row.format].declares_schema:
+            return False
+        if found.dataset not in self._merged:
+            memory = self._manifest.memories.get(found.dataset)
+            self._merged[found.dataset] = merge(found, self._schemas, memory)
+        memory = self._merged[found.dataset].memory
+        (own,) = completed([self._schemas[row.full]], self._schemas[memory.full])
+        return own.shape != memory.current
+
+
+def _key(place: PlaceSummary) -> tuple[str, str, str, str]:
+    return place.base, place.pattern, place.format, place.full
+
+
+def _fits(names: list[str], crowd: list[str]) -> bool:
+    """Whether a path's names are those of a crowd, in which some may be any."""
+    return len(names) == len(crowd) and all(
+        theirs == name or theirs.startswith(ANY_NAME)
+        for name, theirs in zip(names, crowd, strict=True)
+    )
