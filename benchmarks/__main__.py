@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import discovery, discovery_memory, formats, model, search, start
+from benchmarks import discovery, discovery_memory, discovery_s3, formats, model, search, start
 
 MEASUREMENTS = {
     "discovery_10k": discovery.measure_10k,
@@ -18,6 +18,7 @@ MEASUREMENTS = {
     "discovery_json": discovery.measure_json,
     "discovery_memory": discovery_memory.measure,
     "discovery_rescan": discovery.measure_rescan,
+    "discovery_s3": discovery_s3.measure,
     "formats": formats.measure,
     "model": model.measure,
     "search": search.measure,

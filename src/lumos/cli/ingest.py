@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lumos.model.discovery import Problem
 
 _MOST_PROBLEMS = 20
+_MOST_DATASETS = 50
 
 
 def add_to(app: typer.Typer) -> None:
@@ -78,7 +79,11 @@ def _show(report: "IngestReport") -> None:
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "VERSION", "CHANGE",
                   right=("FILES", "ROWS", "SIZE"))  # fmt: skip
-    for dataset in report.datasets:
+    shown = report.datasets
+    if len(shown) > _MOST_DATASETS:
+        news_first = sorted(report.datasets, key=lambda each: each.change == "unchanged")
+        shown = tuple(news_first[:_MOST_DATASETS])
+    for dataset in shown:
         facts = dataset.statistics
         found.add_row(
             dataset.name,
@@ -91,6 +96,8 @@ def _show(report: "IngestReport") -> None:
         )
     if report.datasets:
         console.print(found)
+        if rest := len(report.datasets) - len(shown):
+            console.print(f"... and {plural(rest, 'more dataset')}; lumos list shows them all.")
         console.print()
     for dataset in report.datasets:
         if dataset.changes:

@@ -1,7 +1,6 @@
 """`lumos ingest`: from sources through Spark into the store."""
 
 import getpass
-import hashlib
 import logging
 import socket
 import uuid
@@ -15,7 +14,7 @@ from lumos.config import Settings
 from lumos.engine.recording import Outcome, Recorder
 from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
 from lumos.engine.scanning import platform_of, roots_of
-from lumos.engine.state import check_state
+from lumos.engine.state import check_state, state_folder
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.platforms import Platform
@@ -76,15 +75,25 @@ def ingest(
     state_access = access_of(state, settings.sources)
     check_state(state, state_access)
     platform = platform_of(settings)
-    scanner = _Scanner(
-        settings, store(), platform, state, state_access, accept_removals=accept_removals
-    )
     announce("Starting Spark")
-    from lumos.pipeline.discovery import discover
     from lumos.pipeline.session import spark_session
 
+    stores: list[Store] = []
+
+    def prepare() -> None:
+        import lumos.pipeline.discovery  # noqa: F401 - takes a while, beside Spark's start
+
+        stores.append(store())
+
     passes = []
-    with spark_session(master=settings.spark.master, settings=settings.spark.properties()) as spark:
+    with spark_session(
+        master=settings.spark.master, settings=settings.spark.properties(), meanwhile=prepare
+    ) as spark:
+        from lumos.pipeline.discovery import discover
+
+        scanner = _Scanner(
+            settings, stores[0], platform, state, state_access, accept_removals=accept_removals
+        )
         for source, root in roots:
             step = f"Scanning {root.root}"
             announce(step)
@@ -148,7 +157,7 @@ class _Scanner:
         self, discover: Discover, source: LakeSource, root: Selection, source_id: str
     ) -> _Pass:
         last = self._store.last_scan(source_id)
-        folder = f"{self._state}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
+        folder = state_folder(self._state, source_id)
         number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
         scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
         before = None if last is None else last.manifest

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from functools import cached_property
 
 import msgspec
 
@@ -67,17 +68,17 @@ def _fact(text: str | None) -> str:
     return "-" if text is None else quoted_text(text)
 
 
-class Schema(msgspec.Struct, frozen=True, kw_only=True):
-    """The ordered fields of a dataset at one time."""
+class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The ordered fields of a dataset at one time; fingerprints are worked out once."""
 
     fields: tuple[Field, ...] = ()
 
-    @property
+    @cached_property
     def shape(self) -> str:
         """Fingerprint of names, types, nullability, order, keys and partitioning."""
         return fingerprint(field.shape() for field in self.fields)
 
-    @property
+    @cached_property
     def full(self) -> str:
         """Fingerprint of the shape and of descriptions, defaults and tags."""
         return fingerprint(field._full() for field in self.fields)

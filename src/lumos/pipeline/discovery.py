@@ -1,5 +1,6 @@
 """The way from a root to its datasets."""
 
+import os
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,12 +13,13 @@ from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import PartIndex
+from lumos.pipeline.session import is_local
 from lumos.pipeline.summaries import PlaceSummary
 from lumos.pipeline.work import Done, Job, Work, decode_done, worker
 from lumos.storage import USUAL, Access, Selection
 
 # Several works for every core, so that one slow folder holds up little.
-_WORKS_PER_PARTITION: Final = 4
+_WORKS_PER_CORE: Final = 4
 _MOST_WORKS: Final = 256
 
 
@@ -54,8 +56,11 @@ def discover(
 
 
 def _parts(spark: SparkSession) -> int:
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 8)
-    return min(_MOST_WORKS, _WORKS_PER_PARTITION * partitions)
+    master = spark.conf.get("spark.master", "") or ""
+    if is_local(master):
+        return min(_MOST_WORKS, _WORKS_PER_CORE * max(2, os.cpu_count() or 2))
+    # Of a cluster nobody knows the size beforehand; its own parallelism is the best guess.
+    return min(_MOST_WORKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
 def _run(spark: SparkSession, job: Job, works: list[Work]) -> list[Done]:

@@ -5,7 +5,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -24,6 +25,14 @@ _LOCALLY: Final = {
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    # Workers fork from a process that has imported all that a scan needs.
+    "spark.python.daemon.module": "lumos.pipeline.python_daemon",
+}
+
+# A short job is over before what Spark compiles for it has paid off.
+_FOR_SHORT_JOBS: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 _PATIENCE_SECONDS: Final = 5.0
@@ -42,24 +51,33 @@ class SparkFailed(LumosError):
 
 @contextmanager
 def spark_session(
-    *, master: str, settings: Mapping[str, str], short: bool = True
+    *,
+    master: str,
+    settings: Mapping[str, str],
+    short: bool = True,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator["SparkSession"]:
     """A session on `master`, a cluster's or a Spark Connect address, or local threads.
 
     A session that the process already has is used and left running, and so is a local one that
     is made here: it ends with the process, and the next job finds it warm. `short` says that the
     job is expected to be over soon, so that a local JVM should rather start quickly than run long.
+    `meanwhile` is done beside the start, in another thread.
     """
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
+        meanwhile()
         with _clear_errors():
             yield active
         return
     _use_this_python()
     with _clear_errors():
-        session = _started(master, settings, short=short)
+        with ThreadPoolExecutor(1) as thread:
+            other = thread.submit(meanwhile)
+            session = _started(master, settings, short=short)
+        other.result()
         try:
             with _ended_by_interrupts():
                 yield session
@@ -104,7 +122,7 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
     _use_this_python()
-    settings = {**_ALWAYS, **_LOCALLY, "spark.master": "local[2]"}
+    settings = {**_ALWAYS, **_LOCALLY, **_FOR_SHORT_JOBS, "spark.master": "local[2]"}
     process = jvm.start_jvm(settings, short=True, archive_to=file)
     try:
         with process.found_by_pyspark():
@@ -138,7 +156,8 @@ def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSe
     from pyspark.sql import SparkSession
 
     _check_java()
-    wanted = {**_ALWAYS, **_LOCALLY, "spark.master": master, **settings}
+    quickly = _FOR_SHORT_JOBS if short else {}
+    wanted = {**_ALWAYS, **_LOCALLY, **quickly, "spark.master": master, **settings}
     builder = SparkSession.builder.config(map=dict(wanted))
     if not jvm.is_plain(settings, os.environ):
         return builder.getOrCreate()

@@ -164,6 +164,8 @@ def completed(schemas: Sequence[Schema], before: Schema | None) -> list[Schema]:
     A column of nulls alone says nothing of its type, and one of doubles that pandas wrote may be
     integers with gaps: neither is a change where other files, or the dataset before, know better.
     """
+    if not any(_is_doubtful(field) for schema in schemas for field in schema.fields):
+        return list(schemas)
     sure: dict[str, DataType] = {}
     for schema in schemas if before is None else (before, *schemas):
         for field in schema.fields:
@@ -180,6 +182,10 @@ def completed(schemas: Sequence[Schema], before: Schema | None) -> list[Schema]:
         Schema(fields=tuple(_completed(field, sure, doubtful) for field in schema.fields))
         for schema in schemas
     ]
+
+
+def _is_doubtful(field: Field) -> bool:
+    return NULL.text in field.type.text or MAYBE_INTEGERS in field.tags
 
 
 def _completed(
