@@ -14,12 +14,12 @@ _MARKS: Final = {
     "conf properties yaml yml",
 }
 _BY_ENDING: Final = {ending: what for what, some in _MARKS.items() for ending in some.split()}
-_DESCRIPTIONS: Final = (
-    r"manifest|metadata|schema|datapackage|dataset[-_]infos?|dataset[-_]metadata|data[-_]schema"
-    r"|package(?:-lock)?|config|configuration|settings|croissant|checksums?"
-)
 _DESCRIBING: Final = re.compile(
-    rf"(?:.*[-_.])?(?:{_DESCRIPTIONS})(?:[-_.]?v?\d+)?\.(?:json|avsc|xml)(?:\.gz)?\Z", re.IGNORECASE
+    r"(?:metadata|.*\.metadata|(?:.*[-_.])?(?:manifest|schema|data[-_]schema)"
+    r"|datapackage|dataset[-_](?:infos?|metadata|description)|package(?:-lock)?"
+    r"|config|configuration|settings|croissant|checksums?)(?:[-_.]?v?\d+)?"
+    r"\.(?:json|avsc|xml)(?:\.gz)?\Z",
+    re.IGNORECASE,
 )
 _READ_ME: Final = re.compile(
     r"(?:.*[-_.])?(?:readme|read[-_]me|licen[cs]e|notice|changelog|changes|copyright|citation"

@@ -199,7 +199,7 @@ def _is_identifier(word: str) -> bool:
     if not digits:
         return False
     if word.isupper():
-        return len(word) >= 8 or digits >= 4
+        return len(word) >= 8 or digits >= 3
     if word.islower():
         return len(word) >= 8 and len(runs) >= 5
     return len(word) >= 10 and max(len(run) for run in runs if run.islower()) <= 3

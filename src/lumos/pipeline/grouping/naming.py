@@ -103,7 +103,7 @@ def _file_name(unit: Unit) -> str:
         return first if unit.files == 1 else literal(unit.stem) + unit.ending
     pieces = _SEPARATORS.split(literal(without_values(unit.stem)))
     kept = [piece for index, piece in enumerate(pieces) if index % 2 or not is_noise(piece.lower())]
-    return ("".join(kept).strip(" -_.") or "_".join(pieces[::2])) + unit.ending
+    return ("".join(kept).strip(" -_.+#()[]") or "_".join(pieces[::2])) + unit.ending
 
 
 def rank_of(format: str) -> int:

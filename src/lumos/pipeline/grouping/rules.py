@@ -18,6 +18,7 @@ from lumos.pipeline.grouping.words import (
     OF_TABLES,
     STAGES,
     holds_entities,
+    is_value,
     looks_like_table,
     names_entity,
     words_of,
@@ -35,7 +36,7 @@ _RANDOM: Final = frozenset({"uuid", "hash", "id"})
 # So many names of equal tables are values, if at most that share of them look like tables' names.
 _MANY_FILES: Final = ((4, 1 / 3), (6, 0.6), (12, 0.8))
 # Folders are made for tables more often than files are.
-_MANY_FOLDERS: Final = ((8, 1 / 3), (12, 0.6), (24, 0.8))
+_MANY_FOLDERS: Final = ((5, 0.2), (8, 1 / 3), (12, 0.6), (24, 0.8))
 
 
 def joined(units: Sequence[Unit]) -> list[Unit]:
@@ -244,7 +245,14 @@ def _are_codes(values: Sequence[str]) -> bool:
     if all(len(value) == 1 or _CODE.match(value) for value in values):
         return True
     is_short = len(values) > 2 and len(set(map(len, values))) == 1
-    return is_short and all(map(_SHORT.match, values))
+    if is_short and all(map(_SHORT.match, values)):
+        return True
+    # enwiki, dewiki and frwiki differ in a language.
+    before = _common(values)
+    after = _common([value[before:][::-1] for value in values])
+    return before + after > 2 and all(
+        is_value(value[before : len(value) - after].lower()) for value in values
+    )
 
 
 def _have_same_columns(units: Sequence[Unit]) -> bool:

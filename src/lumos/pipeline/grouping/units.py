@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Final, NamedTuple, Protocol
 
 from lumos.model.schema import Schema
@@ -54,7 +55,10 @@ class Row(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A placeholder: in which name of a path, which of that name's, and of what kind."""
+    """A placeholder: in which name of a path, which of that name's, and of what kind.
+
+    Of the kind `letters` are the letters that an id begins with, which may tell tables apart.
+    """
 
     name: int
     number: int
@@ -62,12 +66,18 @@ class Position(NamedTuple):
 
     def values(self, rows: Iterable[Row]) -> set[str]:
         """What the first and last files of some rows have there."""
-        return {
-            path[self.name].values[self.number]
-            for row in rows
-            for path in (row.first, row.last)
-            if len(path[self.name].values) > self.number
-        }
+        return {self.value(path) for row in rows for path in (row.first, row.last)}
+
+    def value(self, path: Sequence[Template]) -> str:
+        """What stands there in a path."""
+        values = path[self.name].values
+        value = values[self.number] if len(values) > self.number else ""
+        return "".join(takewhile(str.isalpha, value)) if self.kind == "letters" else value
+
+    def constant(self, path: Sequence[Template]) -> str:
+        """What stands there in the name of a unit in which it never varies."""
+        value = self.value(path)
+        return f"{value}{{id}}" if self.kind == "letters" else value
 
 
 @dataclass(eq=False)
@@ -185,7 +195,7 @@ def fixed_part(folder: str) -> str:
 def without_values(text: str) -> str:
     """A template's literal text, with what separated it from values taken off."""
     plain = _AROUND_VALUES.sub("\0", PLACEHOLDER.sub("\0", text)).strip("\0")
-    return plain.replace("\0", "_").strip(" -_.+#(")
+    return plain.replace("\0", "_").strip(" -_.+#()[]")
 
 
 def clusters(units: Sequence[Unit], together: Test) -> list[list[Unit]]:
@@ -234,11 +244,16 @@ def _with_words(template: Template) -> Template:
 
 
 def _positions(unit: Unit) -> list[Position]:
-    return [
+    found = [
         Position(index, number, kind)
         for index, template in enumerate(unit.rows[0].first)
         for number, kind in enumerate(template.kinds)
     ]
+    last = len(unit.names) - 1
+    letters = (
+        each._replace(kind="letters") for each in found if each.kind == "id" and each.name == last
+    )
+    return [*letters, *found]
 
 
 def _apart(unit: Unit) -> Iterator[Unit]:
@@ -272,7 +287,7 @@ def _apart_by_columns(unit: Unit, positions: Sequence[Position]) -> Iterator[Uni
         return
     constant = frozenset(each for each in positions if _tells(each, groups, unit))
     for rows in groups:
-        told = _text(rows[0].first[told_by.name], {told_by.number})
+        told = _text(rows[0].first, told_by.name, {told_by})
         rule = Rule("unrelated", f"the columns of {told} have little in common with the others'")
         fixed = unit.fixed | constant
         part = Unit(unit.names, unit.ending, unit.format, rows, [*unit.rules, rule], fixed)
@@ -310,7 +325,8 @@ def _strength(unit: Unit, position: Position) -> str:
     """What kind of evidence the values at a position are; none where they only tell time."""
     if position in unit.fixed:
         return ""
-    if position.kind in KINDS or position.kind == "code" or _is_weak_number(unit, position):
+    is_word = position.kind in KINDS or position.kind in ("code", "letters")
+    if is_word or _is_weak_number(unit, position):
         return "word"
     if position.kind == "hive":
         key = unit.names[position.name].partition("=")[0].lower()
@@ -381,21 +397,21 @@ def _with_constants(unit: Unit, positions: Sequence[Position]) -> Unit:
             or _is_inner_number(unit, position)
             or _is_of_folder(unit, position)
             or (position.kind == "id" and position.name == last and unit.files == 1)
+            or (position.kind == "hash" and len(position.value(unit.rows[0].first)) <= 4)
         )
     }
-    names = tuple(
-        _text(template, {each.number for each in fixed if each.name == index})
-        for index, template in enumerate(unit.rows[0].first)
-    )
+    names = tuple(_text(unit.rows[0].first, index, fixed) for index in range(len(unit.names)))
     return Unit(names, unit.ending, unit.format, unit.rows, unit.rules, frozenset(fixed))
 
 
-def _text(template: Template, constant: set[int]) -> str:
+def _text(path: Sequence[Template], index: int, fixed: Iterable[Position]) -> str:
+    """A name of a path with what stands at some positions, and placeholders elsewhere."""
+    template = path[index]
+    constant = {each.number: each.constant(path) for each in sorted(fixed) if each.name == index}
     pieces = re.split(r"\{[a-z-]+\}", template.text)
     text = pieces[0]
     for number, kind in enumerate(template.kinds):
-        value = template.values[number] if number in constant else f"{{{kind}}}"
-        text += value + pieces[number + 1]
+        text += constant.get(number, f"{{{kind}}}") + pieces[number + 1]
     return text
 
 

@@ -18,7 +18,8 @@ NOISE: Final = _set(
     "part parts data file files chunk chunks shard shards output out result results export exports "
     "dump batch run runs load split bucket piece slice partition of r m c s tid attempt task job "
     "delta base copy kopie upload download extract snapshot snapshots flumedata v version ver rev "
-    "revision iter epoch fold page seq latest final full tbl bak backup orig release"
+    "revision iter epoch fold page seq latest final full tbl bak backup orig release draft wip "
+    "revised updated corrected preliminary provisional"
 )
 VERSIONS: Final = _set("v version ver rev revision")
 # What folders are called that only hold one run, batch or part of everything below them.
