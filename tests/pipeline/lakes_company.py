@@ -424,6 +424,15 @@ COMPANY = [
     """,
     ),
     Lake(
+        "tables below a kind of thing",
+        """
+        stocks | csv | date:date open:float close:float | stocks_and_funds/stocks/{AAPL,MSFT}.csv
+        funds | csv | date:date open:float close:float | stocks_and_funds/funds/{SPY,QQQ}.csv
+        sales | csv | id:int sku at:date | tpc/store_sales.csv
+        returns | csv | id:int sku at:date | tpc/store_returns.csv
+    """,
+    ),
+    Lake(
         "deep mixture",
         """
         web | json | ip url ua at | lake/raw/web/logs/2024/01/{05..07}/{00..03}/web-{0..2}.log.gz

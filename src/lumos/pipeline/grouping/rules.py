@@ -219,9 +219,10 @@ def _why_values(
     share = sum(map(looks_like_table, values)) / len(values)
     if _are_codes(values) and not share:
         return f"the names differ in a code ({shown})"
-    if names_entity(around):
+    are_tables = share > 0.5
+    if names_entity(around) and not are_tables:
         return f"the names tell which {' '.join(around)} it is ({shown})"
-    if holds_entities(parent):
+    if holds_entities(parent) and not are_tables:
         return f"the folder {parent} holds one thing of a kind under each name ({shown})"
     if tables > 1 and len(values) > 2:
         return f"{len(values)} folders hold the same {tables} tables ({shown})"
