@@ -29,9 +29,7 @@ class FieldRemoved(SchemaChange, frozen=True, kw_only=True, tag="removed"):
     before: Field
 
 
-class TypeChanged(
-    SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="type_changed"
-):
+class TypeChanged(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="type_changed"):
     """Another type at the same path; of a partition column, one that was widened."""
 
     before: DataType
