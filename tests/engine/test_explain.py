@@ -1,6 +1,7 @@
 """Any path is explained: what was decided, by which rule, and why."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -128,3 +129,19 @@ def test_hints_are_told(lake: Path, tmp_path: Path) -> None:
     ])  # fmt: skip
     report = Lumos(tmp_path / "sources.yaml").explain(lake / "ref/users.csv")
     assert (report.datasets[0].rule, report.datasets[0].files) == ("hint", 3)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_bucket_is_explained_before_and_after_a_scan(lake: Path, bucket: Any) -> None:
+    bucket.upload(lake, "raw")
+    lumos = Lumos(overrides={"sources": [bucket.section(prefix="raw/")]})
+    root = f"s3://{bucket.name}/raw"
+    before = lumos.explain(f"{root}/ref")
+    assert (before.kind, len(before.datasets), before.scanned_at) == ("folder", 2, None)
+    lumos.ingest()
+    file = lumos.explain(f"{root}/events/dt=2024-01-01/part-0.parquet")
+    assert file.datasets[0].urn == f"lumos://s3/{bucket.name}/raw/events"
+    assert file.scanned_at is not None
+    assert file.drifts
+    with pytest.raises(MisuseError, match="There is nothing at"):
+        lumos.explain(f"{root}/nothing.csv")

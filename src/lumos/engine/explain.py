@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -146,8 +147,10 @@ def _lens(settings: Settings, place: _Place, state: str) -> "Lens":
 def _is_folder(path: str, selection: Selection) -> bool:
     if not is_address(path):
         return os.path.isdir(path)
-    met, stretches = storage_of(path, selection.access).split(path, parts=1)
-    return bool(met or stretches)
+    storage = storage_of(path, selection.access)
+    met, stretches = storage.split(path, parts=1)
+    listings = chain(met, chain.from_iterable(map(storage.walk, stretches)))
+    return any(each.path.startswith(f"{path}/") for each in listings)
 
 
 def _urns(settings: Settings, place: _Place) -> Callable[[str], Urn]:
