@@ -1,11 +1,12 @@
 """However many names there are, the driver gets few rows and the datasets stay right."""
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from lumos.model.schema import Schema
-from lumos.pipeline.grouping import Grouping, group
+from lumos.pipeline.grouping import Grouping, Settled, group
 from lumos.pipeline.summaries import FileRow, summarise
 
 from .lakes import ROOT, schema_of
@@ -22,7 +23,9 @@ def words(count: int) -> list[str]:
     ]
 
 
-def grouped(files: dict[str, Schema], *, tasks: int = 4) -> tuple[Grouping, int]:
+def grouped(
+    files: dict[str, Schema], *, tasks: int = 4, before: Sequence[Settled] = ()
+) -> tuple[Grouping, int]:
     """What becomes of files that several tasks summed up, and how many rows those sent."""
     rows = [
         FileRow(f"{ROOT}/{path}", 10, 0, "", "csv", schema.full) for path, schema in files.items()
@@ -34,7 +37,7 @@ def grouped(files: dict[str, Schema], *, tasks: int = 4) -> tuple[Grouping, int]
         for start in range(0, len(rows), size)
         for place in summarise(rows[start : start + size], root=ROOT).places
     ]
-    return group(places, schemas, root=ROOT), len(places)
+    return group(places, schemas, root=ROOT, before=before), len(places)
 
 
 def sizes(result: Grouping) -> dict[str, int]:
@@ -76,3 +79,13 @@ def test_many_tables_with_columns_of_their_own_are_no_crowd() -> None:
     }
     result, _ = grouped(files)
     assert len(result.groups) == 600
+
+
+def test_tables_that_drown_in_a_crowd_become_part_of_it() -> None:
+    names = words(500)
+    few, _ = grouped({f"obs/{name}.csv": ROWS for name in names[:2]})
+    assert len(few.groups) == 2
+    many, _ = grouped({f"obs/{name}.csv": ROWS for name in names}, tasks=2, before=few.settled)
+    (crowd,) = many.groups
+    former = [crowd.renamed_from, *crowd.merged_from]
+    assert former == [f"{ROOT}/obs/{name}.csv" for name in names[:2]]

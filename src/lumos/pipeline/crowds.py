@@ -34,6 +34,15 @@ def without_crowds(places: "Iterable[PlaceSummary]") -> "list[PlaceSummary]":
     return found
 
 
+def is_in_crowd(base: str, pattern: str, crowd: "tuple[str, str]") -> bool:
+    """Whether a place is one of those that were summed up under a crowd's base and pattern."""
+    names, any_names = f"{base}/{pattern}".split("/"), "/".join(crowd).split("/")
+    return len(names) == len(any_names) and all(
+        name == other or other.startswith(ANY_NAME)
+        for name, other in zip(names, any_names, strict=True)
+    )
+
+
 def _taken_together(
     places: "list[PlaceSummary]", crowd_of: "Callable[[PlaceSummary], _Crowd | None]"
 ) -> "list[PlaceSummary]":

@@ -5,6 +5,7 @@ from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.formats import FORMATS
+from lumos.pipeline.crowds import is_in_crowd
 from lumos.pipeline.grouping import Group, group
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.manifest import Manifest
@@ -174,13 +175,12 @@ class Lens:
         exact = self._groups.get((placed.base, placed.pattern, format, full))
         if exact is not None or (placed.base, placed.pattern, format, full) in self._sidecars:
             return exact
-        names = f"{placed.base}/{placed.pattern}".split("/")
-        fits = (
+        crowds = (
             key
             for key in self._crowds
-            if key[2:] == (format, full) and _fits(names, f"{key[0]}/{key[1]}".split("/"))
+            if key[2:] == (format, full) and is_in_crowd(placed.base, placed.pattern, key[:2])
         )
-        return next((self._groups[key] for key in fits), None)
+        return next((self._groups[key] for key in crowds), None)
 
     def _drifts(self, found: Group, row: FileRow) -> bool:
         assert row.full is not None
@@ -197,11 +197,3 @@ class Lens:
 
 def _key(place: PlaceSummary) -> tuple[str, str, str, str]:
     return place.base, place.pattern, place.format, place.full
-
-
-def _fits(names: list[str], crowd: list[str]) -> bool:
-    """Whether a path's names are those of a crowd, in which some may be any."""
-    return len(names) == len(crowd) and all(
-        theirs == name or theirs.startswith(ANY_NAME)
-        for name, theirs in zip(names, crowd, strict=True)
-    )

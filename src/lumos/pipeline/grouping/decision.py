@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from lumos.pipeline.crowds import is_in_crowd
 from lumos.pipeline.grouping.hinted import Hinted, former_datasets, hinted_datasets
 from lumos.pipeline.grouping.naming import Name, names_of
 from lumos.pipeline.grouping.rules import joined, one
@@ -15,6 +16,7 @@ from lumos.pipeline.grouping.units import (
 )
 from lumos.pipeline.grouping.words import in_words
 from lumos.pipeline.hints import hinted_location
+from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.sidecars import holds_table_metadata, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 
@@ -159,8 +161,7 @@ class _Known:
         """The datasets that files of a unit were counted to, that of most files first."""
         files: dict[str, int] = {}
         for row in unit.rows:
-            dataset = self._exact.get(_key(row.place))
-            if dataset is not None:
+            for dataset in self._of_place(row.place):
                 files[dataset] = files.get(dataset, 0) + row.place.file_count
         if not files and all(rule.name != "unrelated" for rule in unit.rules):
             for row in unit.rows:
@@ -169,6 +170,18 @@ class _Known:
                     files[dataset] = files.get(dataset, 0) + row.place.file_count
             files = {dataset: files[dataset] for dataset in sorted(files)[:1]}
         return sorted(files, key=lambda dataset: (-files[dataset], dataset))
+
+    def _of_place(self, place: PlaceSummary) -> set[str]:
+        exact = self._exact.get(_key(place))
+        if exact is not None or ANY_NAME not in place.pattern:
+            return set() if exact is None else {exact}
+        crowd = (place.base, place.pattern)
+        return {
+            each.dataset
+            for each in self._before
+            if each[2:4] == (place.format, place.full)
+            and is_in_crowd(each.base, each.pattern, crowd)
+        }
 
     def taken_over(self, hinted: Hinted, kept: Collection[str], root: str) -> list[str]:
         """The datasets that all files of belong to a hinted one now."""
