@@ -7,6 +7,7 @@ quick where scoring every match is not, and it is what people mean.
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
@@ -149,17 +150,29 @@ ASPECTS: Final = ("documentation", "ownership", "governance")
 def _entry(dataset: Searched) -> dict[str, Any]:
     urn, name, fields = dataset.urn, dataset.name, dataset.schema.fields
     path = (unquote(urn) if "%" in urn else urn)[len(SCHEME) :]
+    folder, _, last = path.rpartition("/")
     prose = _prose(dataset)
-    compound = compounds(path if name in path else f"{name} {path}")
+    above = list(map(_segment, folder.split("/")))
+    own = _joined(name)
+    words_in_path = [own if last == name else _joined(last), *[each[0] for each in above]]
+    compound = compounds(last if name in last else f"{name} {last}")
+    for _, its_compounds in above:
+        compound += its_compounds
     facets = [f"2{_whole(name)}", *[f"1{each}" for each in compound], *_facets(dataset)]
     return {
         "urn": urn,
-        "name": _joined(name),
-        "path": _joined(path),
+        "name": own,
+        "path": " ".join(words_in_path),
         "fields": _joined(" ".join([field.name for field in fields])),
         "words": _joined(" ".join(prose)) if prose else "",
         "facets": " ".join(facets),
     }
+
+
+@lru_cache(maxsize=65_536)
+def _segment(text: str) -> tuple[str, list[str]]:
+    """The words and the compounds of a folder's name, which many datasets share."""
+    return _joined(text), compounds(text)
 
 
 def _prose(dataset: Searched) -> list[str]:
@@ -217,15 +230,27 @@ def add(connection: Connection, datasets: Iterable[Searched]) -> None:
 
 def refill(connection: Connection, datasets: Iterable[Searched]) -> int:
     """Makes the whole index anew from datasets; gives how many they were."""
+    for forget in _FORGET_ALL if connection.dialect.name == "sqlite" else ():
+        connection.execute(forget)
     connection.execute(delete(tables.search_entry))
     entries, count = map(_entry, datasets), 0
-    while some := list(islice(entries, _BATCH)):
-        _insert(connection, some)
-        count += len(some)
-    if connection.dialect.name == "sqlite":
-        for rebuild in _REBUILD:
-            connection.execute(rebuild)
+    pending: Future[None] | None = None
+    # SQLite indexes one batch, which takes no Python, while the words of the next are split.
+    with ThreadPoolExecutor(1) as indexer:
+        while some := list(islice(entries, _BATCH)):
+            if pending is not None:
+                pending.result()
+            _insert(connection, some)
+            pending = indexer.submit(_index, connection, count + 1, count + len(some))
+            count += len(some)
+    if pending is not None:
+        pending.result()
     return count
+
+
+def _index(connection: Connection, first: int, last: int) -> None:
+    for index in _INDEX_RANGE if connection.dialect.name == "sqlite" else ():
+        connection.execute(index, {"first": first, "last": last})
 
 
 def _insert(connection: Connection, entries: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
@@ -269,9 +294,20 @@ _FORGET: Final = (
         "VALUES ('delete', :id, :name, :path, :fields, :words, :facets)"
     ),
 )
-_REBUILD: Final = (
-    text("INSERT INTO search_names (search_names) VALUES ('rebuild')"),
-    text("INSERT INTO search_index (search_index) VALUES ('rebuild')"),
+_FORGET_ALL: Final = (
+    text("INSERT INTO search_names (search_names) VALUES ('delete-all')"),
+    text("INSERT INTO search_index (search_index) VALUES ('delete-all')"),
+)
+_INDEX_RANGE: Final = (
+    text(
+        "INSERT INTO search_names (rowid, name, path, facets) SELECT id, name, path, facets "
+        "FROM search_entry WHERE id BETWEEN :first AND :last"
+    ),
+    text(
+        "INSERT INTO search_index (rowid, name, path, fields, words, facets) "
+        "SELECT id, name, path, fields, words, facets "
+        "FROM search_entry WHERE id BETWEEN :first AND :last"
+    ),
 )
 _ADD_WITH_VECTOR: Final = text(
     "INSERT INTO search_entry (urn, name, path, fields, words, facets, vector) "

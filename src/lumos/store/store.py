@@ -10,11 +10,13 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import (
+    BindParameter,
     Connection,
     CursorResult,
     Executable,
     Row,
     Table,
+    bindparam,
     delete,
     func,
     or_,
@@ -101,9 +103,7 @@ class Store:
         """The best datasets for a query, without schemas, and how many there are in all."""
         with self._database.reading() as connection:
             hits = search.find(connection, query, facets, limit=limit)
-            rows = connection.execute(
-                select(tables.dataset).where(tables.dataset.c.urn.in_(hits.urns))
-            ).all()
+            rows = connection.execute(_DATASETS_OF, {"urns": hits.urns}).all()
             found = {row.urn: _known(row) for row in rows}
             known = [found[urn] for urn in hits.urns]
             return _datasets(connection, known, with_schema=False), hits.total
@@ -421,6 +421,13 @@ class Transaction:
 
 
 # Statements are made once: making one takes longer than running it.
+_URNS: BindParameter[Any] = bindparam("urns", expanding=True)
+_DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
+_ASPECTS_OF = select(tables.aspect.c.urn, tables.aspect.c.name, tables.aspect.c.body).where(
+    tables.aspect.c.urn.in_(_URNS)
+)
+
+
 @cache
 def _replace(dialect: str, table: Table, *kept: str) -> Executable:
     """Inserts a row, or replaces all of it but its key and what is kept."""
@@ -461,11 +468,7 @@ def _datasets(
     connection: Connection, known: Sequence[KnownDataset], *, with_schema: bool = True
 ) -> list[Dataset]:
     urns = [each.urn for each in known]
-    rows = connection.execute(
-        select(tables.aspect.c.urn, tables.aspect.c.name, tables.aspect.c.body).where(
-            tables.aspect.c.urn.in_(urns)
-        )
-    )
+    rows = connection.execute(_ASPECTS_OF, {"urns": urns}).all()
     aspects: dict[str, dict[str, Any]] = {}
     for row in rows:
         aspect = from_json(row.body, _ASPECT_TYPES[row.name])
