@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT64, STRING, Timestamp
-from lumos.pipeline.grouping import Grouping, Settled, group
+from lumos.pipeline.grouping import NOTHING_SETTLED, Grouping, Settlement, group
 from lumos.pipeline.placement import place
 from lumos.pipeline.summaries import FileRow, summarise
 
@@ -82,7 +82,7 @@ def schema_of(columns: str) -> Schema:
     return Schema(fields=tuple(fields))
 
 
-def grouped(lake: Lake, *, reverse: bool = False, before: Sequence[Settled] = ()) -> Grouping:
+def grouped(lake: Lake, *, reverse: bool = False, before: Settlement = NOTHING_SETTLED) -> Grouping:
     """What the rules make of a lake."""
     files = [file for file in lake.files() if file.format is not None]
     if reverse:

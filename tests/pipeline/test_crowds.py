@@ -1,12 +1,11 @@
 """However many names there are, the driver gets few rows and the datasets stay right."""
 
 import random
-from collections.abc import Sequence
 
 import pytest
 
 from lumos.model.schema import Schema
-from lumos.pipeline.grouping import Grouping, Settled, group
+from lumos.pipeline.grouping import NOTHING_SETTLED, Grouping, Settlement, group
 from lumos.pipeline.summaries import FileRow, summarise
 
 from .lakes import ROOT, schema_of
@@ -24,7 +23,7 @@ def words(count: int) -> list[str]:
 
 
 def grouped(
-    files: dict[str, Schema], *, tasks: int = 4, before: Sequence[Settled] = ()
+    files: dict[str, Schema], *, tasks: int = 4, before: Settlement = NOTHING_SETTLED
 ) -> tuple[Grouping, int]:
     """What becomes of files that several tasks summed up, and how many rows those sent."""
     rows = [

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lumos.config.sources import DatasetHint
 from lumos.model.schema import Schema
-from lumos.pipeline.grouping import Grouping, Settled, group
+from lumos.pipeline.grouping import NOTHING_SETTLED, Grouping, Settlement, group
 from lumos.pipeline.summaries import FileRow, summarise
+from lumos.storage import Hint
 
 from .lakes import ROOT, schema_of
 
@@ -13,7 +13,7 @@ A, B = schema_of("id:int name"), schema_of("sku price:float stock:int")
 
 
 def grouped(
-    files: dict[str, Schema], *hints: DatasetHint, before: list[Settled] | None = None
+    files: dict[str, Schema], *hints: Hint, before: Settlement = NOTHING_SETTLED
 ) -> Grouping:
     schemas = {schema.full: schema for schema in files.values()}
     rows = [
@@ -28,7 +28,7 @@ def grouped(
         for path, schema in files.items()
     ]
     places = summarise(rows, root=ROOT, hints=hints).places
-    return group(places, schemas, root=ROOT, before=before or [])
+    return group(places, schemas, root=ROOT, before=before)
 
 
 def sizes(result: Grouping) -> dict[str, int]:
@@ -44,21 +44,19 @@ TABLES = {"raw/users.csv": A, "raw/orders.csv": B, "raw/2024/01/x.csv": A, "ref/
 @pytest.mark.parametrize(
     ("hint", "expected"),
     [
-        (DatasetHint(path="raw/**"), {"raw": 3, "ref/x.csv": 1}),
-        (DatasetHint(path="raw"), {"raw": 3, "ref/x.csv": 1}),
-        (DatasetHint(path="/raw/*"), {"raw": 3, "ref/x.csv": 1}),
-        (DatasetHint(path=f"{ROOT}/raw"), {"raw": 3, "ref/x.csv": 1}),
-        (DatasetHint(path="raw/*s.csv"), {"raw/s.csv": 2, "raw/x.csv": 1, "ref/x.csv": 1}),
-        (DatasetHint(path="raw/**", name="all"), {"all": 3, "ref/x.csv": 1}),
-        (DatasetHint(path="**/x.csv"), {"raw/users.csv": 1, "raw/orders.csv": 1, "x.csv": 2}),
-        (DatasetHint(path="{top}/**"), {"raw": 3, "ref": 1}),
-        (DatasetHint(path="**"), {"": 4}),
+        (Hint(path="raw/**"), {"raw": 3, "ref/x.csv": 1}),
+        (Hint(path="raw"), {"raw": 3, "ref/x.csv": 1}),
+        (Hint(path="/raw/*"), {"raw": 3, "ref/x.csv": 1}),
+        (Hint(path=f"{ROOT}/raw"), {"raw": 3, "ref/x.csv": 1}),
+        (Hint(path="raw/*s.csv"), {"raw/s.csv": 2, "raw/x.csv": 1, "ref/x.csv": 1}),
+        (Hint(path="raw/**", name="all"), {"all": 3, "ref/x.csv": 1}),
+        (Hint(path="**/x.csv"), {"raw/users.csv": 1, "raw/orders.csv": 1, "x.csv": 2}),
+        (Hint(path="{top}/**"), {"raw": 3, "ref": 1}),
+        (Hint(path="**"), {"": 4}),
     ],
-    ids=lambda value: value.path if isinstance(value, DatasetHint) else "",
+    ids=lambda value: value.path if isinstance(value, Hint) else "",
 )
-def test_all_files_that_fit_a_hint_are_one_dataset(
-    hint: DatasetHint, expected: dict[str, int]
-) -> None:
+def test_all_files_that_fit_a_hint_are_one_dataset(hint: Hint, expected: dict[str, int]) -> None:
     found = {path.removeprefix(ROOT): size for path, size in sizes(grouped(TABLES, hint)).items()}
     assert found == expected
 
@@ -66,49 +64,49 @@ def test_all_files_that_fit_a_hint_are_one_dataset(
 def test_files_apart_are_never_put_together() -> None:
     files = {f"exports/table{number}.csv": A for number in range(3)}
     assert sizes(grouped(files)) == {"exports/table.csv": 3}
-    apart = grouped(files, DatasetHint(path="exports/*", apart=True))
+    apart = grouped(files, Hint(path="exports/*", apart=True))
     assert sizes(apart) == dict.fromkeys(files, 1)
     assert {each.rule.name for each in apart.groups} == {"hint"}
 
 
 def test_the_first_hint_that_fits_decides() -> None:
-    hints = DatasetHint(path="raw/users.csv"), DatasetHint(path="raw/**")
+    hints = Hint(path="raw/users.csv"), Hint(path="raw/**")
     assert sizes(grouped(TABLES, *hints)) == {"raw": 2, "raw/users.csv": 1, "ref/x.csv": 1}
 
 
 def test_a_hint_may_cut_through_files_that_look_alike() -> None:
     files = {f"log/app_{year}0101.csv": A for year in range(2019, 2025)}
-    hint = DatasetHint(path="log/app_202*.csv", name="recent")
+    hint = Hint(path="log/app_202*.csv", name="recent")
     assert sizes(grouped(files, hint)) == {"log/app.csv": 1, "log/recent": 5}
 
 
 def test_keys_in_braces_stay_partition_columns() -> None:
     files = {f"lake/{table}/dt=2024-01-0{day}/x.csv": A for table in "ab" for day in (1, 2)}
-    result = grouped(files, DatasetHint(path="lake/{table}/**"))
+    result = grouped(files, Hint(path="lake/{table}/**"))
     assert sizes(result) == {"lake/a": 2, "lake/b": 2}
     assert [key.key for key in result.groups[0].keys] == ["dt"]
     assert result.groups[0].location == f"{ROOT}/lake/a"
 
 
 def test_formats_stay_apart_below_a_hint() -> None:
-    result = grouped({"t/a.csv": A, "t/b.parquet": A}, DatasetHint(path="t"))
+    result = grouped({"t/a.csv": A, "t/b.parquet": A}, Hint(path="t"))
     assert sizes(result) == {"t": 1, "t/*.csv": 1}
 
 
 def test_a_hint_renames_what_was_found_without_it() -> None:
     first = grouped(TABLES)
-    hinted = grouped(TABLES, DatasetHint(path="raw/**", name="all"), before=first.settled)
+    hinted = grouped(TABLES, Hint(path="raw/**", name="all"), before=first.settled)
     (dataset,) = (each for each in hinted.groups if each.rule.name == "hint")
     former = {dataset.renamed_from, *dataset.merged_from}
     assert former == {f"{ROOT}/raw/{name}.csv" for name in ("orders", "users", "x")}
-    again = grouped(TABLES, DatasetHint(path="raw/**", name="all"), before=hinted.settled)
+    again = grouped(TABLES, Hint(path="raw/**", name="all"), before=hinted.settled)
     assert [(each.renamed_from, each.merged_from) for each in again.groups] == [(None, ())] * 2
 
 
 def test_a_hint_takes_only_its_files_from_a_dataset() -> None:
     files = {f"log/app_{year}0101.csv": A for year in range(2019, 2025)}
     first = grouped(files)
-    hint = DatasetHint(path="log/app_2024*.csv", name="recent")
+    hint = Hint(path="log/app_2024*.csv", name="recent")
     found = {each.dataset: each for each in grouped(files, hint, before=first.settled).groups}
     assert found[f"{ROOT}/log/recent"].renamed_from is None
     assert f"{ROOT}/log/app.csv" in found
@@ -117,12 +115,12 @@ def test_a_hint_takes_only_its_files_from_a_dataset() -> None:
 def test_a_hint_takes_accompanying_files_too() -> None:
     files = {"t/a.csv": A, "t/metadata.csv.bak": A}
     assert sizes(grouped(files)) == {"t/a.csv": 1}
-    assert sizes(grouped(files, DatasetHint(path="t"))) == {"t": 2}
+    assert sizes(grouped(files, Hint(path="t"))) == {"t": 2}
 
 
 def test_other_hints_mean_other_sums() -> None:
     rows = [FileRow(f"{ROOT}/a.csv", 1, 0, "", "csv", A.full)]
     plain = summarise(rows, root=ROOT)
-    one = summarise(rows, root=ROOT, hints=(DatasetHint(path="a*"),))
-    two = summarise(rows, root=ROOT, hints=(DatasetHint(path="a*", name="b"),))
+    one = summarise(rows, root=ROOT, hints=(Hint(path="a*"),))
+    two = summarise(rows, root=ROOT, hints=(Hint(path="a*", name="b"),))
     assert len({plain.hints, one.hints, two.hints}) == 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.pipeline.grouping import Group, Grouping
+from lumos.pipeline.grouping import Group, Grouping, Settlement
 
 from .lakes import ROOT, Lake, grouped
 
@@ -28,9 +28,22 @@ TABLE = "t | csv | id:int name total:float | "
 OTHER = "o | csv | sku price:float stock:int | "
 
 
-def test_the_same_lake_again_is_the_same() -> None:
-    same = lake(f"{TABLE} a/x_2024010{{1..5}}.csv", f"{OTHER} a/y.csv")
-    assert after(same, same).groups == grouped(same).groups
+def test_the_same_lake_again_is_the_same_without_asking_any_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    same = lake(f"{TABLE} a/x_2024010{{1..5}}.csv", f"{OTHER} a/y.csv; a/manifest.json")
+    first = grouped(same)
+    monkeypatch.setattr("lumos.pipeline.grouping.decision.joined", None)
+    again = grouped(same, before=first.settled)
+    assert (again.groups, again.sidecars) == (first.groups, first.sidecars)
+    assert again.settled == first.settled
+
+
+def test_another_value_is_seen_although_all_patterns_are_the_same() -> None:
+    one = lake(f"{TABLE} ref/v1/x.csv")
+    assert by_path(grouped(one))["ref/v1/x.csv"].location == f"{ROOT}/ref/v1/x.csv"
+    two = after(one, lake(f"{TABLE} ref/v1/x.csv; ref/v2/x.csv"))
+    assert by_path(two)["ref/v1/x.csv"].location == f"{ROOT}/ref"
 
 
 def test_a_file_joins_the_dataset_that_a_lone_file_founded() -> None:
@@ -76,10 +89,12 @@ def test_more_evidence_merges_datasets_and_tells_which() -> None:
 
 def test_a_dataset_that_already_has_the_name_takes_the_others_in() -> None:
     few = lake(f"{TABLE} c/red.csv; c/white.csv")
-    settled = [
-        each._replace(dataset=f"{ROOT}/c") if each.pattern == "white.csv" else each
-        for each in grouped(few).settled
-    ]
+    settled = Settlement(
+        places=[
+            each._replace(dataset=f"{ROOT}/c") if each.pattern == "white.csv" else each
+            for each in grouped(few).settled.places
+        ]
+    )
     more = lake(f"{TABLE} c/{{red,white,rose,orange,blush}}.csv")
     found = by_path(grouped(more, before=settled))
     assert list(found) == ["c"]
@@ -100,7 +115,7 @@ def test_places_that_stay_away_are_forgotten_in_the_end() -> None:
     other = lake(f"{OTHER} b/x.csv")
     for _ in range(101):
         settled = grouped(other, before=settled).settled
-    assert {each.dataset for each in settled} == {f"{ROOT}/b/x.csv"}
+    assert {each.dataset for each in settled.places} == {f"{ROOT}/b/x.csv"}
 
 
 def test_a_second_format_does_not_take_the_name_of_the_first() -> None:

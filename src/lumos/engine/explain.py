@@ -21,6 +21,7 @@ from lumos.engine.scanning import source_of
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
+from lumos.sources import hints_of
 from lumos.sources.addresses import access_of, is_address, normal, section_of
 from lumos.storage import Selection, storage_of
 from lumos.store import Scan, Store
@@ -125,10 +126,10 @@ def _selection(settings: Settings, root: str) -> Selection:
                 (*always.exclude, *section.exclude),
                 section.recursive,
                 access,
-                (*section.datasets, *always.datasets),
+                hints_of((*section.datasets, *always.datasets)),
             )
     return Selection(
-        root, always.file_patterns, always.exclude, access=access, hints=always.datasets
+        root, always.file_patterns, always.exclude, access=access, hints=hints_of(always.datasets)
     )
 
 

@@ -10,7 +10,7 @@ from lumos.config.sources import FileSource
 from lumos.config.sources import Source as Section
 from lumos.errors import MisuseError, UnknownName
 from lumos.platforms import Platform
-from lumos.sources import LakeSource, Source
+from lumos.sources import LakeSource, Source, hints_of
 from lumos.sources.addresses import is_address, section_of
 from lumos.storage import Selection
 
@@ -64,7 +64,7 @@ def roots_of(settings: Settings, paths: Sequence[str]) -> list[tuple[LakeSource,
             root._replace(
                 file_patterns=(*always.file_patterns, *root.file_patterns),
                 exclude=(*always.exclude, *root.exclude),
-                hints=(*root.hints, *always.datasets),
+                hints=(*root.hints, *hints_of(always.datasets)),
             ),
         )
         for source in sources

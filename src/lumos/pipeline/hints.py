@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from lumos.config.sources import DatasetHint
 from lumos.pipeline.placement import Placement, place, split_name
+from lumos.storage import Hint
 
 # Marks the pattern of a place that a hint decided; the hint's number and a location follow.
 _MARK: Final = "{hint}"
@@ -17,7 +17,7 @@ _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 class Hints:
     """The hints for one root."""
 
-    def __init__(self, hints: Sequence[DatasetHint], *, root: str) -> None:
+    def __init__(self, hints: Sequence[Hint], *, root: str) -> None:
         self._root = root
         self._hints = [_Hint.of(hint, root) for hint in hints]
         text = "\n".join(f"{hint.path}\n{hint.name}\n{hint.apart}" for hint in hints)
@@ -49,7 +49,7 @@ class _Hint(NamedTuple):
     apart: bool
 
     @classmethod
-    def of(cls, hint: DatasetHint, root: str) -> "_Hint":
+    def of(cls, hint: Hint, root: str) -> "_Hint":
         inside = hint.path.removeprefix(root) if hint.path.startswith(root) else hint.path
         names = tuple(filter(None, inside.split("/")))
         # All files below a folder that fits belong to it too.

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from lumos.pipeline.grouping import Settled
+from lumos.pipeline.grouping import NOTHING_SETTLED, Settlement
 from lumos.pipeline.parts import Part
 from lumos.pipeline.succession import Memory
 from lumos.storage import USUAL, Access, storage_of
@@ -32,7 +32,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     parts: list[Part] = []
     schemas: dict[str, bytes] = {}
     memories: dict[str, Memory] = {}
-    settled: list[Settled] = []
+    settled: Settlement = NOTHING_SETTLED
 
 
 def unwatched(_files: int, _share: float) -> None:

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lumos.config.sources import DatasetHint
 from lumos.formats import ColumnFacts, merge_columns, unpack_columns
 from lumos.model.discovery import Problem
 from lumos.pipeline.crowds import without_crowds
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.placement import place, tells_time
+from lumos.storage import Hint
 
 _ALL_BITS: Final = 2**64 - 1
 _MOST_PROBLEMS: Final = 1000
@@ -138,7 +138,7 @@ def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left + right
 
 
-def summarise(rows: Iterable[FileRow], *, root: str, hints: Sequence[DatasetHint] = ()) -> Summary:
+def summarise(rows: Iterable[FileRow], *, root: str, hints: Sequence[Hint] = ()) -> Summary:
     """Sums up files by their place and schema."""
     told = Hints(hints, root=root)
     places: dict[tuple[str, str, str, str], PlaceSummary] = {}

@@ -1,5 +1,5 @@
 """Where metadata comes from."""
 
-from lumos.sources.interface import LakeSource, Source, SourceNotUsable
+from lumos.sources.interface import LakeSource, Source, SourceNotUsable, hints_of
 
-__all__ = ["LakeSource", "Source", "SourceNotUsable"]
+__all__ = ["LakeSource", "Source", "SourceNotUsable", "hints_of"]

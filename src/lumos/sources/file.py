@@ -7,7 +7,7 @@ from typing import ClassVar
 from lumos.config.sources import FileSource as FileSettings
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
-from lumos.sources.interface import LakeSource
+from lumos.sources.interface import LakeSource, hints_of
 from lumos.storage import Selection, UnknownStorage
 
 
@@ -30,7 +30,7 @@ class FileSource(LakeSource):
                 settings.file_patterns,
                 settings.exclude,
                 settings.recursive,
-                hints=settings.datasets,
+                hints=hints_of(settings.datasets),
             )
             for path in settings.paths
         )

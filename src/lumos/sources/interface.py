@@ -1,11 +1,18 @@
 """What the engine asks of a source."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from lumos.config.sources import DatasetHint
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
-from lumos.storage import Selection
+from lumos.storage import Hint, Selection
+
+
+def hints_of(datasets: Iterable[DatasetHint]) -> tuple[Hint, ...]:
+    """What the configuration says of files, as it travels to executors."""
+    return tuple(Hint(each.path, each.name, each.apart) for each in datasets)
 
 
 class SourceNotUsable(MisuseError):

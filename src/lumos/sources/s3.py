@@ -8,7 +8,7 @@ import msgspec
 
 from lumos.config.sources import S3Source as S3Settings
 from lumos.model.urn import Urn
-from lumos.sources.interface import LakeSource, SourceNotUsable
+from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
 from lumos.storage import Selection
 from lumos.storage.s3 import S3Access, S3Storage
 from lumos.storage.s3.errors import (
@@ -52,7 +52,7 @@ class S3Source(LakeSource):
                 settings.exclude,
                 settings.recursive,
                 look.access,
-                settings.datasets,
+                hints_of(settings.datasets),
             )
             for look in self._looks
         )

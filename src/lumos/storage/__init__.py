@@ -14,11 +14,12 @@ from lumos.storage.interface import (
     Unlisted,
 )
 from lumos.storage.local import LocalStorage
-from lumos.storage.selection import Selection
+from lumos.storage.selection import Hint, Selection
 
 __all__ = [
     "USUAL",
     "Access",
+    "Hint",
     "Listed",
     "Listing",
     "LocalStorage",

@@ -3,8 +3,15 @@
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from lumos.config.sources import DatasetHint
 from lumos.storage.interface import USUAL, Access
+
+
+class Hint(NamedTuple):
+    """Files that are one dataset whatever they look like, or that are never put together."""
+
+    path: str
+    name: str | None = None
+    apart: bool = False
 
 
 class Selection(NamedTuple):
@@ -18,7 +25,7 @@ class Selection(NamedTuple):
     exclude: tuple[str, ...] = ()
     recursive: bool = True
     access: Access = USUAL
-    hints: tuple[DatasetHint, ...] = ()
+    hints: tuple[Hint, ...] = ()
 
     def __contains__(self, path: object) -> bool:
         inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]

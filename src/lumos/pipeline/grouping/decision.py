@@ -1,12 +1,20 @@
 """From places to datasets: the rules, what earlier scans settled, and what both come to."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from lumos.pipeline.crowds import is_in_crowd
-from lumos.pipeline.grouping.hinted import Hinted, former_datasets, hinted_datasets
+from lumos.pipeline.grouping.hinted import Hinted, hinted_datasets
 from lumos.pipeline.grouping.naming import Name, names_of
-from lumos.pipeline.grouping.rules import joined, one
+from lumos.pipeline.grouping.rules import joined
+from lumos.pipeline.grouping.settlement import (
+    JOINED_BEFORE,
+    NOTHING_SETTLED,
+    Known,
+    SettledGroup,
+    Settlement,
+    fingerprint_of,
+    key_of,
+)
 from lumos.pipeline.grouping.units import (
     PLACEHOLDER,
     Rule,
@@ -16,24 +24,8 @@ from lumos.pipeline.grouping.units import (
 )
 from lumos.pipeline.grouping.words import in_words
 from lumos.pipeline.hints import hinted_location
-from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.sidecars import holds_table_metadata, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
-
-_SETTLED: Final = Rule("settled", "an earlier scan put them together")
-# Places that were not seen for so many scans are forgotten.
-_MOST_MISSED: Final = 100
-
-
-class Settled(NamedTuple):
-    """To which dataset an earlier scan counted the files of a place and schema."""
-
-    base: str
-    pattern: str
-    format: str
-    full: str
-    dataset: str
-    missed: int = 0
 
 
 class Group(NamedTuple):
@@ -47,7 +39,7 @@ class Group(NamedTuple):
     places: list[PlaceSummary]
     names: tuple[str, ...] = ()
     ending: str = ""
-    rule: Rule = _SETTLED
+    rule: Rule = JOINED_BEFORE
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
 
@@ -64,7 +56,7 @@ class Grouping(NamedTuple):
     """The datasets, what to remember of them, and the places that only accompany data."""
 
     groups: list[Group]
-    settled: list[Settled]
+    settled: Settlement
     sidecars: list[PlaceSummary]
 
 
@@ -73,7 +65,7 @@ def group(
     schemas: SchemasByPrint,
     *,
     root: str,
-    before: Sequence[Settled] = (),
+    before: Settlement = NOTHING_SETTLED,
 ) -> Grouping:
     """The datasets that places make up, and what to remember of how that was settled.
 
@@ -81,10 +73,13 @@ def group(
     and what was put together is not taken apart again.
     """
     every = list(places)
+    fingerprint = fingerprint_of(every)
+    if fingerprint == before.fingerprint:
+        return _recalled(every, before)
     hinted = hinted_datasets(each for each in every if hinted_location(each.pattern) is not None)
     free = [each for each in every if hinted_location(each.pattern) is None]
     data, sidecars = _data_and_sidecars(free)
-    known = _Known(before)
+    known = Known(before)
     units = known.united(joined(units_of(data, schemas, root=root)))
     olds = [known.datasets_of(unit) for unit in units]
     kept = {dataset for some in olds for dataset in some}
@@ -101,12 +96,46 @@ def group(
     groups = [
         *(_hinted_group(each, known.taken_over(each, kept, root)) for each in hinted),
         *(
-            _group(unit, name, old, path=None if old else next(fresh).path)
+            _group(
+                unit, name.location, old, next(fresh).path if not old else _path(name, old, kept)
+            )
             for unit, name, old in zip(units, names, olds, strict=True)
         ),
     ]
     groups.sort(key=lambda each: each.dataset)
-    return Grouping(groups, known.remembered(groups), sidecars)
+    return Grouping(groups, _settlement(fingerprint, groups, known), sidecars)
+
+
+def _recalled(places: Iterable[PlaceSummary], before: Settlement) -> Grouping:
+    """What the last scan made of the same places."""
+    dataset_of = {each[:4]: each.dataset for each in before.places}
+    members: dict[str, list[PlaceSummary]] = {each.dataset: [] for each in before.groups}
+    sidecars: list[PlaceSummary] = []
+    for place in places:
+        members.get(dataset_of.get(key_of(place), ""), sidecars).append(place)
+    groups = [
+        Group(
+            each.dataset, each.location, members[each.dataset], each.names, each.ending, each.rule
+        )
+        for each in before.groups
+    ]
+    return Grouping(groups, _settlement(before.fingerprint, groups, Known(before)), sidecars)
+
+
+def _settlement(fingerprint: str, groups: Sequence[Group], known: Known) -> Settlement:
+    now = {
+        former: each.dataset
+        for each in groups
+        for former in filter(None, (each.renamed_from, *each.merged_from))
+    }
+    return Settlement(
+        fingerprint=fingerprint,
+        places=known.remembered({each.dataset: each.places for each in groups}, now),
+        groups=[
+            SettledGroup(each.dataset, each.location, each.names, each.ending, each.rule)
+            for each in groups
+        ],
+    )
 
 
 def _hinted_group(hinted: Hinted, olds: Sequence[str]) -> Group:
@@ -147,97 +176,17 @@ def _data_and_sidecars(
     return data, sidecars
 
 
-class _Known:
-    """What earlier scans settled."""
-
-    def __init__(self, before: Iterable[Settled]) -> None:
-        self._before = list(before)
-        self._exact = {each[:4]: each.dataset for each in self._before}
-        self._by_pattern: dict[tuple[str, str, str], set[str]] = {}
-        for each in self._before:
-            self._by_pattern.setdefault(each[:3], set()).add(each.dataset)
-
-    def datasets_of(self, unit: Unit) -> list[str]:
-        """The datasets that files of a unit were counted to, that of most files first."""
-        files: dict[str, int] = {}
-        for row in unit.rows:
-            for dataset in self._of_place(row.place):
-                files[dataset] = files.get(dataset, 0) + row.place.file_count
-        if not files and all(rule.name != "unrelated" for rule in unit.rules):
-            for row in unit.rows:
-                # Files of a known pattern with new columns stay where the pattern belongs.
-                for dataset in self._by_pattern.get(_key(row.place)[:3], ()):
-                    files[dataset] = files.get(dataset, 0) + row.place.file_count
-            files = {dataset: files[dataset] for dataset in sorted(files)[:1]}
-        return sorted(files, key=lambda dataset: (-files[dataset], dataset))
-
-    def _of_place(self, place: PlaceSummary) -> set[str]:
-        exact = self._exact.get(_key(place))
-        if exact is not None or ANY_NAME not in place.pattern:
-            return set() if exact is None else {exact}
-        crowd = (place.base, place.pattern)
-        return {
-            each.dataset
-            for each in self._before
-            if each[2:4] == (place.format, place.full)
-            and is_in_crowd(each.base, each.pattern, crowd)
-        }
-
-    def taken_over(self, hinted: Hinted, kept: Collection[str], root: str) -> list[str]:
-        """The datasets that all files of belong to a hinted one now."""
-        return former_datasets(hinted, self._exact, kept, root)
-
-    def united(self, units: Sequence[Unit]) -> list[Unit]:
-        """The units, those with files of one known dataset put together."""
-        if not self._before:
-            return list(units)
-        bundle_of = list(range(len(units)))
-        first_with: dict[str, int] = {}
-
-        def bundle(index: int) -> int:
-            while bundle_of[index] != index:
-                index = bundle_of[index]
-            return index
-
-        for index, unit in enumerate(units):
-            for dataset in self.datasets_of(unit):
-                bundle_of[bundle(index)] = bundle(first_with.setdefault(dataset, index))
-        bundles: dict[int, list[Unit]] = {}
-        for index, unit in enumerate(units):
-            bundles.setdefault(bundle(index), []).append(unit)
-        return [unit for some in bundles.values() for unit in one(some, _SETTLED)]
-
-    def remembered(self, groups: Iterable[Group]) -> list[Settled]:
-        """What the next scan must know."""
-        seen = {
-            _key(place): Settled(*_key(place), each.dataset)
-            for each in groups
-            for place in each.places
-        }
-        now = {old: each.dataset for each in groups for old in _former(each)}
-        missing = (
-            each._replace(missed=each.missed + 1, dataset=now.get(each.dataset, each.dataset))
-            for each in self._before
-            if each[:4] not in seen and each.missed < _MOST_MISSED
-        )
-        return sorted([*seen.values(), *missing])
+def _path(name: Name, olds: Sequence[str], kept: Collection[str]) -> str:
+    """The path of what was known before: its own, or a new one where several became one."""
+    is_free = name.path in olds or name.path not in kept
+    return name.path if len(olds) > 1 and is_free else olds[0]
 
 
-def _former(group: Group) -> list[str]:
-    renamed = [group.renamed_from] if group.renamed_from else []
-    return [*renamed, *group.merged_from]
-
-
-def _key(place: PlaceSummary) -> tuple[str, str, str, str]:
-    return place.base, place.pattern, place.format, place.full
-
-
-def _group(unit: Unit, name: Name, olds: Sequence[str], *, path: str | None) -> Group:
-    dataset = path or (name.path if len(olds) > 1 else olds[0])
+def _group(unit: Unit, location: str, olds: Sequence[str], dataset: str) -> Group:
     renamed, merged = _succession(dataset, olds)
     return Group(
         dataset=dataset,
-        location=name.location,
+        location=location,
         places=[row.place for row in unit.rows],
         names=unit.usual,
         ending=unit.ending,
