@@ -5,6 +5,7 @@ holds the schemas in use, and what is remembered of each dataset. Parts are shar
 manifests: an unchanged lake writes none. A manifest is there once its file is, whole.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -17,6 +18,7 @@ from lumos.pipeline.parts import Part
 from lumos.pipeline.succession import Memory
 from lumos.storage import USUAL, Access, storage_of
 
+_log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
 
 # Is told the number of files that were seen to, and the share of all work that is done.
@@ -60,7 +62,11 @@ class Manifests:
             data = self._storage.read(f"{self._folder}/{name}")
         except FileNotFoundError:
             return Manifest()
-        return msgspec.msgpack.decode(data, type=Manifest)
+        try:
+            return msgspec.msgpack.decode(data, type=Manifest)
+        except msgspec.MsgspecError:
+            _log.warning("the manifest %s cannot be read; every file is opened again", name)
+            return Manifest()
 
     def write(self, name: str, manifest: Manifest) -> None:
         self._storage.write(f"{self._folder}/{name}", msgspec.msgpack.encode(manifest))

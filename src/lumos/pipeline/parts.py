@@ -128,6 +128,10 @@ def write_part(
     return Part(path, tuple(places), first, last, len(rows))
 
 
+# What a part raises that was removed or damaged; without it, its files are only opened again.
+LOST: Final = (FileNotFoundError, pa.ArrowException, msgspec.MsgspecError, KeyError)
+
+
 def read_identities(path: str, *, access: Access) -> tuple[Identities, Summary]:
     """What tells whether the part's files are as they were, and what they came to."""
     file = _open(path, access)
@@ -138,9 +142,12 @@ def read_identities(path: str, *, access: Access) -> tuple[Identities, Summary]:
 
 
 def read_rows(path: str, *, access: Access) -> Iterator[FileRow]:
-    """Every file of a part."""
-    table = _open(path, access).read()
-    columns = [table.column(name).to_pylist() for name in _FILES.names]
+    """Every file of a part; none where it is lost."""
+    try:
+        table = _open(path, access).read()
+        columns = [table.column(name).to_pylist() for name in _FILES.names]
+    except LOST:
+        return iter(())
     return map(FileRow._make, zip(*columns, strict=True))
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lumos.model.discovery import Problem
 from lumos.pipeline.hints import Hints
-from lumos.pipeline.parts import Part, read_identities, read_rows, write_part
+from lumos.pipeline.parts import LOST, Part, read_identities, read_rows, write_part
 from lumos.pipeline.reading import Reader
 from lumos.pipeline.summaries import FileRow, Summary, summarise
 from lumos.storage import Access, Listed, Selection, Stretch, Unlisted, storage_of
@@ -131,7 +131,10 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
     if len(work.known) != 1:
         return None
     path = work.known[0]
-    identities, summary = read_identities(path, access=job.state_access)
+    try:
+        identities, summary = read_identities(path, access=job.state_access)
+    except LOST:
+        return None
     if job.column_stats and not summary.tells_columns:
         return None
     if summary.hints != Hints(job.selection.hints, root=job.selection.root).fingerprint:
