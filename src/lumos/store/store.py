@@ -286,10 +286,8 @@ class Transaction:
         """What is on record, held against other writers until the transaction ends."""
         if self._connection.dialect.name == "postgresql":
             # A row that does not exist yet cannot be locked, its name can.
-            lock = text("SELECT pg_advisory_xact_lock(:key)")
-            self._connection.execute(lock, {"key": lock_key(urn)})
-        statement = select(tables.dataset).where(tables.dataset.c.urn == urn)
-        row = self._connection.execute(statement).one_or_none()
+            self._connection.execute(_LOCK, {"key": lock_key(urn)})
+        row = self._connection.execute(_DATASET, {"urn": urn}).one_or_none()
         return None if row is None else _known(row)
 
     def aspect(self, urn: str, name: str) -> Any:
@@ -347,12 +345,10 @@ class Transaction:
 
     def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
         """Appends the dataset's present schema to its history."""
-        numbers = select(func.coalesce(func.max(tables.schema_version.c.number), 0)).where(
-            tables.schema_version.c.urn == dataset.urn
-        )
+        last = self._connection.execute(_LAST_NUMBER, {"urn": dataset.urn}).scalar_one()
         row = {
             "urn": dataset.urn,
-            "number": self._connection.execute(numbers).scalar_one() + 1,
+            "number": last + 1,
             "version": dataset.schema_version,
             "cloud_version": dataset.cloud_version,
             "schema_hash": dataset.schema_hash,
@@ -387,7 +383,7 @@ class Transaction:
 
     def drop_alias(self, urn: str) -> None:
         """Lets a URN mean a dataset of its own again."""
-        self._connection.execute(delete(tables.alias).where(tables.alias.c.urn == urn))
+        self._connection.execute(_DROP_ALIAS, {"urn": urn})
 
     def save_scan(self, scan: Scan) -> None:
         """Makes a scan's manifest the current one of its source."""
@@ -421,6 +417,13 @@ class Transaction:
 
 
 # Statements are made once: making one takes longer than running it.
+_URN: BindParameter[str] = bindparam("urn")
+_LOCK = text("SELECT pg_advisory_xact_lock(:key)")
+_DATASET = select(tables.dataset).where(tables.dataset.c.urn == _URN)
+_LAST_NUMBER = select(func.coalesce(func.max(tables.schema_version.c.number), 0)).where(
+    tables.schema_version.c.urn == _URN
+)
+_DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
 _ASPECTS_OF = select(tables.aspect.c.urn, tables.aspect.c.name, tables.aspect.c.body).where(
