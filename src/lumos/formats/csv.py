@@ -31,6 +31,11 @@ class Csv(TextFormat):
         # Where there are sentences, only names above columns of values tell a table from prose.
         return not table.is_wordy or _columns(table).is_evident
 
+    def divides(self, sample: Sample) -> bool:
+        """Whether all rows have the same number of cells, and more than one."""
+        table = divided(text_of(sample), whole=sample.whole)
+        return table.is_even and not table.is_wordy and table.widest <= _MOST_COLUMNS
+
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)
         table = divided(text_of(sample), whole=sample.whole, suffix=suffix)

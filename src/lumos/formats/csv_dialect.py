@@ -11,6 +11,10 @@ from typing import Final
 _DELIMITERS: Final = (",", "\t", ";", "|", "\x01")
 _NO_DELIMITER: Final = "\x1f"
 _PROMISED: Final = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
+# Endings that promise one delimiter or another; other texts may be divided by spaces.
+_DELIMITED: Final = frozenset({".csv", *_PROMISED})
+_NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z|NaN\Z", re.ASCII)
+_LEAST_SPACED: Final = 3
 _QUOTE: Final = '"'
 _ESCAPED_QUOTE: Final = '\\"'
 # What Excel writes first for the sake of other programs.
@@ -100,6 +104,8 @@ def divided(text: str, *, whole: bool, suffix: str = "") -> Table:
         return _parsed(text[declared.end() :], declared[1], whole=whole)
     comment, text = _without_comments(text)
     table = _divided(text, whole=whole, promised=_PROMISED.get(suffix))
+    if suffix not in _DELIMITED and not table.is_regular:
+        table = _spaced(text) or table
     if comment is not None:
         names = comment.split(table.delimiter)
         if len(names) == table.commonest > 1:
@@ -132,6 +138,30 @@ def _divided(text: str, *, whole: bool, promised: str | None) -> Table:
     if best is None or (best.share < _LEAST_SHARE and not best.is_headed):
         return _parsed(text, _NO_DELIMITER, whole=whole)
     return best
+
+
+def _spaced(text: str) -> Table | None:
+    """The text divided by spaces, where columns of numbers show that it is a table."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    _allow_cells_of(text)
+    if not _are_spaced(list(map(_at_spaces, lines[:_MOST_COMPARED]))):
+        return None
+    rows = list(map(_at_spaces, lines))
+    return Table(" ", rows) if len(set(map(len, rows))) == 1 else None
+
+
+def _are_spaced(rows: list[list[str]]) -> bool:
+    """Whether rows have three cells or more, all as many, and half of the columns are numbers."""
+    if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _LEAST_SPACED:
+        return False
+    columns = zip(*rows[1:], strict=True)
+    return 2 * sum(all(map(_NUMBER.match, column)) for column in columns) >= len(rows[0])
+
+
+def _at_spaces(line: str) -> list[str]:
+    if _QUOTE not in line:
+        return line.split()
+    return next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True), [])
 
 
 def _quality(table: Table, promised: str | None) -> tuple[float, bool, bool, int, int]:
@@ -169,8 +199,7 @@ def _read(text: str, delimiter: str, *, whole: bool) -> Table:
 def _parsed(text: str, delimiter: str, *, whole: bool, escape: str | None = None) -> Table:
     if _QUOTE not in text:
         return Table(delimiter, _split(text, delimiter))
-    # Long cells are no error; the sample is bounded already.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    _allow_cells_of(text)
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=delimiter, escapechar=escape, strict=False
     )
@@ -179,6 +208,11 @@ def _parsed(text: str, delimiter: str, *, whole: bool, escape: str | None = None
         # The sample ends inside quotes, in the middle of a row.
         rows.pop()
     return Table(delimiter, rows)
+
+
+def _allow_cells_of(text: str) -> None:
+    """Long cells are no error; the sample is bounded already."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
 
 
 def _split(text: str, delimiter: str) -> list[list[str]]:

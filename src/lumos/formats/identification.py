@@ -32,7 +32,7 @@ def identify(name: str, head: bytes) -> Format | None:
     marked = _marked(head)
     if marked is not None or promise.format is not None or promise.is_other:
         return marked or promise.format
-    return _recognised(Sample(head, whole=False, total=None))
+    return _recognised(Sample(head, whole=False, total=None), promise)
 
 
 def read_file(name: str, file: RangedBytes, *, column_stats: bool = False) -> Found | None:
@@ -91,7 +91,7 @@ def _read_text(
     if isinstance(promised, TextFormat):
         format: TextFormat | None = _really(promised, sample)
     else:
-        format = _recognised(sample)
+        format = _recognised(sample, promise)
     if format is None:
         return None
     facts = format.read(content, suffix=promise.suffix)
@@ -131,8 +131,8 @@ def _really(promised: TextFormat, sample: Sample) -> TextFormat:
     return other if other is not promised and other.recognises(sample) else promised
 
 
-def _recognised(sample: Sample) -> TextFormat | None:
-    """The format of text that no name speaks for."""
+def _recognised(sample: Sample, promise: Promise) -> TextFormat | None:
+    """The format of text that no ending speaks for."""
     if not is_text(sample.data):
         return None
     for format in (JSON, CSV):
@@ -142,7 +142,8 @@ def _recognised(sample: Sample) -> TextFormat | None:
         except UnreadableFile:
             # What cannot be read as this format may be another, or no data at all.
             continue
-    return None
+    # Of a part of a table, however short it is, little evidence is enough.
+    return CSV if promise.is_part and CSV.divides(sample) else None
 
 
 def _remarked(

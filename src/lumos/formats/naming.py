@@ -1,5 +1,6 @@
 """What a file's name promises of its content."""
 
+import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -26,6 +27,8 @@ _OTHER: Final = frozenset({
     ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".svg", ".ico", ".heic",
     ".psd", ".mp3", ".mp4", ".m4a", ".wav", ".flac", ".ogg", ".avi", ".mov", ".mkv", ".webm",
     ".ttf", ".otf", ".woff", ".woff2",
+    # bodies in space
+    ".obj", ".mtl", ".stl", ".ply", ".gcode",
     # archives and programs
     ".zip", ".tar", ".tgz", ".tbz2", ".txz", ".7z", ".rar", ".jar", ".war", ".whl", ".egg", ".iso",
     ".dmg", ".exe", ".dll", ".so", ".dylib", ".class", ".pyc", ".o", ".a", ".bin",
@@ -43,16 +46,22 @@ _OTHER: Final = frozenset({
     ".crc", ".md5", ".sha1", ".sha256", ".sig", ".asc", ".pem", ".key", ".crt", ".tmp", ".swp",
     ".bak", ".pid", ".db", ".sqlite",
 })  # fmt: skip
+# The names that Hadoop's jobs, Hive and Spark give to the parts of what they write.
+_PART: Final = re.compile(r"(?:part-(?:[a-z0-9]{1,8}-){0,3}\d{4,6}|\d{6}_\d{1,3})\Z", re.ASCII)
 
 
 class Promise(NamedTuple):
-    """The format, compression and endings in a name; `is_other` if it promises no dataset."""
+    """The format, compression and endings in a name; `is_other` if it promises no dataset.
+
+    `is_part` if it promises data of whatever format.
+    """
 
     format: Format | None
     suffix: str
     compression: Compression | None = None
     compression_suffix: str = ""
     is_other: bool = False
+    is_part: bool = False
 
     @property
     def ending(self) -> str:
@@ -63,9 +72,9 @@ class Promise(NamedTuple):
 def promise_of(name: str) -> Promise:
     """What the name promises."""
     stem, last = _split(name)
-    if last in _COMPRESSION_OF or last in _UNSUPPORTED:
-        return _promise(_split(stem)[1], last)
-    return _promise(last, "")
+    packed = last if last in _COMPRESSION_OF or last in _UNSUPPORTED else ""
+    suffix = _split(stem)[1] if packed else last
+    return _promise(suffix, packed, is_part=not suffix and _PART.match(stem) is not None)
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -74,11 +83,12 @@ def _split(name: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _promise(suffix: str, compression_suffix: str) -> Promise:
+def _promise(suffix: str, compression_suffix: str, *, is_part: bool) -> Promise:
     return Promise(
         format=_FORMAT_OF.get(suffix),
         suffix=suffix,
         compression=_COMPRESSION_OF.get(compression_suffix),
         compression_suffix=compression_suffix,
         is_other=suffix in _OTHER,
+        is_part=is_part,
     )

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from lumos.pipeline.variables import template_of
+
 _MARKS: Final = {
     "a checksum": "md5 sha1 sha256 sha512 crc crc32 sum sig asc",
     "a marker or manifest of a writer": "manifest ctl done ok success lock marker trigger",
@@ -21,6 +23,14 @@ _DESCRIBING: Final = re.compile(
     r"\.(?:json|avsc|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
 )
+# What unloading services tell of an export: orders_manifest, manifest-files.json, export_info_x.json.
+_OF_EXPORT: Final = re.compile(
+    r"(?:.*[-_.])?manifest(?:\.txt)?\Z|manifest[-_.].*\.(?:json|xml|txt)(?:\.gz)?\Z"
+    r"|(?:export|unload|snapshot|backup|dump)[-_](?:[a-z]+[-_])*"
+    r"(?:info|metadata|summary|status|manifest)(?:[-_.].*)?\.(?:json|xml)(?:\.gz)?\Z",
+    re.IGNORECASE,
+)
+_OF_NOTHING_BUT_VALUES: Final = re.compile(r"(?:\{[a-z-]+\}|[-_.])*manifest\.(?:csv|tsv|txt)\Z")
 _READ_ME: Final = re.compile(
     r"(?:.*[-_.])?(?:readme|read[-_]me|licen[cs]e|notice|changelog|changes|copyright|citation"
     r"|authors|contributing|requirements|checksums?|md5sums?|sha\d+sums?|version|disclaimer"
@@ -39,6 +49,10 @@ def why_sidecar(name: str) -> str | None:
         return "an unfinished or put-aside copy"
     if _DESCRIBING.match(name) or _READ_ME.match(name):
         return "a description"
+    if _OF_EXPORT.match(name) or (
+        "manifest" in name and _OF_NOTHING_BUT_VALUES.match(template_of(name).text)
+    ):
+        return "a marker or manifest of a writer"
     return None
 
 

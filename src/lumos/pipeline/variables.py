@@ -1,6 +1,8 @@
 """Finds the parts of a file's or folder's name that are values: dates, numbers, ids and codes."""
 
 import re
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 # Placeholders that tell when something happened, in the form their values are kept in.
@@ -69,10 +71,21 @@ _TOKEN: Final = re.compile(
     re.ASCII,
 )
 _TOKEN_IN_WORD: Final = re.compile(rf"{_IN_WORDS}|(?P<n>\d+)", re.ASCII)
-_MAY_VARY: Final = re.compile(r"[0-9A-Z{}]")
+_MAY_VARY: Final = re.compile(r"[0-9A-Z{}]|[a-z]{16}")
 _SPARK_PART: Final = re.compile(
     r"part-\d{5}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:[-.]c\d{3})?\Z"
 )
+_SHORTEST_RANDOM: Final = 16
+# Which letters commonly follow each letter in words; of a random word most pairs are others.
+_FOLLOWING: Final = {
+    pairs[0]: pairs[1:]
+    for pairs in (
+        "abcdgilmnprstuvwy baeiloruys cacehiklortuy dadeiorsuy eacdefgilmnpqrstvwxy faefiloru "
+        "gaeghilnorsu haeiortuy iabcdefglmnoprstvz jaeou keinsy ladefiklmopstuvy maebimopsuy "
+        "nacdefgiknostuvy oabcdefgiklmnoprstuvw paehiloprstuy qu racdegiklmnoprstuvy "
+        "sacehiklmnopqstuwy tacehilorstuwy uabcdegilmnprst vaeio waehinors xaceipt yelmopst zaeioz"
+    ).split()
+}
 _RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z])[A-Z]{1,5}(?:[.-][A-Z]{1,2})?(?![0-9A-Za-z])", re.ASCII)
 _LOWER: Final = re.compile(r"[a-z]{2}")
@@ -108,6 +121,7 @@ class Template(NamedTuple):
         return cls(f"{{{kind}}}", (kind,), (value,))
 
 
+@lru_cache(maxsize=65536)
 def template_of(name: str) -> Template:
     """The name of a folder, or of a file without its ending, as a template."""
     if _SPARK_PART.match(name):
@@ -139,6 +153,7 @@ def month_number(text: str) -> str | None:
     return f"{_MONTH_NAMES.index(lowered[:3]) + 1:02d}" if is_name else None
 
 
+@lru_cache(maxsize=65536)
 def sortable(kind: str, value: str) -> str:
     """A value of time in a form that sorts by age: 2024-01-05 for 20240105 and 05.01.2024."""
     numbers = _NUMBERS.findall(value)
@@ -197,12 +212,21 @@ def _is_identifier(word: str) -> bool:
     if 2 * len(runs) >= len(word) >= 10:
         return True
     if not digits:
-        return False
+        return word.islower() and _is_unspeakable(word)
     if word.isupper():
         return len(word) >= 8 or digits >= 3
     if word.islower():
-        return len(word) >= 8 and len(runs) >= 5
+        return (len(word) >= 8 and len(runs) >= 5) or _is_unspeakable(word)
     return len(word) >= 10 and max(len(run) for run in runs if run.islower()) <= 3
+
+
+def _is_unspeakable(word: str) -> bool:
+    """Whether no language has such a word, however many it is made of."""
+    if len(word) < _SHORTEST_RANDOM:
+        return False
+    pairs = [(left, right) for left, right in pairwise(word) if left.isalpha() and right.isalpha()]
+    odd = sum(right not in _FOLLOWING.get(left, "") for left, right in pairs)
+    return 3 * odd > len(pairs)
 
 
 def _codes(name: str, spans: list[_Span]) -> list[_Span]:

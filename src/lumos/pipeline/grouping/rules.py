@@ -71,7 +71,7 @@ def _same_name(units: list[Unit]) -> Iterator[Unit]:
 
 
 def _is_counted(unit: Unit) -> bool:
-    return has_values(unit.stem) and unit.stem != ANY_NAME
+    return unit.stem != ANY_NAME and (has_values(unit.stem) or unit.stem[-1:].isdigit())
 
 
 def _partitions(units: list[Unit]) -> Iterator[Unit]:

@@ -12,10 +12,10 @@ from lumos.pipeline.grouping.evidence import Columns, Test, linked
 from lumos.pipeline.grouping.words import (
     FOLDER_NOISE,
     KINDS,
-    NAMELESS,
     NOISE,
     TABLE_KEYS,
     VERSIONS,
+    is_nameless,
     is_noise,
     known_words,
     tokens_of,
@@ -312,9 +312,24 @@ def _ways_apart(
         groups = _linked(unit.rows, test) if usable else together
         if len(groups) > 1:
             for position in usable:
-                if _are_disjoint([position.values(rows) for rows in groups]):
-                    return groups, position
+                values = [position.values(rows) for rows in groups]
+                if _are_disjoint(values):
+                    # Where most values name a table, each of them does.
+                    each = strength == "table" and 2 * len(groups) > sum(map(len, values))
+                    return (_by_value(unit.rows, position) if each else groups), position
     return together, None
+
+
+def _by_value(rows: Sequence[Row], position: Position) -> list[list[Row]]:
+    """Rows that share a value at a position together."""
+    groups: list[tuple[set[str], list[Row]]] = []
+    for row in rows:
+        values, some = position.values([row]), [row]
+        for known in [each for each in groups if not values.isdisjoint(each[0])]:
+            groups.remove(known)
+            values, some = values | known[0], [*known[1], *some]
+        groups.append((values, some))
+    return [some for _, some in groups]
 
 
 def _linked(rows: Sequence[Row], together: Test) -> list[list[Row]]:
@@ -337,7 +352,16 @@ def _strength(unit: Unit, position: Position) -> str:
     if position.name < len(unit.names) - 1:
         is_run = has_words(unit.names[position.name]) and not fixed_part(unit.names[position.name])
         return "number" if position.kind == "n" and not is_run else ""
-    return {"id": "word", "n": "number"}.get(position.kind, "") if unit.title else ""
+    if position.kind == "id":
+        return "word" if unit.title or _is_told_again(unit, position) else ""
+    return "number" if position.kind == "n" and unit.title else ""
+
+
+def _is_told_again(unit: Unit, position: Position) -> bool:
+    """Whether each of a few ids stands in several paths, as codes of tables do."""
+    return all(
+        row.place.file_count > 1 and len(position.values([row])) == 1 for row in unit.rows
+    )
 
 
 def _is_weak_number(unit: Unit, position: Position) -> bool:
@@ -419,7 +443,7 @@ def _title(stem: str, folder: str) -> tuple[str, ...]:
     tokens = tokens_of(PLACEHOLDER.sub(" ", stem))
     named = tuple(token for token in tokens if not is_noise(token))
     if not has_values(stem) and not named:
-        named = () if tokens and NAMELESS.issuperset(tokens) else tokens or (stem,)
+        named = () if tokens and all(map(is_nameless, tokens)) else tokens or (stem,)
     return () if _singular(named) == _singular(tokens_of(folder)) else named
 
 

@@ -29,7 +29,7 @@ FOLDER_NOISE: Final = _set(
     "month year week hour y m d h alpha beta rc"
 )
 # Names that leave a file nameless even where no number stands beside them.
-NAMELESS: Final = _set("part data file output out result results export dump chunk")
+NAMELESS: Final = _set("part data file output out result results export dump chunk load")
 # Stages, environments and cadences: equal tables below them are different datasets.
 STAGES: Final = _set(
     "raw landing staging stage stg bronze silver gold clean cleaned cleansed curated processed "
@@ -173,6 +173,11 @@ def is_noise(token: str) -> bool:
     # c000 is the mark of a writer, c4 and s3 are names.
     is_mark = len(word) > 1 or word == token or word in VERSIONS or len(token) > 3
     return word in NOISE and is_mark
+
+
+def is_nameless(token: str) -> bool:
+    """Whether a token, counted or not, says nothing of what a file holds."""
+    return token.rstrip("0123456789") in NAMELESS
 
 
 def is_value(token: str) -> bool:
