@@ -1,0 +1,142 @@
+"""What tasks do, one after the other in this process."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from files import write_parquet, write_text
+from lumos.pipeline import work
+from lumos.pipeline.listing import plan, plan_left_over
+from lumos.pipeline.parts import Part, PartIndex, read_rows
+from lumos.pipeline.summaries import PlaceSummary
+from lumos.pipeline.work import Done, Job, Work
+from lumos.storage import USUAL, Selection
+
+_FORMS = ("orders", "users", "clicks")
+
+
+class Scanner:
+    """Scans a folder again and again, as a driver with one executor would."""
+
+    def __init__(self, root: Path, state: Path, *, works: int = 4) -> None:
+        self.works = works
+        self.job = Job(Selection(str(root)), str(state / "parts"), USUAL, False, ())
+        self.parts: list[Part] = []
+        self.done: list[Done] = []
+
+    def scan(self, *, column_stats: bool = False) -> int:
+        """How many files a scan opens."""
+        index = PartIndex(self.parts)
+        self.job = self.job._replace(column_stats=column_stats)
+        self.done = self.run(plan(self.job.selection, parts=self.works, known=index))
+        left_over = [portion for each in self.done for portion in each.left_over]
+        self.done += self.run(plan_left_over(left_over, index))
+        self.parts = [each.part for each in self.done if each.part is not None]
+        return sum(each.read for each in self.done)
+
+    def run(self, works: list[Work]) -> list[Done]:
+        return [work._do(self.job._replace(works=tuple(works)), each) for each in works]
+
+    def listed(self) -> int:
+        return sum(each.summary.listed for each in self.done)
+
+    def places(self) -> dict[tuple[str, str, str, str], PlaceSummary]:
+        places: dict[tuple[str, str, str, str], PlaceSummary] = {}
+        for each in self.done:
+            for place in each.summary.places:
+                key = (place.base, place.pattern, place.format, place.full)
+                if key in places:
+                    places[key].merge(place)
+                else:
+                    places[key] = place
+        return places
+
+    def paths(self) -> list[str]:
+        return sorted(row.path for part in self.parts for row in read_rows(part.path, access=USUAL))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    for name in _FORMS:
+        for day in range(1, 6):
+            write_parquet(tmp_path / f"lake/{name}/dt=2024-01-0{day}/part-0.parquet", id=pa.int64())
+    write_text(tmp_path / "lake/notes.csv", ["a,b", "1,x"])
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def scanner(lake: Path, tmp_path: Path) -> Scanner:
+    return Scanner(lake, tmp_path / "state")
+
+
+def test_an_unchanged_lake_opens_nothing_and_writes_no_part(scanner: Scanner) -> None:
+    assert scanner.scan() == 16
+    before, parts = scanner.places(), {part.path for part in scanner.parts}
+    assert scanner.scan() == 0
+    assert {part.path for part in scanner.parts} == parts
+    assert scanner.places() == before
+
+
+def test_only_what_is_new_or_changed_is_opened(scanner: Scanner, lake: Path) -> None:
+    scanner.scan()
+    untouched = {part.path for part in scanner.parts}
+    write_parquet(lake / "orders/dt=2024-01-01/part-0.parquet", rows=3, id=pa.int64())
+    write_parquet(lake / "orders/dt=2024-01-06/part-0.parquet", id=pa.int64())
+    (lake / "orders/dt=2024-01-02/part-0.parquet").unlink()
+    assert scanner.scan() == 2
+    assert scanner.listed() == 16
+    assert len(untouched & {part.path for part in scanner.parts}) == len(untouched) - 1
+
+
+def test_a_new_folder_leaves_the_parts_of_others_alone(lake: Path, tmp_path: Path) -> None:
+    scanner = Scanner(lake, tmp_path / "state", works=3)
+    scanner.scan()
+    before = {part.path for part in scanner.parts}
+    assert len(before) >= 3
+    write_parquet(lake / "returns/dt=2024-01-01/part-0.parquet", id=pa.int64())
+    assert scanner.scan() == 1
+    assert len(before & {part.path for part in scanner.parts}) >= len(before) - 1
+
+
+def test_a_folder_that_cannot_be_listed_keeps_what_was_known(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanner.scan()
+    before = scanner.paths()
+    scandir = os.scandir
+
+    def refuse(folder: str) -> object:
+        if str(folder).endswith("orders"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    monkeypatch.setattr("lumos.storage.local.os.scandir", refuse)
+    assert scanner.scan() == 0
+    assert scanner.paths() == before
+    assert [each.code for done in scanner.done for each in done.unlisted] == ["permission_denied"]
+    monkeypatch.undo()
+    assert scanner.scan() == 0
+    assert scanner.paths() == before
+
+
+def test_too_many_files_for_a_task_come_in_portions(
+    scanner: Scanner, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanner.scan()
+    whole = scanner.places()
+    monkeypatch.setattr(work, "_MOST_FILES", 4)
+    monkeypatch.setattr(work, "_PORTION", 2)
+    portioned = Scanner(lake, tmp_path / "other")
+    assert portioned.scan() == 16
+    assert portioned.places() == whole
+    assert portioned.scan() == 0
+    assert portioned.places() == whole
+
+
+def test_statistics_of_columns_open_files_that_did_not_tell_them(scanner: Scanner) -> None:
+    scanner.scan()
+    assert scanner.scan(column_stats=True) == 16
+    assert scanner.scan(column_stats=True) == 0
+    assert scanner.scan() == 0
