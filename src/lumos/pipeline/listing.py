@@ -16,16 +16,23 @@ def plan(selection: Selection, *, parts: int, known: PartIndex) -> list[Work]:
     """
     storage = storage_of(selection.root, selection.access)
     met, stretches = storage.split(selection.root, parts=parts, deep=selection.recursive)
-    by_number: dict[int, list[Stretch]] = {}
-    for stretch in stretches:
-        number = crc32("\n".join(stretch[:3]).encode("utf-8", "surrogatepass")) % parts
-        by_number.setdefault(number, []).append(stretch)
-    works = [Work(sorted(some)) for _, some in sorted(by_number.items())]
+    works = [Work(some) for some in _divided(sorted(stretches), parts)]
     if met:
         works.append(_met(met))
     for work in works:
         work.known = [part.path for part in known.of(work.places)]
     return works
+
+
+def _divided(stretches: list[Stretch], parts: int) -> list[list[Stretch]]:
+    """Few stretches are a work each; many are dealt out by their names, evenly enough."""
+    if len(stretches) <= 2 * parts:
+        return [[stretch] for stretch in stretches]
+    by_number: dict[int, list[Stretch]] = {}
+    for stretch in stretches:
+        name = "\n".join(stretch[:3]).encode("utf-8", "surrogatepass")
+        by_number.setdefault(crc32(name) % parts, []).append(stretch)
+    return list(by_number.values())
 
 
 def _met(met: Iterable[Listed | Unlisted]) -> Work:
