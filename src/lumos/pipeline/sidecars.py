@@ -23,7 +23,7 @@ _DESCRIBING: Final = re.compile(
     r"\.(?:json|avsc|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
 )
-# What unloading services tell of an export: orders_manifest, manifest-files.json, export_info_x.json.
+# What services tell of an export: orders_manifest, manifest-files.json, export_info_x.json.
 _OF_EXPORT: Final = re.compile(
     r"(?:.*[-_.])?manifest(?:\.txt)?\Z|manifest[-_.].*\.(?:json|xml|txt)(?:\.gz)?\Z"
     r"|(?:export|unload|snapshot|backup|dump)[-_](?:[a-z]+[-_])*"

@@ -77,15 +77,13 @@ _SPARK_PART: Final = re.compile(
 )
 _SHORTEST_RANDOM: Final = 16
 # Which letters commonly follow each letter in words; of a random word most pairs are others.
-_FOLLOWING: Final = {
-    pairs[0]: pairs[1:]
-    for pairs in (
-        "abcdgilmnprstuvwy baeiloruys cacehiklortuy dadeiorsuy eacdefgilmnpqrstvwxy faefiloru "
-        "gaeghilnorsu haeiortuy iabcdefglmnoprstvz jaeou keinsy ladefiklmopstuvy maebimopsuy "
-        "nacdefgiknostuvy oabcdefgiklmnoprstuvw paehiloprstuy qu racdegiklmnoprstuvy "
-        "sacehiklmnopqstuwy tacehilorstuwy uabcdegilmnprst vaeio waehinors xaceipt yelmopst zaeioz"
-    ).split()
-}
+_PAIRS: Final = (
+    "abcdgilmnprstuvwy baeiloruys cacehiklortuy dadeiorsuy eacdefgilmnpqrstvwxy faefiloru "
+    "gaeghilnorsu haeiortuy iabcdefglmnoprstvz jaeou keinsy ladefiklmopstuvy maebimopsuy "
+    "nacdefgiknostuvy oabcdefgiklmnoprstuvw paehiloprstuy qu racdegiklmnoprstuvy "
+    "sacehiklmnopqstuwy tacehilorstuwy uabcdegilmnprst vaeio waehinors xaceipt yelmopst zaeioz"
+)
+_FOLLOWING: Final = {letters[0]: letters[1:] for letters in _PAIRS.split()}
 _RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z])[A-Z]{1,5}(?:[.-][A-Z]{1,2})?(?![0-9A-Za-z])", re.ASCII)
 _LOWER: Final = re.compile(r"[a-z]{2}")

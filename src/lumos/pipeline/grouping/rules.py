@@ -18,6 +18,7 @@ from lumos.pipeline.grouping.words import (
     OF_TABLES,
     STAGES,
     holds_entities,
+    is_total,
     is_value,
     looks_like_table,
     names_entity,
@@ -32,6 +33,9 @@ _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
 _ONE_WORD: Final = re.compile(r"(?:[A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
 _SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
 _VALUE: Final = re.compile(r"\{(?:place|code|id|uuid|hash|n|region|name)\}\Z")
+_BETWEEN_WORDS: Final = re.compile(r"[-_. ]+")
+# So many values for sure take in one name that may be anything.
+_FEW_STRAYS: Final = 5
 _RANDOM: Final = frozenset({"uuid", "hash", "id"})
 # So many names of equal tables are values, if at most that share of them look like tables' names.
 _MANY_FILES: Final = ((4, 1 / 3), (6, 0.6), (12, 0.8))
@@ -45,7 +49,7 @@ def joined(units: Sequence[Unit]) -> list[Unit]:
     for rule in (_same_name, _partitions, _machine_names, _names_as_values):
         found = _by_folder(found, rule)
     # Before and after, since folders that hold runs are no values, and values join what is below.
-    return _same_address(_folders_as_values(_same_address(found)))
+    return _same_address(_hierarchies_as_values(_folders_as_values(_same_address(found))))
 
 
 def _by_folder(units: Iterable[Unit], rule: Callable[[list[Unit]], Iterator[Unit]]) -> list[Unit]:
@@ -71,7 +75,9 @@ def _same_name(units: list[Unit]) -> Iterator[Unit]:
 
 
 def _is_counted(unit: Unit) -> bool:
-    return unit.stem != ANY_NAME and (has_values(unit.stem) or unit.stem[-1:].isdigit())
+    if unit.stem == ANY_NAME or any(rule.name == "unrelated" for rule in unit.rules):
+        return False
+    return has_values(unit.stem) or unit.stem[-1:].isdigit()
 
 
 def _partitions(units: list[Unit]) -> Iterator[Unit]:
@@ -81,7 +87,20 @@ def _partitions(units: list[Unit]) -> Iterator[Unit]:
         return
     reason = "the files lie in partition folders and have the same columns"
     for cluster in clusters(units, lambda pair: pair.alike):
-        yield from one(cluster, Rule("partitions", reason))
+        tables = _tables_of_partitions(cluster)
+        yield from tables
+        others = [unit for unit in cluster if unit not in tables]
+        yield from one(others, Rule("partitions", reason))
+
+
+def _tables_of_partitions(units: list[Unit]) -> list[Unit]:
+    """Those whose names stand in one partition after the other, if they are names of tables."""
+    again = [unit for unit in units if unit.title and unit.files > 1 and not has_values(unit.stem)]
+    if len(again) < 2 or _why_values([unit.stem for unit in again], "", again) is not None:
+        return []
+    are_named = all(looks_like_table(unit.stem) for unit in again)
+    are_apart = len(clusters(again, lambda pair: pair.similar)) == len(again)
+    return again if are_named or are_apart else []
 
 
 def _machine_names(units: list[Unit]) -> Iterator[Unit]:
@@ -102,11 +121,15 @@ def _is_dated(unit: Unit) -> bool:
 
 def _names_as_values(units: list[Unit]) -> Iterator[Unit]:
     """Files of one schema whose names are values: cities, people, or just very many."""
-    for cluster in clusters(units, lambda pair: pair.similar):
+    alike = clusters(units, lambda pair: pair.similar)
+    grid = _Grid(alike) if len(alike) > 1 else None
+    for cluster in alike:
         left = dict.fromkeys(cluster)
-        for family in _families(cluster):
+        repeated = () if grid is None else grid.families(cluster)
+        for family, tables in (*((each, 1) for each in _families(cluster)), *repeated):
             some = [unit for unit in family if unit in left]
-            reason = _why_values([unit.stem for unit in some], units[0].parent, some)
+            texts = [unit.stem for unit in some]
+            reason = _why_values(texts, units[0].parent, some, tables=tables)
             if reason is not None:
                 for unit in some:
                     del left[unit]
@@ -128,6 +151,48 @@ def _families(units: list[Unit]) -> Iterator[list[Unit]]:
         yield from sorted(families.values(), key=len, reverse=True)
 
 
+class _Grid:
+    """Names of two parts, where the same second ones stand beside several first ones.
+
+    In meta_books, meta_toys, reviews_books and reviews_toys, books and toys are values, if the
+    files called meta have the same columns, and those called reviews have others.
+    """
+
+    def __init__(self, alike: Sequence[Sequence[Unit]]) -> None:
+        self._names: dict[tuple[int, str, bool], dict[str, Unit]] = {}
+        self._with: dict[tuple[str, bool], set[tuple[int, str, bool]]] = {}
+        self._number_of = {id(unit): index for index, some in enumerate(alike) for unit in some}
+        for unit in (unit for some in alike for unit in some):
+            for head, tail, is_first in _halves(unit.stem):
+                key = (self._number_of[id(unit)], head, is_first)
+                self._names.setdefault(key, {})[tail] = unit
+                self._with.setdefault((tail, is_first), set()).add(key)
+
+    def families(self, cluster: Sequence[Unit]) -> Iterator[tuple[list[Unit], int]]:
+        """Units that differ in a value, and how many tables have those values."""
+        number = self._number_of[id(cluster[0])]
+        for key, names in self._names.items():
+            if key[0] == number and len(names) > 2:
+                others = Counter(
+                    other
+                    for tail in names
+                    for other in self._with[tail, key[2]]
+                    if other[0] != number
+                )
+                tables = sum(2 * count > len(names) and count > 2 for count in others.values())
+                if tables:
+                    yield list(names.values()), 1 + tables
+
+
+def _halves(stem: str) -> Iterator[tuple[str, str, bool]]:
+    """Each way to divide a name in two, either of which may name a table."""
+    for match in _BETWEEN_WORDS.finditer(stem):
+        first, last = stem[: match.start()], stem[match.end() :]
+        if first and last:
+            yield first, last, True
+            yield last, first, False
+
+
 def _folders_as_values(units: list[Unit]) -> list[Unit]:
     """Sibling folders with the same tables inside, where their names are values of one kind."""
     depth = max((len(unit.folders) for unit in units), default=0)
@@ -147,6 +212,43 @@ def _folders_as_values(units: list[Unit]) -> list[Unit]:
         tables = _tables_by_folder(alike, level)
         units = rest + [unit for some in alike for unit in _one_of_folders(some, level, tables)]
     return units
+
+
+def _hierarchies_as_values(units: list[Unit]) -> list[Unit]:
+    """The same tables again below folders of several levels: country, region and city."""
+    depth = max((len(unit.folders) for unit in units), default=0)
+    for level in reversed(range(depth - 1)):
+        families: dict[tuple[object, ...], list[Unit]] = {}
+        rest: list[Unit] = []
+        for unit in units:
+            if len(unit.folders) > level + 1:
+                key = (unit.folders[:level], len(unit.folders), unit.stem, unit.ending, unit.format)
+                families.setdefault(key, []).append(unit)
+            else:
+                rest.append(unit)
+        alike = [
+            cluster
+            for family in families.values()
+            for cluster in clusters(family, lambda pair: pair.similar)
+        ]
+        spans = [_span(cluster, level) for cluster in alike]
+        tables = Counter(path for paths in spans for path in set(paths))
+        units = rest
+        for cluster, paths in zip(alike, spans, strict=True):
+            shared = min((tables[path] for path in paths), default=0)
+            reason = _why_values(paths, "", cluster, many=(), tables=shared)
+            rule = Rule("values", f"below folders of several levels, {reason}")
+            units += cluster if reason is None else one(cluster, rule)
+    return units
+
+
+def _span(units: Sequence[Unit], level: int) -> list[str]:
+    """The folders of several levels in which units differ; nothing where it is one level."""
+    after = _common([unit.folders[level:][::-1] for unit in units])
+    stop = len(units[0].folders) - after
+    if stop - level < 2 or len({unit.folders[level] for unit in units}) < 2:
+        return []
+    return ["/".join(unit.folders[level:stop]) for unit in units]
 
 
 def _only_tells_time(folder: str) -> bool:
@@ -208,13 +310,15 @@ def _why_values(
     before, values, after = _varying(texts)
     around = words_of(" ".join(piece for piece in (*before, *after) if piece[0] != "{"))
     inside = words_of(parent)
-    is_stage = not STAGES.isdisjoint(" ".join(words_of(value)) for value in values)
-    if is_stage or not all(value.strip("-_. ") for value in values):
-        return None
-    if inside and inside[-1] in OF_TABLES:
+    names = (" ".join(words_of(name)) for value in values for name in value.split("/"))
+    if not STAGES.isdisjoint(names) or not all(value.strip("-_. ") for value in values):
         return None
     shown = f"{', '.join(sorted(values)[:3])}{' ...' if len(values) > 3 else ''}"
-    if _are_beside_values(values):
+    if tables > 1 and len(values) > 2:
+        return f"{len(values)} names stand beside the same {tables} tables ({shown})"
+    if inside and inside[-1] in OF_TABLES:
+        return None
+    if _are_beside_values(values) or _are_strays(values, units):
         return f"the names differ in a value ({shown})"
     share = sum(map(looks_like_table, values)) / len(values)
     if _are_codes(values) and not share:
@@ -224,8 +328,6 @@ def _why_values(
         return f"the names tell which {' '.join(around)} it is ({shown})"
     if holds_entities(parent) and not are_tables:
         return f"the folder {parent} holds one thing of a kind under each name ({shown})"
-    if tables > 1 and len(values) > 2:
-        return f"{len(values)} folders hold the same {tables} tables ({shown})"
     is_many = any(len(values) >= count and share <= limit for count, limit in many)
     if is_many and _have_same_columns(units):
         return f"{len(values)} names have the same columns ({shown})"
@@ -240,6 +342,17 @@ def _are_beside_values(values: Sequence[str]) -> bool:
     if "{id}" in values or "{hash}" in values:
         return all(map(_ONE_WORD.match, others))
     return all(_SHORT_VALUE.match(value) or _CODE.match(value) for value in others)
+
+
+def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:
+    """Whether a few names stand among many that are values for sure, with the same columns."""
+    sure = sum(unit.files for value, unit in zip(values, units, strict=True) if _VALUE.match(value))
+    others = [value for value in values if not _VALUE.match(value)]
+    return (
+        sure >= _FEW_STRAYS * len(others)
+        and not any(looks_like_table(value) or is_total(value) for value in others)
+        and _have_same_columns(units)
+    )
 
 
 def _are_codes(values: Sequence[str]) -> bool:

@@ -285,11 +285,11 @@ def _apart_by_columns(unit: Unit, positions: Sequence[Position]) -> Iterator[Uni
     if told_by is None:
         yield _with_constants(unit, positions)
         return
-    constant = frozenset(each for each in positions if _tells(each, groups, unit))
+    telling = [each for each in positions if _tells(each, groups, unit)]
     for rows in groups:
         told = _text(rows[0].first, told_by.name, {told_by})
         rule = Rule("unrelated", f"the columns of {told} have little in common with the others'")
-        fixed = unit.fixed | constant
+        fixed = unit.fixed | {each for each in telling if len(each.values(rows)) == 1}
         part = Unit(unit.names, unit.ending, unit.format, rows, [*unit.rules, rule], fixed)
         yield _with_constants(part, positions)
 
@@ -359,9 +359,7 @@ def _strength(unit: Unit, position: Position) -> str:
 
 def _is_told_again(unit: Unit, position: Position) -> bool:
     """Whether each of a few ids stands in several paths, as codes of tables do."""
-    return all(
-        row.place.file_count > 1 and len(position.values([row])) == 1 for row in unit.rows
-    )
+    return all(row.place.file_count > 1 and len(position.values([row])) == 1 for row in unit.rows)
 
 
 def _is_weak_number(unit: Unit, position: Position) -> bool:
@@ -400,11 +398,11 @@ def _are_disjoint(sets: Sequence[set[str]]) -> bool:
 
 
 def _tells(position: Position, groups: Sequence[Sequence[Row]], unit: Unit) -> bool:
-    """Whether a position is constant in each group and not the same in all."""
+    """Whether the values at a position are constant in some groups and others elsewhere."""
     if not _strength(unit, position):
         return False
     values = [position.values(rows) for rows in groups]
-    return all(len(each) == 1 for each in values) and len(set().union(*values)) > 1
+    return any(len(each) == 1 for each in values) and len(set().union(*values)) > 1
 
 
 def _with_constants(unit: Unit, positions: Sequence[Position]) -> Unit:

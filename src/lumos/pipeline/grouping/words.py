@@ -78,6 +78,11 @@ _TABLE_WORDS: Final = _set(
     "history catalog index master header lines items stats report"
 )
 
+_TOTALS: Final = _set(
+    "all total totals overall combined merged national nationwide worldwide average other others "
+    "unknown everything index key keys legend template example default"
+)
+
 # ISO 3166 codes of two letters; those that are common words of English names are left out.
 _COUNTRY_CODES: Final = _set(
     "ad ae af ag ai al am ao ar at au az ba bb bd be bf bg bh bi bj bn bo br bs bt bw bz ca cd cf "
@@ -214,6 +219,11 @@ def looks_like_table(name: str) -> bool:
         return True
     last = words[-1]
     return len(last) > 3 and last.endswith("s") and not last.endswith(("ss", "us", "is"))
+
+
+def is_total(name: str) -> bool:
+    """Whether a name stands for all of several things rather than one of them."""
+    return not _TOTALS.isdisjoint(words_of(name))
 
 
 def holds_entities(folder: str) -> bool:
