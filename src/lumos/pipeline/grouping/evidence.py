@@ -21,6 +21,9 @@ _FAMILIES: Final = {
     "FLOAT16": "number", "FLOAT32": "number", "FLOAT64": "number", "DECIMAL": "number",
 }  # fmt: skip
 
+# With so many marks more than may differ, few schemas are looked at in vain.
+_LOOKED_UP: Final = 3
+
 T = TypeVar("T")
 
 
@@ -112,35 +115,47 @@ def linked(
             index = group_of[index]
         return index
 
-    met: dict[int, int] = {}
-    every: list[tuple[Columns, int]] = []
-    by_mark: dict[object, list[int]] = {}
-    possible = lru_cache(maxsize=None)(lambda *sizes: together(Overlap(*sizes)))
+    owner_of: dict[int, int] = {}
+    every: list[Columns] = []
     for index, item in enumerate(items):
         for columns in columns_of(item):
-            if id(columns) in met:
-                group_of[root(index)] = root(met[id(columns)])
-                continue
-            met[id(columns)] = index
-            width = len(columns.families)
-            shared = Counter(chain.from_iterable(by_mark.get(mark, ()) for mark in columns.marks))
-            for number, count in shared.items():
-                other, owner = every[number]
-                # At most as many columns are common as marks; that alone rules most pairs out.
-                most = count if columns.are_named else width
-                if (
-                    possible(most, width, len(other.families))
-                    and root(index) != root(owner)
-                    and together(columns.overlap(other))
-                ):
-                    group_of[root(index)] = root(owner)
-            for mark in columns.marks:
-                by_mark.setdefault(mark, []).append(len(every))
-            every.append((columns, index))
+            if id(columns) in owner_of:
+                group_of[root(index)] = root(owner_of[id(columns)])
+            else:
+                owner_of[id(columns)] = index
+                every.append(columns)
+    for columns, other in _candidates(every, together):
+        owner, other_owner = root(owner_of[id(columns)]), root(owner_of[id(other)])
+        if owner != other_owner and together(columns.overlap(other)):
+            group_of[owner] = other_owner
     groups: dict[int, list[T]] = {}
     for index, item in enumerate(items):
         groups.setdefault(root(index), []).append(item)
     return list(groups.values())
+
+
+def _candidates(every: Sequence[Columns], together: Test) -> Iterator[tuple[Columns, Columns]]:
+    """Pairs of schemas that share enough marks to pass a test.
+
+    Whatever shares most columns with a smaller schema has some of its rarest, so that only those
+    are looked up; to compare each pair would take too long where there are thousands.
+    """
+    by_mark: dict[object, list[int]] = {}
+    for number, columns in enumerate(every):
+        for mark in columns.marks:
+            by_mark.setdefault(mark, []).append(number)
+    possible = lru_cache(maxsize=None)(lambda *sizes: together(Overlap(*sizes)))
+    for number, columns in enumerate(every):
+        width = len(columns.families)
+        marks = sorted([by_mark[mark] for mark in columns.marks], key=len)
+        needed = 1
+        if columns.are_named:
+            least = next((count for count in range(width) if possible(count, width, width)), width)
+            del marks[width - least + _LOOKED_UP :]
+            needed = len(marks) - (width - least)
+        for other, count in Counter(chain.from_iterable(marks)).items():
+            if count >= needed and other != number:
+                yield columns, every[other]
 
 
 def _flat(schema: Schema) -> Iterator[tuple[str, str]]:

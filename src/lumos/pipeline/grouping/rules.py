@@ -226,9 +226,11 @@ def _hierarchies_as_values(units: list[Unit]) -> list[Unit]:
                 families.setdefault(key, []).append(unit)
             else:
                 rest.append(unit)
+        rest += (unit for some in families.values() if not _span(some, level) for unit in some)
         alike = [
             cluster
             for family in families.values()
+            if _span(family, level)
             for cluster in clusters(family, lambda pair: pair.similar)
         ]
         spans = [_span(cluster, level) for cluster in alike]

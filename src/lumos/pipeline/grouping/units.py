@@ -156,12 +156,12 @@ class _ColumnsOf:
     def __init__(self, schemas: SchemasByPrint) -> None:
         self._schemas = schemas
         self._known: dict[str, Columns] = {}
-        self._equal: dict[tuple[tuple[str, str], ...], Columns] = {}
+        self._equal: dict[tuple[str, ...], Columns] = {}
 
     def __getitem__(self, full: str) -> Columns:
         if full not in self._known:
             columns = Columns.of(self._schemas[full])
-            key = tuple(columns.families.items())
+            key = (*columns.families, *columns.families.values())
             self._known[full] = self._equal.setdefault(key, columns)
         return self._known[full]
 
