@@ -184,3 +184,50 @@ def test_a_format_is_known_by_first_bytes_then_by_name(
 ) -> None:
     identified = identify(name, head)
     assert (identified.name if identified else None) == format
+
+
+@pytest.mark.parametrize("name", ["hours", "hours.txt", "010010-99999-2021.gz", "x.dat"])
+@pytest.mark.parametrize(
+    ("data", "names", "rows"),
+    [
+        (b"2021 01 01 00   -12  1003\n2021 01 01 01  -115   998\n", ["column_1"], 2),
+        (b"site temp wind\nnorth 1.5 12\nsouth -2.25 7\n", ["site", "temp"], 2),
+        (b'en "Main Page" 42 0\nde Haupt 7 12\nfr "La une" 9 1\n', ["column_1"], 3),
+        (b"# at east north\n1.0 2.5e-3 4\n2.0 NaN 5\n", ["at", "east"], 2),
+    ],
+)
+def test_columns_of_numbers_may_be_divided_by_spaces(
+    name: str, data: bytes, names: list[str], rows: int
+) -> None:
+    format, facts = found(name, data)
+    assert format == "csv"
+    assert [field.name for field in facts.schema.fields][: len(names)] == names
+    assert len(facts.schema.fields) > 2
+    assert facts.row_count == rows
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"It was 7 o'clock\nand 12 of them came\n",
+        b"Jan 5 01:02:03 host sshd[7]: opened\nJan 5 01:02:04 host sshd[7]: closed\n",
+        b'1.2.3.4 - - [05/Jan/2024:01:02:03 +0000] "GET / HTTP/1.1" 200 7\n' * 4,
+        b"2024-01-05 01:02:03 INFO started 12\n2024-01-05 01:02:04 INFO stopped 15\n",
+        b"1 2 3\n4 5\n6 7 8 9\n",
+        b"1 2\n3 4\n5 6\n7 8\n",
+    ],
+)
+def test_words_between_spaces_are_no_table(data: bytes) -> None:
+    assert read_file("notes", MemoryFile(data)) is None
+
+
+def test_a_named_csv_is_not_divided_by_spaces() -> None:
+    _, facts = found("x.csv", b"a b c\n1 2 3\n4 5 6\n")
+    assert [field.name for field in facts.schema.fields] == ["a b c"]
+
+
+@pytest.mark.parametrize("name", ["part-r-00001", "part-00001", "part-m-00001.gz", "000000_0"])
+def test_a_part_needs_little_evidence_to_be_a_table(name: str) -> None:
+    assert found(name, b"cedar\t4461\nharbor\t9107\n")[0] == "csv"
+    assert read_file("notes", MemoryFile(b"cedar\t4461\nharbor\t9107\n")) is None
+    assert read_file(name, MemoryFile(b"cedar\nharbor, a port\n")) is None

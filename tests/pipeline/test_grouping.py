@@ -8,13 +8,14 @@ from .lakes_fifth import FIFTH
 from .lakes_fourth import FOURTH
 from .lakes_public import PUBLIC
 from .lakes_second import SECOND
+from .lakes_seventh import SEVENTH
 from .lakes_sixth import SIXTH
 from .lakes_third import THIRD
 from .lakes_writers import WRITERS
 
 # Where people may see it one way or the other, or more than names and columns is needed.
 _OPEN = {"census tables", "tennis"}
-_LAKES = [*PUBLIC, *WRITERS, *COMPANY, *SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH]
+_LAKES = [*PUBLIC, *WRITERS, *COMPANY, *SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH]
 
 
 @pytest.mark.parametrize(

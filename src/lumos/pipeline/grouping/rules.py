@@ -341,6 +341,8 @@ def _are_beside_values(values: Sequence[str]) -> bool:
     others = [value for value in values if not _VALUE.match(value)]
     if ANY_NAME in values or len(others) == len(values):
         return ANY_NAME in values
+    if any(map(is_total, others)):
+        return False
     if "{id}" in values or "{hash}" in values:
         return all(map(_ONE_WORD.match, others))
     return all(_SHORT_VALUE.match(value) or _CODE.match(value) for value in others)

@@ -79,8 +79,8 @@ _TABLE_WORDS: Final = _set(
 )
 
 _TOTALS: Final = _set(
-    "all total totals overall combined merged national nationwide worldwide average other others "
-    "unknown everything index key keys legend template example default"
+    "all total totals overall combined merged national nationwide worldwide average "
+    "everything index key keys legend template example default"
 )
 
 # ISO 3166 codes of two letters; those that are common words of English names are left out.
