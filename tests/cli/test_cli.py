@@ -68,6 +68,7 @@ def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
     assert orders["location"]["uri"] == str(lake / "orders")
     assert set(orders["statistics"]) == {
         "file_count", "total_size_bytes", "row_count", "row_count_exact", "last_modified",
+        "alternating", "columns",
     }  # fmt: skip
     assert set(orders["schema"]["fields"][0]) >= {
         "name", "type", "nullable", "partition", "description",

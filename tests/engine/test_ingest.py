@@ -438,3 +438,27 @@ def test_the_sdk_writes_and_checks_a_configuration(tmp_path: Path) -> None:
     checked = Lumos().config_check()
     assert (checked.file, checked.notes) == (str(tmp_path / "lumos.yaml"), ())
     assert checked.settings["platform"] == "local"
+
+
+def test_accepted_removals_are_held_up_by_nothing_that_lies_beside(tmp_path: Path) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        write_text(tmp_path / f"lake/{name}.csv", [f"{name}_id,{name}_name", "1,Ann"])
+    (tmp_path / "lake/broken.parquet").write_bytes(b"PAR1 and no footer")
+    lumos = Lumos()
+    lumos.ingest(tmp_path / "lake")
+    (tmp_path / "lake/alpha.csv").unlink()
+    held = lumos.ingest(tmp_path / "lake")
+    assert (len(held.held), held.missing) == (1, ())
+    gone = lumos.ingest(tmp_path / "lake", accept_removals=True)
+    assert (gone.held, len(gone.missing)) == ((), 1)
+
+
+def test_a_remark_is_no_reason_to_doubt_that_something_is_gone(tmp_path: Path) -> None:
+    for name in ("alpha", "beta", "gamma", "delta"):
+        write_text(tmp_path / f"lake/{name}.csv", [f"{name}_id,{name}_name", "1,Ann"])
+    write_parquet(tmp_path / "lake/other.csv", whatever=pa.int64())
+    lumos = Lumos()
+    first = lumos.ingest(tmp_path / "lake")
+    assert [(each.code, each.remark) for each in first.problems] == [("mislabelled", True)]
+    (tmp_path / "lake/alpha.csv").unlink()
+    assert len(lumos.ingest(tmp_path / "lake").missing) == 1

@@ -1,6 +1,6 @@
 """lumos list, show and history: reads of the store that need no Spark."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -104,21 +104,26 @@ def _print_dataset(report: "ShowReport") -> None:
         facts.add_row("files", number(statistics["file_count"]))
         facts.add_row("rows", rows)
         facts.add_row("size", size(statistics["total_size_bytes"]))
-        facts.add_row("modified", str(statistics["last_modified"]))
+        facts.add_row("modified", str(statistics["last_modified"]).replace("T", " ")[:19])
     versioning = dataset["versioning"]
     facts.add_row("version", f"{versioning['cloud_version']} {versioning['schema_version']}")
     console.print(facts)
     console.print()
-    fields = table("FIELD", "TYPE", "NULL", "")
+    columns = (statistics or {}).get("columns") or {}
+    told = ("NULLS", "SIZE", "MINIMUM", "MAXIMUM") if columns else ()
+    fields = table("FIELD", "TYPE", "NULL", *told, "", right=("NULLS", "SIZE"))
     for field in dataset["schema"]["fields"]:
         notes = [word for word in ("key", "partition") if field[word]]
         fields.add_row(
             field["name"],
             field["type"],
             "yes" if field["nullable"] else "no",
+            *(_column_facts(columns.get(field["name"], {})) if told else ()),
             " ".join([*notes, *field["tags"], field["description"] or ""]).strip(),
         )
     console.print(fields)
+    if statistics and statistics["alternating"]:
+        console.print("\nwriters with different schemas take turns", style="yellow")
     for flag in dataset["flags"]:
         console.print(f"\nnames that differ only in case ({flag})", style="yellow")
     for drift in dataset.get("drift") or ():
@@ -127,6 +132,18 @@ def _print_dataset(report: "ShowReport") -> None:
         console.print(f"  {drift['examples'][0]}")
         for difference in drift.get("differences", ()):
             console.print(f"  {difference}")
+
+
+def _column_facts(facts: dict[str, Any]) -> tuple[str, ...]:
+    from lumos.cli.screen import number, size
+
+    nulls, bytes = facts.get("null_count"), facts.get("compressed_bytes")
+    return (
+        "" if nulls is None else number(nulls),
+        "" if bytes is None else size(bytes),
+        facts.get("minimum") or "",
+        facts.get("maximum") or "",
+    )
 
 
 def _print_history(report: "HistoryReport") -> None:

@@ -37,6 +37,7 @@ def discover(
 
     Looks at the given paths, or else at the sources of the configuration.
     """
+    from lumos.cli.ingest import complain_of, complain_of_nothing
     from lumos.cli.screen import steps
 
     lumos = lumos_of(config)
@@ -48,12 +49,13 @@ def discover(
         print_json(report)
     else:
         _show(report)
+    complain_of_nothing(report.datasets, report.roots)
+    complain_of(report.problems)
     if not report.datasets:
         raise typer.Exit(1)
 
 
 def _show(report: "DiscoverReport") -> None:
-    from lumos.cli.ingest import complain_of, complain_of_nothing
     from lumos.cli.screen import number, plural, size, stdout, table
 
     console = stdout()
@@ -78,7 +80,5 @@ def _show(report: "DiscoverReport") -> None:
         f"{plural(summary.datasets, 'dataset')} in {plural(summary.files_listed, 'file')}, "
         f"{summary.seconds:.1f} s. Nothing was recorded."
     )
-    complain_of_nothing(report.datasets, report.roots)
-    complain_of(report.problems)
     if report.config:
         console.print(f"Wrote {report.config}. Next: lumos ingest --config {report.config}")

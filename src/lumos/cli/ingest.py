@@ -116,7 +116,7 @@ def _show(report: "IngestReport") -> None:
         f"{plural(len(report.datasets), 'dataset')}: {summary.datasets_new} new, "
         f"{summary.datasets_changed} changed, {summary.datasets_unchanged} unchanged, "
         f"{summary.datasets_missing} missing; {plural(breaking, 'breaking change')}. "
-        f"{plural(summary.files_listed, 'file')}, {summary.files_read} read, "
+        f"{plural(summary.files_listed, 'file')}, {summary.files_read:,} read, "
         f"in {summary.seconds:.1f} s."
     )
 
@@ -145,7 +145,8 @@ def complain_of(problems: "Sequence[Problem]") -> None:
         return
     console = stderr()
     for problem in problems[:_MOST_PROBLEMS]:
-        console.print(f"problem  {problem.path}: {problem.reason} ({problem.code})")
+        word = "remark" if problem.remark else "problem"
+        console.print(f"{word:<7}  {problem.path}: {problem.reason} ({problem.code})")
     rest = len(problems) - _MOST_PROBLEMS
     if rest > 0:
         console.print(f"... and {plural(rest, 'more problem')}; --json lists them all.")

@@ -234,11 +234,20 @@ class _Scanner:
         unreadable = {
             str(source.urn(problem.path, environment=self._settings.environment))
             for problem in discovery.problems
+            if not problem.remark
         }
-        doubtful = not discovery.complete or any(_may_hold(each, unreadable) for each in absent)
-        share = 1.0 if self._accept_removals else self._settings.scan.max_removed_share
-        too_many = len(absent) > share * len(live)
-        return ([], absent) if doubtful or too_many else (absent, [])
+        most = self._settings.scan.max_removed_share * len(live)
+        if self._accept_removals:
+            # Whoever says so is believed, but for places that nobody could look into.
+            held = [each for each in absent if _lies_in(each, unreadable)]
+        elif not discovery.complete or len(absent) > self._settings.scan.max_removed_share * len(
+            live
+        ):
+            held = absent
+        else:
+            held = [each for each in absent if _may_hold(each, unreadable)]
+        kept = {each.urn for each in held}
+        return [each for each in absent if each.urn not in kept], held
 
 
 def _log_change(event: ChangeEvent) -> None:
@@ -254,6 +263,11 @@ def _log_change(event: ChangeEvent) -> None:
 
 def _urns(datasets: Iterable[KnownDataset]) -> tuple[str, ...]:
     return tuple(dataset.urn for dataset in datasets)
+
+
+def _lies_in(dataset: KnownDataset, places: set[str]) -> bool:
+    """Whether a dataset is one of the places, or below one of them."""
+    return any(f"{dataset.urn}/".startswith(f"{place}/") for place in places)
 
 
 def _may_hold(dataset: KnownDataset, unreadable: set[str]) -> bool:

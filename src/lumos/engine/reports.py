@@ -7,7 +7,14 @@ import msgspec
 
 from lumos.model.change import ChangeEvent, FieldAdded, FieldRemoved, Finding, Verdict
 from lumos.model.codec import to_plain
-from lumos.model.dataset import Dataset, DriftedShape, Location, Statistics, Versioning
+from lumos.model.dataset import (
+    ColumnStatistics,
+    Dataset,
+    DriftedShape,
+    Location,
+    Statistics,
+    Versioning,
+)
 from lumos.model.discovery import Problem
 from lumos.model.schema import Field, Schema
 from lumos.store import KnownDataset, SchemaRecord, State
@@ -75,6 +82,8 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
     row_count: int | None
     row_count_exact: bool
     last_modified: datetime | None
+    alternating: bool
+    columns: dict[str, ColumnStatistics]
 
     @classmethod
     def of(cls, statistics: Statistics | None) -> "StatisticsReport | None":
@@ -86,6 +95,8 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
             row_count=statistics.row_count,
             row_count_exact=statistics.row_count_exact,
             last_modified=statistics.last_modified,
+            alternating=statistics.alternating,
+            columns=statistics.columns,
         )
 
 

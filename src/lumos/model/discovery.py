@@ -26,11 +26,12 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or place that could not be read, and why."""
+    """A file or place that could not be read, and why; a remark is on one that was read."""
 
     path: str
     reason: str
     code: str
+    remark: bool = False
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
