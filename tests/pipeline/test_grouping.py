@@ -4,6 +4,7 @@ import pytest
 
 from .lakes import ROOT, Lake, found_sets, grouped, score
 from .lakes_company import COMPANY
+from .lakes_eighth import EIGHTH
 from .lakes_fifth import FIFTH
 from .lakes_fourth import FOURTH
 from .lakes_public import PUBLIC
@@ -15,7 +16,7 @@ from .lakes_writers import WRITERS
 
 # Where people may see it one way or the other, or more than names and columns is needed.
 _OPEN = {"census tables", "tennis"}
-_LAKES = [*PUBLIC, *WRITERS, *COMPANY, *SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH]
+_LAKES = [*PUBLIC, *WRITERS, *COMPANY, *SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,9 @@ def summarise(rows: Iterable[FileRow], *, root: str, hints: Sequence[Hint] = ())
         failed += row.failed
         if row.code is not None and len(problems) < _MOST_PROBLEMS:
             reason = row.reason or ""
-            problems.append(Problem(path=row.path, code=row.code, reason=reason, remark=not row.failed))
+            problems.append(
+                Problem(path=row.path, code=row.code, reason=reason, remark=not row.failed)
+            )
         if row.format is None or row.full is None:
             continue
         placed = told.place(row.path) if hints else place(row.path, root)

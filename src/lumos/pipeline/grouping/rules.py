@@ -28,9 +28,9 @@ from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES
 
 _PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
-_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?\Z", re.ASCII)
+_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?(?:\d{1,2}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
-_ONE_WORD: Final = re.compile(r"(?:[A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
+_ONE_WORD: Final = re.compile(r"(?:[0-9A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
 _SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
 _VALUE: Final = re.compile(r"\{(?:place|code|id|uuid|hash|n|region|name)\}\Z")
 _BETWEEN_WORDS: Final = re.compile(r"[-_. ]+")

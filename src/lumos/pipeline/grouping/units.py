@@ -302,6 +302,7 @@ def _ways_apart(
     if len({id(row.columns) for row in unit.rows}) == 1:
         return together, None
     tests: dict[str, Test] = {
+        "name": lambda pair: pair.similar or pair.common == min(pair.left, pair.right),
         "word": lambda pair: pair.alike,
         "table": lambda pair: pair.share >= 0.5,
         "key": lambda pair: pair.share >= 0.2,
@@ -340,6 +341,11 @@ def _strength(unit: Unit, position: Position) -> str:
     """What kind of evidence the values at a position are; none where they only tell time."""
     if position in unit.fixed:
         return ""
+    is_code = position.kind == "code" or (
+        position.kind == "id" and position.name == len(unit.names) - 1
+    )
+    if is_code and _is_told_again(unit, position):
+        return "name"
     is_word = position.kind in KINDS or position.kind in ("code", "letters")
     if is_word or _is_weak_number(unit, position):
         return "word"
@@ -352,13 +358,11 @@ def _strength(unit: Unit, position: Position) -> str:
     if position.name < len(unit.names) - 1:
         is_run = has_words(unit.names[position.name]) and not fixed_part(unit.names[position.name])
         return "number" if position.kind == "n" and not is_run else ""
-    if position.kind == "id":
-        return "word" if unit.title or _is_told_again(unit, position) else ""
-    return "number" if position.kind == "n" and unit.title else ""
+    return {"id": "word", "n": "number"}.get(position.kind, "") if unit.title else ""
 
 
 def _is_told_again(unit: Unit, position: Position) -> bool:
-    """Whether each of a few ids stands in several paths, as codes of tables do."""
+    """Whether each of a few codes stands in several paths, as those of tables do."""
     return all(row.place.file_count > 1 and len(position.values([row])) == 1 for row in unit.rows)
 
 
