@@ -57,7 +57,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "Airbyte",
+        "Airbyte, once more",
         """
         users | json | _airbyte_ab_id _airbyte_data | airbyte/postgres/users/2024_01_{05..08}_1704412800000_0.jsonl.gz
         orders | json | _airbyte_ab_id _airbyte_data | airbyte/postgres/orders/2024_01_{05..08}_1704412800000_0.jsonl.gz
@@ -73,7 +73,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "Event Hubs capture",
+        "Event Hubs capture, once more",
         """
         orders | avro | SequenceNumber:int Offset Body | ns/orders/{0..3}/2024/01/05/{00..03}/00/00.avro
         clicks | avro | SequenceNumber:int Offset Body | ns/clicks/{0..3}/2024/01/05/{00..03}/00/00.avro
@@ -100,7 +100,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "Common Crawl index",
+        "Common Crawl index, once more",
         """
         cc | parquet | url status:int | cc-index/table/cc-main/warc/crawl=CC-MAIN-2024-{10,18,22}/subset={warc,robotstxt,crawldiagnostics}/part-{00000..00002}-{uuid}.c000.gz.parquet
     """,
@@ -128,7 +128,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "IMDb",
+        "IMDb, once more",
         """
         a | csv | tconst titleType primaryTitle | imdb/title.basics.tsv.gz
         b | csv | tconst averageRating:float numVotes:int | imdb/title.ratings.tsv.gz
@@ -192,7 +192,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "environments",
+        "environments, once more",
         """
         p | parquet | id kind at:time | prod/events/dt=2024-01-0{1..3}/part-0.parquet
         s | parquet | id kind at:time | staging/events/dt=2024-01-0{1..3}/part-0.parquet
@@ -215,7 +215,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "ML features",
+        "ML features, once more",
         """
         train | parquet | id f1:float f2:float label:int | fs/churn/v{1..3}/train/part-{00000..00002}.parquet; fs/churn/v{1..3}/test/part-00000.parquet
         pred | parquet | id score:float | fs/churn/predictions/2024-01-{01..05}.parquet
@@ -256,7 +256,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "TPC-H text",
+        "TPC-H text, once more",
         """
         li | csv | column_1:int column_2:int column_3:float | tpch/lineitem.tbl.{1..4}
         or | csv | column_1:int column_2:int column_3 column_4:float | tpch/orders.tbl.{1..4}
@@ -294,7 +294,7 @@ EIGHTH = [
     """,
     ),
     Lake(
-        "currencies",
+        "currencies, once more",
         """
         fx | csv | date:date rate:float | fx/{EURUSD,GBPUSD,USDJPY,AUDUSD}.csv
         meta | csv | pair base quote | fx/pairs.csv

@@ -7,6 +7,7 @@ from .lakes_company import COMPANY
 from .lakes_eighth import EIGHTH
 from .lakes_fifth import FIFTH
 from .lakes_fourth import FOURTH
+from .lakes_ninth import NINTH
 from .lakes_public import PUBLIC
 from .lakes_second import SECOND
 from .lakes_seventh import SEVENTH
@@ -16,7 +17,19 @@ from .lakes_writers import WRITERS
 
 # Where people may see it one way or the other, or more than names and columns is needed.
 _OPEN = {"census tables", "tennis"}
-_LAKES = [*PUBLIC, *WRITERS, *COMPANY, *SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH]
+_LAKES = [
+    *PUBLIC,
+    *WRITERS,
+    *COMPANY,
+    *SECOND,
+    *THIRD,
+    *FOURTH,
+    *FIFTH,
+    *SIXTH,
+    *SEVENTH,
+    *EIGHTH,
+    *NINTH,
+]
 
 
 @pytest.mark.parametrize(

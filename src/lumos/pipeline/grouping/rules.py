@@ -31,6 +31,7 @@ _PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+
 _CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?(?:\d{1,2}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
 _ONE_WORD: Final = re.compile(r"(?:[0-9A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
+_SIZE: Final = re.compile(r"(?:sf\d+|\d{1,4}(?:[kmbghdwy]|min|mo|km|mb|gb|hz))\Z", re.IGNORECASE)
 _SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
 _VALUE: Final = re.compile(r"\{(?:place|code|id|uuid|hash|n|region|name)\}\Z")
 _BETWEEN_WORDS: Final = re.compile(r"[-_. ]+")
@@ -315,12 +316,15 @@ def _why_values(
     names = (" ".join(words_of(name)) for value in values for name in value.split("/"))
     if not STAGES.isdisjoint(names) or not all(value.strip("-_. ") for value in values):
         return None
+    if all(map(_SIZE.match, values)):
+        return None
     shown = f"{', '.join(sorted(values)[:3])}{' ...' if len(values) > 3 else ''}"
     if tables > 1 and len(values) > 2:
         return f"{len(values)} names stand beside the same {tables} tables ({shown})"
     if inside and inside[-1] in OF_TABLES:
         return None
-    if _are_beside_values(values) or _are_strays(values, units):
+    are_parts = "{split}" in values and "-of-" in "".join(after)
+    if are_parts or _are_beside_values(values) or _are_strays(values, units):
         return f"the names differ in a value ({shown})"
     share = sum(map(looks_like_table, values)) / len(values)
     if _are_codes(values) and not share:

@@ -29,6 +29,7 @@ from lumos.pipeline.variables import TIMES, Template, template_of
 PLACEHOLDER: Final = re.compile(r"\{((?!open\}|close\})[a-z-]+)\}")
 HIVE: Final = "={hive}"
 _SHORT_NUMBER: Final = re.compile(r"\d{1,2}\Z", re.ASCII)
+_LONGEST_CODE: Final = 3
 _AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
 
 
@@ -341,10 +342,7 @@ def _strength(unit: Unit, position: Position) -> str:
     """What kind of evidence the values at a position are; none where they only tell time."""
     if position in unit.fixed:
         return ""
-    is_code = position.kind == "code" or (
-        position.kind == "id" and position.name == len(unit.names) - 1
-    )
-    if is_code and _is_told_again(unit, position):
+    if _is_code(unit, position) and _is_told_again(unit, position):
         return "name"
     is_word = position.kind in KINDS or position.kind in ("code", "letters")
     if is_word or _is_weak_number(unit, position):
@@ -359,6 +357,14 @@ def _strength(unit: Unit, position: Position) -> str:
         is_run = has_words(unit.names[position.name]) and not fixed_part(unit.names[position.name])
         return "number" if position.kind == "n" and not is_run else ""
     return {"id": "word", "n": "number"}.get(position.kind, "") if unit.title else ""
+
+
+def _is_code(unit: Unit, position: Position) -> bool:
+    """Whether the values may be codes of tables: in capitals, files' ids, or a few letters."""
+    if position.kind in ("place", "currency"):
+        return all(len(value) <= _LONGEST_CODE for value in position.values(unit.rows))
+    is_file = position.name == len(unit.names) - 1
+    return position.kind == "code" or (position.kind == "id" and is_file)
 
 
 def _is_told_again(unit: Unit, position: Position) -> bool:

@@ -66,17 +66,18 @@ OF_ENTITIES: Final = _set(
 )
 # Those whose singular may mean something else in a file's name, such as train or bank.
 _ALSO_OF_ENTITIES: Final = _set(
-    "parks museums hotels restaurants hospitals clinics pharmacies banks stadiums circuits theaters "
-    "theatres libraries universities colleges laboratories labs factories depots terminals ports "
-    "harbors harbours mines rigs reactors substations feeders pumps motors engines lifts elevators "
-    "batteries chargers panels cameras drones robots satellites telescopes beacons gateways routers "
-    "probes loggers boards trains buses bikes scooters flights aircraft boats vans lakes rivers "
-    "basins catchments islands mountains glaciers volcanoes forests fields plots parcels houses "
-    "homes apartments households villages towns municipalities boroughs neighborhoods "
-    "neighbourhoods precincts wards prefectures cantons continents territories drivers riders "
-    "pilots athletes doctors nurses authors artists animals birds chromosomes genomes tissues "
-    "cohorts wikis subreddits forums repos repositories tokens chains blockchains wallets "
-    "commodities indices franchises dealers resellers distributors publishers advertisers"
+    "parks museums hotels restaurants hospitals clinics pharmacies banks stadiums circuits "
+    "theaters theatres libraries universities colleges laboratories labs factories depots "
+    "terminals ports harbors harbours mines rigs reactors substations feeders pumps motors "
+    "engines lifts elevators batteries chargers panels cameras drones robots satellites "
+    "telescopes beacons gateways routers probes loggers boards trains buses bikes scooters "
+    "flights aircraft boats vans lakes rivers basins catchments islands mountains glaciers "
+    "volcanoes forests fields plots parcels houses homes apartments households villages towns "
+    "municipalities boroughs neighborhoods neighbourhoods precincts wards prefectures cantons "
+    "continents territories drivers riders pilots athletes doctors nurses authors artists "
+    "animals birds chromosomes genomes tissues cohorts wikis subreddits forums repos "
+    "repositories tokens chains blockchains wallets commodities indices franchises dealers "
+    "resellers distributors publishers advertisers"
 )
 _ENTITY_ENDINGS: Final = (("ies", "y"), ("ches", "ch"), ("ships", "ship"), ("s", ""))
 SPLITS: Final = _set("train training test testing valid validation val dev eval evaluation holdout")
