@@ -12,6 +12,7 @@ from .lakes_public import PUBLIC
 from .lakes_second import SECOND
 from .lakes_seventh import SEVENTH
 from .lakes_sixth import SIXTH
+from .lakes_tenth import TENTH
 from .lakes_third import THIRD
 from .lakes_writers import WRITERS
 
@@ -29,6 +30,7 @@ _LAKES = [
     *SEVENTH,
     *EIGHTH,
     *NINTH,
+    *TENTH,
 ]
 
 

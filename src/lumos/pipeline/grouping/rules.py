@@ -15,6 +15,7 @@ from lumos.pipeline.grouping.units import (
     kinds_of,
 )
 from lumos.pipeline.grouping.words import (
+    OF_LOOKUPS,
     OF_TABLES,
     STAGES,
     holds_entities,
@@ -378,9 +379,11 @@ def _are_codes(values: Sequence[str]) -> bool:
 
 
 def _have_same_columns(units: Sequence[Unit]) -> bool:
-    """Whether columns are evidence at all, more than one, and as good as equal."""
-    fewest = min(len(columns.families) for unit in units for columns in unit.columns)
-    return fewest > 1 and len(clusters(units, lambda pair: pair.same)) == 1
+    """Whether columns are evidence at all, more than one or a code's name, and as good as equal."""
+    every = [columns.families for unit in units for columns in unit.columns]
+    if any(len(names) < 2 or OF_LOOKUPS.issuperset(names) for names in every):
+        return False
+    return len(clusters(units, lambda pair: pair.same)) == 1
 
 
 def _varying(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

@@ -52,6 +52,11 @@ OF_TABLES: Final = _set(
     "topics topic tables table streams stream db database databases schema schemas warehouse dwh "
     "dump dumps cdc entities collections models marts lookup lookups ref reference dims facts"
 )
+# Columns that tables of any codes have.
+OF_LOOKUPS: Final = _set(
+    "id code key name label description desc title abbreviation short_name long_name display_name "
+    "sort_order active"
+)
 # Folders that hold one thing of a kind in each file or folder.
 OF_ENTITIES: Final = _set(
     "stations cities countries regions states provinces counties districts zones areas locations "
