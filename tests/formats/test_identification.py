@@ -226,7 +226,9 @@ def test_a_named_csv_is_not_divided_by_spaces() -> None:
     assert [field.name for field in facts.schema.fields] == ["a b c"]
 
 
-@pytest.mark.parametrize("name", ["part-r-00001", "part-00001", "part-m-00001.gz", "000000_0"])
+@pytest.mark.parametrize(
+    "name", ["part-r-00001", "part-00001", "part-m-00001.gz", "000000_0", "x.tbl"]
+)
 def test_a_part_needs_little_evidence_to_be_a_table(name: str) -> None:
     assert found(name, b"cedar\t4461\nharbor\t9107\n")[0] == "csv"
     assert read_file("notes", MemoryFile(b"cedar\t4461\nharbor\t9107\n")) is None

@@ -193,6 +193,14 @@ SEVENTH = [
     """,
     ),
     Lake(
+        "a header that was not seen",
+        """
+        games | csv | home away result | league/{2019-20,2020-21}/games.csv
+        games | csv | column_1 column_2 column_3 | league/2021-22/games.csv
+        tables | csv | team points:int | league/{2019-20,2020-21,2021-22}/tables.csv
+    """,
+    ),
+    Lake(
         "long words as names",
         """
         a | csv | id:int day:date | crm/customertransactions.csv

@@ -74,7 +74,8 @@ def promise_of(name: str) -> Promise:
     stem, last = _split(name)
     packed = last if last in _COMPRESSION_OF or last in _UNSUPPORTED else ""
     suffix = _split(stem)[1] if packed else last
-    return _promise(suffix, packed, is_part=not suffix and _PART.match(stem) is not None)
+    is_part = suffix == ".tbl" or (not suffix and _PART.match(stem) is not None)
+    return _promise(suffix, packed, is_part=is_part)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -32,11 +32,17 @@ class Columns(NamedTuple):
 
     families: dict[str, str]
     are_named: bool
+    are_text: bool
 
     @classmethod
     def of(cls, schema: Schema) -> "Columns":
         unnamed = sum(1 for field in schema.fields if _NO_NAME.match(field.name))
-        return cls(dict(_flat(schema)), are_named=2 * unnamed < len(schema.fields))
+        families = dict(_flat(schema))
+        return cls(
+            families,
+            are_named=2 * unnamed < len(schema.fields),
+            are_text=all(family in ("text", "") for family in families.values()),
+        )
 
     @property
     def marks(self) -> Iterable[object]:
@@ -46,13 +52,15 @@ class Columns(NamedTuple):
     def overlap(self, other: "Columns") -> "Overlap":
         """What is common; a column of two types counts half."""
         mine, theirs = self.families, other.families
+        # Where all is text, a row of names is easily taken for values, and the other way round.
+        both_text = self.are_text and other.are_text
         if self.are_named and other.are_named:
             common = sum(
                 1.0 if _agree(family, theirs[name]) else 0.5
                 for name, family in mine.items()
                 if name in theirs
             )
-        elif self.are_named or other.are_named or len(mine) != len(theirs):
+        elif len(mine) != len(theirs) or (self.are_named != other.are_named and not both_text):
             common = 0.0
         else:
             # Without names, only as many columns of the same types say anything.
@@ -144,6 +152,10 @@ def _candidates(every: Sequence[Columns], together: Test) -> Iterator[tuple[Colu
     for number, columns in enumerate(every):
         for mark in columns.marks:
             by_mark.setdefault(mark, []).append(number)
+    named_texts: dict[int, list[Columns]] = {}
+    for columns in every:
+        if columns.are_named and columns.are_text:
+            named_texts.setdefault(len(columns.families), []).append(columns)
     possible = lru_cache(maxsize=None)(lambda *sizes: together(Overlap(*sizes)))
     for number, columns in enumerate(every):
         width = len(columns.families)
@@ -153,6 +165,8 @@ def _candidates(every: Sequence[Columns], together: Test) -> Iterator[tuple[Colu
             least = next((count for count in range(width) if possible(count, width, width)), width)
             del marks[width - least + _LOOKED_UP :]
             needed = len(marks) - (width - least)
+        if columns.are_text and not columns.are_named:
+            yield from ((columns, other) for other in named_texts.get(width, ()))
         for other, count in Counter(chain.from_iterable(marks)).items():
             if count >= needed and other != number:
                 yield columns, every[other]
