@@ -240,9 +240,7 @@ class _Scanner:
         if self._accept_removals:
             # Whoever says so is believed, but for places that nobody could look into.
             held = [each for each in absent if _lies_in(each, unreadable)]
-        elif not discovery.complete or len(absent) > self._settings.scan.max_removed_share * len(
-            live
-        ):
+        elif not discovery.complete or len(absent) > most:
             held = absent
         else:
             held = [each for each in absent if _may_hold(each, unreadable)]
