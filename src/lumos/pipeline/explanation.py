@@ -156,7 +156,7 @@ class Lens:
         found = self._group_of(placed, row.format, row.full)
         if found is None:
             what = (
-                why_sidecar(row.path.rpartition("/")[2]) or "what a table format knows of a table"
+                why_sidecar(row.path.rpartition("/")[2]) or "what a tool knows of its tables"
             )
             return Explained(row.path, "accompanies", f"it is {what}, not data", row.code)
         schema = self._schemas[row.full]

@@ -19,7 +19,10 @@ _BY_ENDING: Final = {ending: what for what, some in _MARKS.items() for ending in
 _DESCRIBING: Final = re.compile(
     r"(?:metadata|.*\.metadata|(?:.*[-_.])?(?:manifest|schema|data[-_]schema)"
     r"|datapackage|dataset[-_](?:infos?|metadata|description)|package(?:-lock)?"
-    r"|config|configuration|settings|croissant|checksums?)(?:[-_.]?v?\d+)?"
+    r"|config|configuration|settings|croissant|checksums?|model|.*[-_.]?entity[-_]?metadata"
+    r"|.+\.(?:mapping|settings|analyzer|template|alias|aliases|policy|indexes)"
+    r"|(?:dataset|table|column)[-_](?:stats|statistics|profile|dictionary)|data[-_]dictionary"
+    r"|.+\.cdm)(?:[-_.]?v?\d+)?"
     r"\.(?:json|avsc|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
 )
@@ -30,6 +33,15 @@ _OF_EXPORT: Final = re.compile(
     r"(?:info|metadata|summary|status|manifest)(?:[-_.].*)?\.(?:json|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
 )
+# What a job leaves behind to tell how it went: shredding_complete.json, run_results.json.
+_OF_JOB: Final = re.compile(
+    r"(?:run[-_]results|semantic[-_]manifest|partial[-_]parse|graph[-_]summary"
+    r"|(?:[a-z]+ing|job|run|load|batch|export|import|transfer|sync|copy|backup|etl|ingest|upload)"
+    r"[-_](?:completed?|done|finished|success|succeeded)"
+    r"|(?:job|run|load|export|import|sync|backup|etl|ingest)[-_](?:status|state|summary|info))"
+    r"(?:[-_.]\d+)?\.json(?:\.gz)?\Z",
+    re.IGNORECASE,
+)
 _OF_NOTHING_BUT_VALUES: Final = re.compile(r"(?:\{[a-z-]+\}|[-_.])*manifest\.(?:csv|tsv|txt)\Z")
 _READ_ME: Final = re.compile(
     r"(?:.*[-_.])?(?:readme|read[-_]me|licen[cs]e|notice|changelog|changes|copyright|citation"
@@ -38,6 +50,9 @@ _READ_ME: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_ICEBERG: Final = re.compile(r"(?:.*/)?metadata\Z")
+# What dbt writes beside its manifest; elsewhere such names are those of tables.
+_OF_DBT: Final = frozenset({"catalog.json", "sources.json", "index.json"})
+_BESIDE_DBT: Final = frozenset({"manifest.json", "run_results.json"})
 
 
 def why_sidecar(name: str) -> str | None:
@@ -49,15 +64,17 @@ def why_sidecar(name: str) -> str | None:
         return "an unfinished or put-aside copy"
     if _DESCRIBING.match(name) or _READ_ME.match(name):
         return "a description"
-    if _OF_EXPORT.match(name) or (
+    if _OF_EXPORT.match(name) or _OF_JOB.match(name) or (
         "manifest" in name and _OF_NOTHING_BUT_VALUES.match(template_of(name).text)
     ):
         return "a marker or manifest of a writer"
     return None
 
 
-def holds_table_metadata(folder: str, names: Collection[str]) -> bool:
-    """Whether a folder holds what a table format knows of its data rather than data."""
+def is_known_of_tables(name: str, folder: str, names: Collection[str]) -> bool:
+    """Whether a file, by the folder and what is beside it, is what a tool knows of its tables."""
+    if name in _OF_DBT and not _BESIDE_DBT.isdisjoint(names):
+        return True
     return bool(_OF_ICEBERG.match(folder)) and any(
-        name.endswith(".metadata.json") for name in names
+        other.endswith(".metadata.json") for other in names
     )

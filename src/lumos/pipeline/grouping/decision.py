@@ -24,7 +24,7 @@ from lumos.pipeline.grouping.units import (
 )
 from lumos.pipeline.grouping.words import in_words
 from lumos.pipeline.hints import hinted_location
-from lumos.pipeline.sidecars import holds_table_metadata, why_sidecar
+from lumos.pipeline.sidecars import is_known_of_tables, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 
 
@@ -171,7 +171,7 @@ def _data_and_sidecars(
     sidecars: list[PlaceSummary] = []
     for place in every:
         folder, _, name = place.first_path.rpartition("/")
-        is_sidecar = why_sidecar(name) or holds_table_metadata(folder, by_folder[folder])
+        is_sidecar = why_sidecar(name) or is_known_of_tables(name, folder, by_folder[folder])
         (sidecars if is_sidecar else data).append(place)
     return data, sidecars
 
