@@ -5,6 +5,7 @@ import pytest
 from .lakes import ROOT, Lake, found_sets, grouped, score
 from .lakes_company import COMPANY
 from .lakes_eighth import EIGHTH
+from .lakes_eleventh import ELEVENTH
 from .lakes_fifth import FIFTH
 from .lakes_fourth import FOURTH
 from .lakes_ninth import NINTH
@@ -31,6 +32,7 @@ _LAKES = [
     *EIGHTH,
     *NINTH,
     *TENTH,
+    *ELEVENTH,
 ]
 
 

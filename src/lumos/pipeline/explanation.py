@@ -155,9 +155,7 @@ class Lens:
         placed = self._hints.place(row.path)
         found = self._group_of(placed, row.format, row.full)
         if found is None:
-            what = (
-                why_sidecar(row.path.rpartition("/")[2]) or "what a tool knows of its tables"
-            )
+            what = why_sidecar(row.path.rpartition("/")[2]) or "what a tool knows of its tables"
             return Explained(row.path, "accompanies", f"it is {what}, not data", row.code)
         schema = self._schemas[row.full]
         return Explained(

@@ -64,8 +64,10 @@ def why_sidecar(name: str) -> str | None:
         return "an unfinished or put-aside copy"
     if _DESCRIBING.match(name) or _READ_ME.match(name):
         return "a description"
-    if _OF_EXPORT.match(name) or _OF_JOB.match(name) or (
-        "manifest" in name and _OF_NOTHING_BUT_VALUES.match(template_of(name).text)
+    if (
+        _OF_EXPORT.match(name)
+        or _OF_JOB.match(name)
+        or ("manifest" in name and _OF_NOTHING_BUT_VALUES.match(template_of(name).text))
     ):
         return "a marker or manifest of a writer"
     return None

@@ -36,6 +36,9 @@ _WHOLE: Final = {
     "query": r"\d{8}_\d{6}_\d{5}_[a-z0-9]{5}" + _END,
     "clock": rf"{_HOUR}:{_SIXTY}(?::{_SIXTY})?" + _END,
     # 25m, 100k, 1h and sf10 are sizes that people tell datasets apart by.
+    # What follows the kind of a device: GW-7F3A, node-4f2a.
+    "tag": rf"(?<=[A-Za-z][-_])(?!{_YEAR})(?:(?=[0-9]*[A-F])(?=[A-F]*[0-9])[0-9A-F]{{4,8}}"
+    rf"|(?<=-)(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{{4,8}})" + _END,
     "unit": r"(?:sf\d+|\d{1,4}(?:[kKmMbBgGhHdDwWyY]|min|mo|km|mb|gb|hz))" + _END,
     "lettered": rf"[yY]{_YEAR}[-_]?[mM]\d\d?(?:[-_]?[dD]\d\d?)?" + _END,
     "fiscal": rf"(?:FY|fy|CY)[-_]?{_YEAR}" + _END,
@@ -46,11 +49,12 @@ _WHOLE: Final = {
 # Values that may follow letters: events20240105.
 _DIGITS: Final = {
     "time": rf"{_YEAR}(?P<s1>[-_.]?){_MONTH}(?P=s1){_DAY}(?:T|[-_ .]{{1,2}})?{_HOUR}"
-    rf"(?:[-_:.h]?{_SIXTY}(?:[-_:.m]?{_SIXTY}(?:[.,]?\d{{3,9}})?)?)?Z?" + _END,
+    rf"(?:[-_:.h]?{_SIXTY}(?:[-_:.m]?{_SIXTY}(?:[.,]?\d{{3,9}})?)?)?(?:Z|\+\d\d[:_-]?\d\d)?" + _END,
     "date": rf"(?:{_YEAR}(?:{_MONTH}{_DAY}|(?P<s2>[-_. ])\d\d?(?P=s2)\d\d?)"
     rf"|\d\d?(?P<s3>[-_.])\d\d?(?P=s3){_YEAR})(?!\d)",
     "week": rf"{_YEAR}[-_]?[Ww](?:0[1-9]|[1-4]\d|5[0-3])(?!\d)",
-    "quarter": rf"{_YEAR}[-_ ]?[QqHh][1-4](?!\d)",
+    # French and Spanish halves and quarters are 2024-S1 and 2024-T1.
+    "quarter": rf"{_YEAR}[-_ ]?(?:[QqHhTt][1-4]|[Ss][12])(?![0-9A-Za-z])",
     "month": rf"(?:{_YEAR}[-_.]?{_MONTH}|{_MONTH}[-_.]{_YEAR})(?!\d)",
     "epoch": r"1\d{9}(?:\d{3}|\d{6})?(?!\d)",
     "year": rf"{_YEAR}(?!\d)",
@@ -84,6 +88,8 @@ _PAIRS: Final = (
     "sacehiklmnopqstuwy tacehilorstuwy uabcdegilmnprst vaeio waehinors xaceipt yelmopst zaeioz"
 )
 _FOLLOWING: Final = {letters[0]: letters[1:] for letters in _PAIRS.split()}
+_SHORTEST_MIXED: Final = 15
+_WORDS_IN_CASE: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", re.ASCII)
 _RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z])[A-Z]{1,5}(?:[.-][A-Z]{1,2})?(?![0-9A-Za-z])", re.ASCII)
 _LOWER: Final = re.compile(r"[a-z]{2}")
@@ -91,7 +97,7 @@ _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBERS: Final = re.compile(r"\d+", re.ASCII)
 _SHOWN_AS: Final = {
     "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "epoch": "time",
-    "quarter_first": "quarter", "query": "id", "word": "id",
+    "quarter_first": "quarter", "query": "id", "word": "id", "tag": "id",
 }  # fmt: skip
 _MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
                        "dec")  # fmt: skip
@@ -215,6 +221,8 @@ def _is_identifier(word: str) -> bool:
         return len(word) >= 8 or digits >= 3
     if word.islower():
         return (len(word) >= 8 and len(runs) >= 5) or _is_unspeakable(word)
+    if len(word) >= _SHORTEST_MIXED and 3 * len(_WORDS_IN_CASE.findall(word)) > len(word):
+        return True
     return len(word) >= 10 and max(len(run) for run in runs if run.islower()) <= 3
 
 

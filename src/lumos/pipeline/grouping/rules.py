@@ -15,6 +15,7 @@ from lumos.pipeline.grouping.units import (
     kinds_of,
 )
 from lumos.pipeline.grouping.words import (
+    DAYTIMES,
     OF_LOOKUPS,
     OF_TABLES,
     STAGES,
@@ -29,12 +30,18 @@ from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES
 
 _PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
-_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?(?:\d{1,2}|\{n\})?\Z", re.ASCII)
+_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
 _ONE_WORD: Final = re.compile(r"(?:[0-9A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
 _SIZE: Final = re.compile(r"(?:sf\d+|\d{1,4}(?:[kmbghdwy]|min|mo|km|mb|gb|hz))\Z", re.IGNORECASE)
 _SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
 _VALUE: Final = re.compile(r"\{(?:place|code|id|uuid|hash|n|region|name)\}\Z")
+# 1.4.0 beside 1.5.0-rc1, and pt-BR beside de.
+_VERSION: Final = re.compile(
+    r"v?(?:\d+|\{n\})(?:\.(?:\d+|\{n\}))+(?:[-.+]?[A-Za-z]+(?:[.-]?(?:\d+|\{n\}))?)?\Z", re.ASCII
+)
+_LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCII)
+_STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
 _BETWEEN_WORDS: Final = re.compile(r"[-_. ]+")
 # So many values for sure take in one name that may be anything.
 _FEW_STRAYS: Final = 5
@@ -147,7 +154,7 @@ def _families(units: list[Unit]) -> Iterator[list[Unit]]:
         for unit in units:
             pieces = _PIECES.findall(unit.stem)
             for index, piece in enumerate(pieces):
-                if piece[0].isalpha():
+                if piece[0].isalpha() or _VALUE.match(piece):
                     key = (*pieces[:index], ANY_NAME, *pieces[index + 1 :])
                     families.setdefault(key, []).append(unit)
         yield from sorted(families.values(), key=len, reverse=True)
@@ -279,10 +286,33 @@ def _one_of_folders(units: list[Unit], level: int, tables: Counter[str]) -> Iter
         parent = units[0].folders[level - 1] if level else ""
         shared = min(tables[text] for text in texts)
         reason = _why_values(texts, parent, units, many=_MANY_FOLDERS, tables=shared)
+        if reason is None and _are_dated_runs(units, level):
+            reason = f"a date and a remark name each run ({', '.join(sorted(texts)[:3])})"
     if reason is None:
         yield from units
     else:
         yield from one(units, Rule("values", f"in sibling folders, {reason}"))
+
+
+def _are_dated_runs(units: Sequence[Unit], level: int) -> bool:
+    """Whether folders begin with dates of their own, followed by a word on what was done then."""
+    texts = [unit.folders[level] for unit in units]
+    remarks = [_STARTING_DATE.sub("", text) for text in texts]
+    if not all(map(_STARTING_DATE.match, texts)) or any(map(looks_like_table, remarks)):
+        return False
+    if any(not STAGES.isdisjoint(words_of(remark)) for remark in remarks):
+        return False
+    dates = [
+        # Some rows of a unit may lie less deep than most.
+        {
+            path[level].values[:1]
+            for row in unit.rows
+            for path in (row.first, row.last)
+            if len(path) > level
+        }
+        for unit in units
+    ]
+    return len(set().union(*dates)) == sum(map(len, dates))
 
 
 def _same_address(units: list[Unit]) -> list[Unit]:
@@ -324,12 +354,16 @@ def _why_values(
         return f"{len(values)} names stand beside the same {tables} tables ({shown})"
     if inside and inside[-1] in OF_TABLES:
         return None
+    if {value.lower() for value in values} <= DAYTIMES or all(map(_VERSION.match, values)):
+        return f"the names differ in a value ({shown})"
     are_parts = "{split}" in values and "-of-" in "".join(after)
     if are_parts or _are_beside_values(values) or _are_strays(values, units):
         return f"the names differ in a value ({shown})"
     share = sum(map(looks_like_table, values)) / len(values)
-    if _are_codes(values) and not share:
+    if _are_codes(values) and (not share or _are_codes_of(around, share, units)):
         return f"the names differ in a code ({shown})"
+    if after[-1:] == ["{id}"] and not before and not share and _have_same_columns(units):
+        return f"the names tell a kind of thing before its id ({shown})"
     are_tables = share > 0.5
     if names_entity(around) and not are_tables:
         return f"the names tell which {' '.join(around)} it is ({shown})"
@@ -341,6 +375,11 @@ def _why_values(
     return None
 
 
+def _are_codes_of(around: Sequence[str], share: float, units: Sequence[Unit]) -> bool:
+    """Whether words in capitals are values of what stands beside them, though one is a plural."""
+    return bool(around) and share < 0.5 and len(units) > 2 and _have_same_columns(units)
+
+
 def _are_beside_values(values: Sequence[str]) -> bool:
     """Whether some are values for sure and the others may be: X beside the numbers 1 to 22."""
     others = [value for value in values if not _VALUE.match(value)]
@@ -350,7 +389,9 @@ def _are_beside_values(values: Sequence[str]) -> bool:
         return False
     if "{id}" in values or "{hash}" in values:
         return all(map(_ONE_WORD.match, others))
-    return all(_SHORT_VALUE.match(value) or _CODE.match(value) for value in others)
+    return all(
+        _SHORT_VALUE.match(value) or _CODE.match(value) or _LOCALE.match(value) for value in others
+    )
 
 
 def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:

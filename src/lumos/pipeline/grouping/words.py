@@ -26,7 +26,8 @@ VERSIONS: Final = _set("v version ver rev revision")
 FOLDER_NOISE: Final = _set(
     "run runs batch part parts partition shard bucket load loads job task attempt base delta "
     "export extract dump snapshot v version release iter epoch fold seq chunk split dt date day "
-    "month year week hour y m d h alpha beta rc"
+    "month year week hour y m d h alpha beta rc quarter end close closing scheduled manual "
+    "backfill triggered"
 )
 # Names that leave a file nameless even where no number stands beside them.
 NAMELESS: Final = _set("part data file output out result results export dump chunk load")
@@ -44,8 +45,8 @@ STAGES: Final = _set(
 )
 # Hive keys whose values name tables rather than parts of one.
 TABLE_KEYS: Final = _set(
-    "table tablename table_name tbl entity entity_type type theme topic collection dataset stream "
-    "object model schema event event_type event_name kind record_type feed"
+    "t table tablename table_name tbl entity entity_type type theme topic collection dataset "
+    "stream object model schema event event_type event_name kind record_type feed"
 )
 # Folders that hold tables by their names.
 OF_TABLES: Final = _set(
@@ -86,6 +87,7 @@ _ALSO_OF_ENTITIES: Final = _set(
 )
 _ENTITY_ENDINGS: Final = (("ies", "y"), ("ches", "ch"), ("ships", "ship"), ("s", ""))
 SPLITS: Final = _set("train training test testing valid validation val dev eval evaluation holdout")
+DAYTIMES: Final = _set("am pm morning midday noon afternoon evening night")
 WEEKDAYS: Final = _set(
     "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun"
 )
