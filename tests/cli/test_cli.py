@@ -123,7 +123,7 @@ def test_an_empty_folder_fails_with_one_sentence(lumos: Any, tmp_path: Path) -> 
     ("words", "code", "sentence"),
     [
         pytest.param(("ingest", "nowhere"), 2, "There is nothing at", id="no such path"),
-        pytest.param(("ingest",), 2, "Nothing to ingest", id="nothing named"),
+        pytest.param(("ingest",), 2, "Nothing to scan", id="nothing named"),
         pytest.param(("ingest", "-c", "no.yaml"), 2, "no.yaml", id="no such configuration"),
         pytest.param(("ingest", "-c", "bad.yaml"), 2, "bad.yaml:1", id="broken configuration"),
         pytest.param(("list",), 1, "There is no store at", id="no store"),

@@ -187,6 +187,39 @@ def test_a_rare_key_of_an_overwritten_json_file_does_not_flap(lake: Lake) -> Non
     assert [event.breaking for event in events] == [True]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [["a,b", ",2", ",4"], ["a,b"], ["a,b", "1,2", "3,4"]],
+    ids=["an empty column", "a header alone", "narrower values"],
+)
+def test_a_csv_file_overwritten_with_less_breaks_nothing(lake: Lake, other: list[str]) -> None:
+    for step in range(8):
+        lines = other if step % 2 else ["a,b", "1.5,2", "3,4"]
+        (lake.folder / "orders.csv").write_text("\n".join(lines) + "\n")
+        lake.young(lake.folder / "orders.csv")
+        assert lake.scan() == []
+    assert lake.columns() == {"a": "FLOAT64", "b": "INT64"}
+
+
+def test_a_csv_column_that_is_gone_or_of_another_type_is_a_change(lake: Lake) -> None:
+    file = lake.folder / "orders.csv"
+    seen = []
+    for lines in (["a,b", "1,2"], ["a", "1"], ["a", "x"]):
+        file.write_text("\n".join(lines) + "\n")
+        lake.young(file)
+        seen.append([event.breaking for event in lake.scan()])
+    assert seen == [[], [True], [True]]
+    assert lake.columns() == {"a": "STRING"}
+
+
+def test_a_lake_may_hold_the_store_and_the_state_of_its_scans(lake: Lake) -> None:
+    lake.write("part-0.parquet", A)
+    lumos = Lumos(overrides={"storage.path": str(lake.folder.parent / "lumos.db")})
+    reports = [lumos.ingest(lake.folder.parent) for _ in range(3)]
+    assert [len(report.datasets) for report in reports] == [1, 1, 1]
+    assert [each.name for each in reports[-1].datasets] == ["orders"]
+
+
 def test_an_all_null_column_breaks_nothing(lake: Lake) -> None:
     lake.write("part-1.parquet", A)
     lake.scan()

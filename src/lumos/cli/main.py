@@ -88,7 +88,10 @@ def main() -> None:
     except OSError as problem:
         if problem.errno == errno.ENOSPC:
             _fail("No room left on the disk. Free some and run the command again.", FAILED)
-        place = problem.filename or "The system"
+        if problem.filename is None:
+            # Not of this machine's files: a store that is asked by name says all itself.
+            _fail(str(problem), FAILED)
+        place = problem.filename
         if isinstance(problem, PermissionError):
             _fail(f"No permission for {place}. Grant access, or choose another place.", FAILED)
         _fail(f"{place}: {problem.strerror or problem}.", FAILED)

@@ -51,6 +51,8 @@ def explain(
     settings: Settings, path: str, *, store: Callable[[], Store | None], state: str
 ) -> ExplainReport:
     """What was decided about a path: by its last scan, or by looking at its folder now."""
+    if not path:
+        raise MisuseError("The path to explain is empty. Name a file or folder: lumos explain PATH")
     wanted = normal(path) if is_address(path) else os.path.abspath(path)
     opened = store()
     place = _place(settings, wanted, opened.scans() if opened is not None else ())
@@ -78,6 +80,8 @@ def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
     if seen:
         root = max(seen, key=len)
         return _Place(_selection(settings, root), by_root[root])
+    if not is_address(path) and not os.path.lexists(path):
+        raise NothingToExplain(path)
     configured = [
         root for section in settings.sources for root in _roots(section) if _is_in(path, root)
     ]
@@ -109,6 +113,8 @@ def _neighbourhood(path: str) -> str:
     from lumos.pipeline.placement import is_partition
 
     is_folder = not is_address(path) and os.path.isdir(path)
+    if is_address(path) and path.count("/") < 3:
+        return path
     folder = path if is_folder else path.rpartition("/")[0] or "/"
     while is_partition(folder.rpartition("/")[2]) and folder.count("/") > 1:
         folder = folder.rpartition("/")[0]

@@ -97,7 +97,7 @@ def sections_of(settings: Settings, paths: Sequence[str]) -> list[Section]:
     sections = sections or list(settings.sources)
     if not sections:
         raise MisuseError(
-            "Nothing to ingest. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
+            "Nothing to scan. Name a folder (lumos ingest PATH), or list sources in lumos.yaml "
             "(lumos init writes one)."
         )
     return sections

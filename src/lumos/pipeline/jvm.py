@@ -96,7 +96,13 @@ def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | No
     with tempfile.TemporaryDirectory(prefix="lumos-") as folder:
         answer = Path(folder) / "answer"
         process = _start(command, home, answer)
-        port, secret = _answer(process, answer)
+        try:
+            port, secret = _answer(process, answer)
+        except BaseException:
+            # Whatever came between, Ctrl-C above all: nobody else would end it.
+            process.kill()
+            process.wait()
+            raise
     return Jvm(process, port, secret)
 
 

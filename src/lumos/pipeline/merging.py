@@ -10,6 +10,7 @@ from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.schema import Field, Schema
+from lumos.model.types import NULL, Array, DataType, Map, Member, Struct
 from lumos.pipeline.grouping import Group
 from lumos.pipeline.partitions import partition_fields, scheme
 from lumos.pipeline.succession import Choice, Memory, ShapePresent, choose, completed
@@ -160,6 +161,32 @@ def _differences(older: Schema, newest: Schema) -> Iterable[str]:
             yield f"{there.get(name, 'nothing')} instead of {here.get(name, 'nothing')}"
 
 
+def _steady(schema: Schema, before: Schema) -> Schema:
+    known = {field.name: field.type for field in before.fields}
+    return Schema(
+        fields=tuple(
+            Field(name=field.name, type=_steady_type(field.type, known.get(field.name, NULL)))
+            for field in schema.fields
+        )
+    )
+
+
+def _steady_type(type: DataType, before: DataType) -> DataType:
+    """The type from before where its values may be what is there now."""
+    match type, before:
+        case Struct(), Struct():
+            known = {member.name: member.type for member in before.members}
+            return Struct(
+                Member(member.name, _steady_type(member.type, known.get(member.name, NULL)))
+                for member in type.members
+            )
+        case Array(), Array():
+            return Array(_steady_type(type.element, before.element))
+        case Map(), Map():
+            return Map(type.key, _steady_type(type.value, before.value))
+    return before if widened(before, type) == before else type
+
+
 def _inferred_choice(
     ordered: Sequence[PlaceSummary],
     schemas: Schemas,
@@ -169,10 +196,13 @@ def _inferred_choice(
 ) -> tuple[Choice, Schema]:
     """A widening union over the files: a column that some of them lack is no change.
 
-    Keys of JSON may be rare. Those that no file has any longer are gone only when they are still
-    missing a scan later.
+    A type that was guessed wide once stays so: values that happen to be fewer or narrower today
+    change nothing. Keys of JSON may be rare. Those that no file has any longer are gone only when
+    they are still missing a scan later.
     """
     own = _inferred(schemas[place.full] for place in ordered)
+    if before is not None:
+        own = _steady(own, before)
     missing = 0
     if memory is not None and before is not None and format in _SPARSE:
         kept = _inferred((before, own))

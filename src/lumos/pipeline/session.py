@@ -1,6 +1,8 @@
 """The one place that makes a Spark session."""
 
+import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -35,6 +37,8 @@ _FOR_SHORT_JOBS: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
+# The last line of what Python says of an error in a worker.
+_PYTHON_ERROR: Final = re.compile(r"[A-Za-z_.]*(Error|Exception|Interrupt): \S")
 _PATIENCE_SECONDS: Final = 5.0
 
 # A process has one JVM for all its local sessions, as PySpark has it; it is kept here.
@@ -135,6 +139,8 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
 
 def _use_this_python() -> None:
     """Lets workers run on this interpreter, unless somebody named another."""
+    # What goes wrong between Python and the JVM is raised; py4j would print it a second time.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
@@ -165,8 +171,12 @@ def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSe
         return builder.getOrCreate()
     process = jvm.start_jvm(wanted, short=short)
     _jvms.append(process)
-    with process.found_by_pyspark():
-        session = builder.getOrCreate()
+    try:
+        with process.found_by_pyspark():
+            session = builder.getOrCreate()
+    except KeyboardInterrupt:
+        process.end(seconds=0)
+        raise
     class_archive.build_if_missing(jvm.java_command(), jvm.spark_home())
     return session
 
@@ -224,6 +234,9 @@ def _was_interrupted(problem: BaseException | None) -> bool:
 def _reason(problem: Exception) -> str:
     """The cause that all the other lines come from."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    in_python = [line for line in lines if _PYTHON_ERROR.match(line)]
+    if in_python:
+        return in_python[-1]
     causes = [line.partition(": ")[2] for line in lines if line.startswith("Caused by:")]
     return (causes or lines or [type(problem).__name__])[-1 if causes else 0]
 

@@ -101,12 +101,14 @@ def _listed(job: Job, work: Work) -> tuple[list[Listed], list[Unlisted]]:
         data = storage_of(work.portion, job.state_access).read(work.portion)
         return msgspec.msgpack.decode(data, type=list[Listed]), []
     storage = storage_of(selection.root, selection.access)
+    # A lake may hold the state of its own scans.
+    own_state = f"{job.parts_folder.rsplit('/', 2)[0]}/"
     files: list[Listed] = []
     unlisted = list(work.unlisted)
     for listing in chain(work.listed, chain.from_iterable(map(storage.walk, work.stretches))):
         if isinstance(listing, Unlisted):
             unlisted.append(listing)
-        elif listing.path in selection:
+        elif listing.path in selection and not listing.path.startswith(own_state):
             files.append(listing)
     return files, unlisted
 
