@@ -49,5 +49,7 @@ def set_up(*, format: LogFormat, verbose: bool, quiet: bool) -> None:
     logger = logging.getLogger("lumos")
     logger.handlers = [handler]
     logger.propagate = False
+    # Libraries log what they raise as well, and a traceback at every Ctrl-C.
+    logging.getLogger().addHandler(logging.NullHandler())
     wordy = verbose or format == "json"
     logger.setLevel(logging.ERROR if quiet else logging.INFO if wordy else logging.WARNING)

@@ -1,6 +1,5 @@
 """The one place that makes a Spark session."""
 
-import logging
 import os
 import re
 import shutil
@@ -139,8 +138,6 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
 
 def _use_this_python() -> None:
     """Lets workers run on this interpreter, unless somebody named another."""
-    # What goes wrong between Python and the JVM is raised; py4j would print it a second time.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
