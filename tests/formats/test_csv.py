@@ -25,6 +25,7 @@ def schema_of(data: bytes, name: str = "data.csv") -> str:
         pytest.param("id\tx\n1\t2.5\n", "id INT64\nx FLOAT64", id="tabs"),
         pytest.param("id|x\n1|true\n", "id INT64\nx BOOLEAN", id="pipes"),
         pytest.param("id\x01x\n1\x01true\n", "id INT64\nx BOOLEAN", id="^A, as Hive has it"),
+        pytest.param("id$x$y\n1$a, b$2\n2$c$3\n", "id INT64\nx STRING\ny INT64", id="dollars"),
         pytest.param("sep=;\nid;x\n1;2\n", "id INT64\nx INT64", id="declared for Excel"),
         pytest.param("name|n\nDoe, J|1\nRoe, K|2\n", "name STRING\nn INT64", id="commas in text"),
         pytest.param("id,note\n1,a;b\n2,c;d\n", "id INT64\nnote STRING", id="semicolons in text"),

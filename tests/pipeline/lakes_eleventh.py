@@ -137,4 +137,19 @@ ELEVENTH = [
         a | csv | Id Name Stage Amount:float | bulk/Deal/750rCPfE9smLTz7ui5/752NB8LJY26qdUX.csv
     """,
     ),
+    Lake(
+        "keys that name tables of equal columns",
+        """
+        a | parquet | user at:time page | web/event_type=clicks/dt=2024-05-0{1..3}/part-0.parquet
+        b | parquet | user at:time page | web/event_type=views/dt=2024-05-0{1..3}/part-0.parquet
+        c | parquet | user at:time page | web/event_type=signups/dt=2024-05-0{1..3}/part-0.parquet
+    """,
+    ),
+    Lake(
+        "keys that tell whose data it is",
+        """
+        a | parquet | user at:time page | web/country={de,fr,us}/source=ads/dt=2024-05-0{1..3}/part-0.parquet
+        a | parquet | user at:time page | web/country=de/source=emails/dt=2024-05-0{1..3}/part-0.parquet
+    """,
+    ),
 ]

@@ -9,6 +9,9 @@ from typing import Final
 
 # ^A is what Hive puts between columns unless told otherwise.
 _DELIMITERS: Final = (",", "\t", ";", "|", "\x01")
+# Few write these, so that only names above even rows are evidence.
+_RARE_DELIMITERS: Final = ("$", "^", "~")
+_COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .-]*\Z")
 _NO_DELIMITER: Final = "\x1f"
 _PROMISED: Final = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
 # Endings that promise one delimiter or another; other texts may be divided by spaces.
@@ -104,8 +107,9 @@ def divided(text: str, *, whole: bool, suffix: str = "") -> Table:
         return _parsed(text[declared.end() :], declared[1], whole=whole)
     comment, text = _without_comments(text)
     table = _divided(text, whole=whole, promised=_PROMISED.get(suffix))
-    if suffix not in _DELIMITED and not table.is_regular:
-        table = _spaced(text) or table
+    if suffix not in _PROMISED and not table.is_regular:
+        spaced = None if suffix in _DELIMITED else _spaced(text)
+        table = spaced or _rarely_delimited(text) or table
     if comment is not None:
         names = comment.split(table.delimiter)
         if len(names) == table.commonest > 1:
@@ -148,6 +152,17 @@ def _spaced(text: str) -> Table | None:
         return None
     rows = list(map(_at_spaces, lines))
     return Table(" ", rows) if len(set(map(len, rows))) == 1 else None
+
+
+def _rarely_delimited(text: str) -> Table | None:
+    """The text divided by what hardly anybody uses, if names of columns stand above even rows."""
+    for delimiter in _RARE_DELIMITERS:
+        head = text[: text.find("\n") + 1].rstrip("\n").split(delimiter)
+        if len(head) >= _LEAST_SPACED and all(map(_COLUMN_NAME.match, head)):
+            table = Table(delimiter, _split(text, delimiter))
+            if table.is_even and table.is_regular:
+                return table
+    return None
 
 
 def _are_spaced(rows: list[list[str]]) -> bool:

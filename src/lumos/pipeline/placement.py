@@ -11,6 +11,13 @@ from lumos.pipeline.variables import TIMES, Template, month_number, sortable, te
 Partitions = tuple[tuple[str, str], ...]
 
 _HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
+# Keys whose values are tables, where they are plurals: table=orders, t=clicks.
+_KEY_OF_TABLES: Final = re.compile(
+    r"(?:t|tbl|tables?|table_?name|entity|entity_(?:type|name)|topic|stream|collection|object"
+    r"|events?|event_(?:type|name)|record_type|type|feed|dataset)\Z",
+    re.ASCII | re.IGNORECASE,
+)
+_PLURAL: Final = re.compile(r"(?:[A-Za-z]+[-_.])*[A-Za-z]{2,}[A-Za-z](?<![sui])s\Z", re.ASCII)
 _YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:1[5-9]|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
 _DATA: Final = (
     r"csv|tsv|psv|tab|txt|jsonl?|ndjson|geojson|parquet|parq|pq|avro|orc|xml|xlsx?|log|dat|data|tbl"
@@ -168,6 +175,8 @@ def _segment(folder: str, expected: str) -> tuple[Segment, str]:
     hive = _HIVE.match(folder)
     if hive is not None:
         key, value = unquote(hive[1]), unquote(hive[2])
+        if _KEY_OF_TABLES.match(key) and _PLURAL.match(value):
+            return Segment(Template(_escaped(folder))), ""
         template = Template(f"{_escaped(key)}={{hive}}", ("hive",), (value,))
         return Segment(template, key), CALENDAR.get(key.lower(), "")
     if year := _YEAR.match(folder):

@@ -342,6 +342,8 @@ def _why_values(
     if len(texts) < 2:
         return None
     before, values, after = _varying(texts)
+    if before[-1:] == ["="]:
+        return None
     around = words_of(" ".join(piece for piece in (*before, *after) if piece[0] != "{"))
     inside = words_of(parent)
     names = (" ".join(words_of(name)) for value in values for name in value.split("/"))
