@@ -152,4 +152,13 @@ ELEVENTH = [
         a | parquet | user at:time page | web/country=de/source=emails/dt=2024-05-0{1..3}/part-0.parquet
     """,
     ),
+    Lake(
+        "names that are values elsewhere",
+        """
+        a | csv | stop_id name lat:float lon:float | rail/timetable/{obb,trenord,ns}/2024-01-0{1..3}/stops.csv
+        b | csv | trip_id stop_id at:time | rail/timetable/{obb,trenord,ns}/2024-01-0{1..3}/calls.csv
+        c | parquet | train lat:float lon:float at:time | rail/live/{obb,trenord}/2024-01-0{1..3}/fixes.parquet
+        d | csv | channel budget:float start:date | plans/Plan {Obb,Trenord} 2024.csv
+    """,
+    ),
 ]

@@ -54,7 +54,7 @@ _DIGITS: Final = {
     rf"|\d\d?(?P<s3>[-_.])\d\d?(?P=s3){_YEAR})(?!\d)",
     "week": rf"{_YEAR}[-_]?[Ww](?:0[1-9]|[1-4]\d|5[0-3])(?!\d)",
     # French and Spanish halves and quarters are 2024-S1 and 2024-T1.
-    "quarter": rf"{_YEAR}[-_ ]?(?:[QqHhTt][1-4]|[Ss][12])(?![0-9A-Za-z])",
+    "quarter": rf"{_YEAR}[-_ ]?(?:[QqHh][1-4](?!\d)|(?:[Tt][1-4]|[Ss][12])" + _END + ")",
     "month": rf"(?:{_YEAR}[-_.]?{_MONTH}|{_MONTH}[-_.]{_YEAR})(?!\d)",
     "epoch": r"1\d{9}(?:\d{3}|\d{6})?(?!\d)",
     "year": rf"{_YEAR}(?!\d)",

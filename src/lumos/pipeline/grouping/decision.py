@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from lumos.pipeline.grouping.elsewhere import told_elsewhere
 from lumos.pipeline.grouping.hinted import Hinted, hinted_datasets
 from lumos.pipeline.grouping.naming import Name, names_of
 from lumos.pipeline.grouping.rules import joined
@@ -80,7 +81,7 @@ def group(
     free = [each for each in every if hinted_location(each.pattern) is None]
     data, sidecars = _data_and_sidecars(free)
     known = Known(before)
-    units = known.united(joined(units_of(data, schemas, root=root)))
+    units = known.united(told_elsewhere(joined(units_of(data, schemas, root=root))))
     olds = [known.datasets_of(unit) for unit in units]
     kept = {dataset for some in olds for dataset in some}
     is_file = any(row.place.first_path == root for unit in units for row in unit.rows)

@@ -29,7 +29,7 @@ from lumos.pipeline.grouping.words import (
 from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES
 
-_PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
+PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
 _CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
 _ONE_WORD: Final = re.compile(r"(?:[0-9A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
@@ -152,7 +152,7 @@ def _families(units: list[Unit]) -> Iterator[list[Unit]]:
     if len(units) > 2:
         families: dict[tuple[str, ...], list[Unit]] = {}
         for unit in units:
-            pieces = _PIECES.findall(unit.stem)
+            pieces = PIECES.findall(unit.stem)
             for index, piece in enumerate(pieces):
                 if piece[0].isalpha() or _VALUE.match(piece):
                     key = (*pieces[:index], ANY_NAME, *pieces[index + 1 :])
@@ -431,7 +431,7 @@ def _have_same_columns(units: Sequence[Unit]) -> bool:
 
 def _varying(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """What all texts begin with, what each has of its own, and what all end with."""
-    pieces = [_PIECES.findall(text) for text in texts]
+    pieces = [PIECES.findall(text) for text in texts]
     start = _common(pieces)
     stop = _common([each[start:][::-1] for each in pieces])
     own = ["".join(each[start : len(each) - stop]) for each in pieces]
