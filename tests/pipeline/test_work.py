@@ -22,7 +22,7 @@ class Scanner:
 
     def __init__(self, root: Path, state: Path, *, works: int = 4) -> None:
         self.works = works
-        self.job = Job(Selection(str(root)), str(state / "parts"), USUAL, False, ())
+        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, ())
         self.parts: list[Part] = []
         self.done: list[Done] = []
 

@@ -44,6 +44,7 @@ class Discover(Protocol):
         before: str | None,
         after: str,
         state_access: Access = USUAL,
+        left_out: str = "",
     ) -> Discovery: ...
 
 
@@ -174,6 +175,7 @@ class _Scanner:
                 before=before,
                 after=scan_id,
                 state_access=self._state_access,
+                left_out=self._state,
             )
             done = self._record(source, scan, discovery)
             kept.add(scan_id)

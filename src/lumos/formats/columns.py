@@ -6,7 +6,7 @@ Minima and maxima are data, so only those of numbers and times are kept, never t
 import decimal
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -94,8 +94,11 @@ def kind_of_values(type: DataType) -> Kind:
             return "date" if type == DATE else ""
 
 
+_MINIMUM: Final = ColumnFacts._fields.index("minimum")
+_MAXIMUM: Final = ColumnFacts._fields.index("maximum")
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(tuple[ColumnFacts, ...])
+# Without types: decoding straight into ColumnFacts takes three times as long.
+_decoder = msgspec.msgpack.Decoder(list[list[Any]])
 
 
 def pack_columns(columns: Sequence[ColumnFacts]) -> bytes:
@@ -105,7 +108,16 @@ def pack_columns(columns: Sequence[ColumnFacts]) -> bytes:
 
 def unpack_columns(packed: bytes) -> tuple[ColumnFacts, ...]:
     """The columns of that short form."""
-    return _decoder.decode(packed)
+    columns = _decoder.decode(packed)
+    for column in columns:
+        if isinstance(column[_MINIMUM], str) or isinstance(column[_MAXIMUM], str):
+            # Decimals travel as text.
+            column[_MINIMUM : _MAXIMUM + 1] = map(_number, column[_MINIMUM : _MAXIMUM + 1])
+    return tuple(map(ColumnFacts._make, columns))
+
+
+def _number(value: Any) -> Number | None:
+    return decimal.Decimal(value) if isinstance(value, str) else value
 
 
 def merge_columns(files: Iterable[Sequence[ColumnFacts]]) -> tuple[ColumnFacts, ...]:

@@ -32,18 +32,20 @@ def discover(
     after: str,
     state_access: Access = USUAL,
     column_stats: bool = False,
+    left_out: str = "",
     watch: Watch = unwatched,
 ) -> Discovery:
     """Scans a root, opening only files that the manifest before does not know as they are.
 
-    Manifests lie in the folder `state`; `before` and `after` are their names. Tasks list and
+    Manifests lie in the folder `state`; `before` and `after` are their names. Nothing there, or in
+    `left_out` above it, is data. Tasks list and
     read, and bring home sums alone: what the driver holds grows with the number of datasets, not
     of files.
     """
     manifests = Manifests(state, state_access)
     known = manifests.read(before)
     index = PartIndex(known.parts)
-    job = Job(selection, manifests.parts, state_access, column_stats, ())
+    job = Job(selection, left_out or state, manifests.parts, state_access, column_stats, ())
     works = plan(selection, parts=_parts(spark), known=index)
     with manifests.watched(watch, works=len(works)):
         done = _run(spark, job, works)

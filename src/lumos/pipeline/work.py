@@ -63,9 +63,10 @@ class Done(msgspec.Struct, array_like=True):
 
 
 class Job(NamedTuple):
-    """What all tasks of a scan have in common."""
+    """What all tasks of a scan have in common; what lies in `state` is never data."""
 
     selection: Selection
+    state: str
     parts_folder: str
     state_access: Access
     column_stats: bool
@@ -101,14 +102,14 @@ def _listed(job: Job, work: Work) -> tuple[list[Listed], list[Unlisted]]:
         data = storage_of(work.portion, job.state_access).read(work.portion)
         return msgspec.msgpack.decode(data, type=list[Listed]), []
     storage = storage_of(selection.root, selection.access)
-    # A lake may hold the state of its own scans.
-    own_state = f"{job.parts_folder.rsplit('/', 2)[0]}/"
     files: list[Listed] = []
     unlisted = list(work.unlisted)
+    # A lake may hold the state of its own scans.
+    left_out = f"{job.state.rstrip('/')}/"
     for listing in chain(work.listed, chain.from_iterable(map(storage.walk, work.stretches))):
         if isinstance(listing, Unlisted):
             unlisted.append(listing)
-        elif listing.path in selection and not listing.path.startswith(own_state):
+        elif listing.path in selection and not listing.path.startswith(left_out):
             files.append(listing)
     return files, unlisted
 
