@@ -161,4 +161,17 @@ ELEVENTH = [
         d | csv | channel budget:float start:date | plans/Plan {Obb,Trenord} 2024.csv
     """,
     ),
+    Lake(
+        "folders called after sites",
+        """
+        a | csv | page hits:int day:date | traffic/{globex.com,www.globex.it,news.globex.org}/2024-01-0{1..3}.csv
+    """,
+    ),
+    Lake(
+        "network elements before what they count",
+        """
+        a | csv | subscriber bytes:int at:time | usage/{PGW3,PGW8,SGW2}_FLOW_2024010{1..3}_060000.csv
+        b | csv | subscriber seconds:int at:time | usage/{TAS01,TAS02}_CALLS_2024010{1..3}_060000.csv
+    """,
+    ),
 ]

@@ -41,6 +41,9 @@ _VERSION: Final = re.compile(
     r"v?(?:\d+|\{n\})(?:\.(?:\d+|\{n\}))+(?:[-.+]?[A-Za-z]+(?:[.-]?(?:\d+|\{n\}))?)?\Z", re.ASCII
 )
 _LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCII)
+_DOMAIN: Final = re.compile(
+    r"(?:[a-z0-9-]+\.)+(?:com|org|net|info|biz|edu|gov|app|dev|shop|[a-z]{2}|\{place\})\Z", re.ASCII
+)
 _STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
 _BETWEEN_WORDS: Final = re.compile(r"[-_. ]+")
 # So many values for sure take in one name that may be anything.
@@ -286,6 +289,8 @@ def _one_of_folders(units: list[Unit], level: int, tables: Counter[str]) -> Iter
         parent = units[0].folders[level - 1] if level else ""
         shared = min(tables[text] for text in texts)
         reason = _why_values(texts, parent, units, many=_MANY_FOLDERS, tables=shared)
+        if reason is None and all(map(_DOMAIN.match, texts)):
+            reason = f"the names are those of sites ({', '.join(sorted(texts)[:3])})"
         if reason is None and _are_dated_runs(units, level):
             reason = f"a date and a remark name each run ({', '.join(sorted(texts)[:3])})"
     if reason is None:
