@@ -1,4 +1,4 @@
-"""How the stage that reads footers from a bucket grows with executors, at 20 ms for each request."""
+"""How reading footers from a bucket speeds up with executors, at 20 ms for each request."""
 
 import json
 import statistics

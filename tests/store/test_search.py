@@ -45,8 +45,8 @@ def filled(store: Store) -> Store:
 
 
 def names(store: Store, query: str, **facets: str) -> list[str]:
-    found, total = store.search(query, Facets(**facets), limit=10)
-    assert total == len(found)
+    found, hits = store.search(query, Facets(**facets), limit=10)
+    assert (hits.total, hits.all_counted) == (len(found), True)
     return [each.name for each in found]
 
 
@@ -164,8 +164,10 @@ def test_more_matches_than_the_limit_are_counted(store: Store) -> None:
     with store.transaction() as transaction:
         for number in range(450):
             transaction.save(dataset(f"orders_{number}"))
-    found, total = store.search("orders", Facets(), limit=7)
-    assert (len(found), total) == (7, 450)
+    found, hits = store.search("orders", Facets(), limit=7)
+    assert (len(found), hits.total, hits.all_counted) == (7, 450, False)
+    found, hits = store.search("orders", Facets(), limit=500)
+    assert (len(found), hits.total, hits.all_counted) == (450, 450, True)
 
 
 @pytest.mark.parametrize("query", ["order_lines", "Order Lines", "order-lines"])

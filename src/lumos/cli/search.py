@@ -42,10 +42,9 @@ def search(
 
 def _show(report: "SearchReport") -> None:
     from lumos.cli.screen import plural, stdout
-    from lumos.store.search import MOST_COUNTED
 
     console = stdout()
-    many = "at least " if report.total >= MOST_COUNTED else ""
+    many = "" if report.all_counted else "at least "
     console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
     for number, result in enumerate(report.results, start=1):
         console.print(f"\n{number}. ", end="")

@@ -130,8 +130,13 @@ class Lumos:
     ) -> SearchReport:
         """The datasets that hold every word of a text, the best first."""
         facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
-        datasets, total = self._store().search(text, facets, limit=limit)
-        return SearchReport(query=text, total=total, results=tuple(map(SearchResult.of, datasets)))
+        datasets, hits = self._store().search(text, facets, limit=limit)
+        return SearchReport(
+            query=text,
+            total=hits.total,
+            all_counted=hits.all_counted,
+            results=tuple(map(SearchResult.of, datasets)),
+        )
 
     def list(
         self,

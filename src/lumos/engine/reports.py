@@ -425,9 +425,10 @@ class SearchResult(Report, frozen=True, kw_only=True):
 
 
 class SearchReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos search`; `total` counts what matches, up to a thousand."""
+    """The answer of `lumos search`; unless `all_counted`, at least `total` datasets match."""
 
     format_version: str = FORMAT_VERSION
     query: str
     total: int
+    all_counted: bool
     results: tuple[SearchResult, ...]

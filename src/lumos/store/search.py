@@ -332,10 +332,14 @@ def _with_vector(row: dict[str, str]) -> dict[str, str]:
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """The best URNs first, and how many there are in all, counted up to a thousand."""
+    """The best URNs first, and how many there are, all of them or at least.
+
+    Counting stops at a thousand, and where names and paths alone fill the answer, at these.
+    """
 
     urns: tuple[str, ...]
     total: int
+    all_counted: bool
 
 
 def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> Hits:
@@ -343,10 +347,11 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
     wanted = query_words(query)
     required = facets.tokens()
     if not wanted and not required:
-        return Hits((), 0)
+        return Hits((), 0, all_counted=True)
     statements = _POSTGRES if connection.dialect.name == "postgresql" else _SQLITE
     most = max(limit, _MOST_CANDIDATES)
     candidates: dict[int, tuple[int, str, str]] = {}
+    named: dict[str, Any] = {}
     if wanted:
         named = {
             "whole": _exact(connection, f"2{''.join(wanted)}", required),
@@ -356,17 +361,21 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
         }
         for id, *candidate in connection.execute(statements.named, named).all():
             candidates.setdefault(id, tuple(candidate))
-    anywhere = {"q": _match(connection, wanted, _ANYWHERE, required), "most": MOST_COUNTED}
     if len(candidates) >= limit:
-        total = connection.execute(statements.counted, anywhere).scalar_one()
+        by_name = {"q": named["path"], "most": MOST_COUNTED}
+        total = connection.execute(statements.counted, by_name).scalar_one()
+        all_counted = False
     else:
+        anywhere = {"q": _match(connection, wanted, _ANYWHERE, required), "most": MOST_COUNTED}
         ids = [row[0] for row in connection.execute(statements.ids, anywhere).all()]
         others = [id for id in ids if id not in candidates][:most]
         for id, *entry in connection.execute(statements.entries, {"ids": others}).all():
             candidates[id] = (_ELSEWHERE, *entry)
         total = len(ids)
+        all_counted = total < MOST_COUNTED
     ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, wanted))
-    return Hits(tuple(urn for _, urn, _ in ranked[:limit]), max(total, len(candidates)))
+    best = tuple(urn for _, urn, _ in ranked[:limit])
+    return Hits(best, max(total, len(candidates)), all_counted)
 
 
 def _rank(candidate: tuple[int, str, str], wanted: list[str]) -> tuple[Any, ...]:
@@ -377,7 +386,7 @@ def _rank(candidate: tuple[int, str, str], wanted: list[str]) -> tuple[Any, ...]
 
 
 class _Statements(NamedTuple):
-    """The best by name and path, tier by tier; all that match anywhere; entries of some ids."""
+    """The best by name and path, tier by tier, and their number; all that match; some entries."""
 
     ids: TextClause
     counted: TextClause
@@ -394,7 +403,7 @@ _ENTRIES: Final = text("SELECT id, urn, name FROM search_entry WHERE id IN :ids"
 _SQLITE: Final = _Statements(
     ids=text("SELECT rowid FROM search_index WHERE search_index MATCH :q LIMIT :most"),
     counted=text(
-        "SELECT count(*) FROM (SELECT 1 FROM search_index WHERE search_index MATCH :q LIMIT :most)"
+        "SELECT count(*) FROM (SELECT 1 FROM search_names WHERE search_names MATCH :q LIMIT :most)"
     ),
     named=text(
         "SELECT entry.id, tier, urn, name FROM ("

@@ -37,7 +37,7 @@ from lumos.store.database import Database
 from lumos.store.errors import NoStore
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
-from lumos.store.search import Facets, Searched, SearchedSchema
+from lumos.store.search import Facets, Hits, Searched, SearchedSchema
 
 # Aspects that tables of their own hold.
 _DERIVED = frozenset({"schema", "versioning"})
@@ -99,14 +99,14 @@ class Store:
         """Holds a name, such as a source's, against all other users of the store."""
         return self._database.alone(name)
 
-    def search(self, query: str, facets: Facets, *, limit: int) -> tuple[list[Dataset], int]:
-        """The best datasets for a query, without schemas, and how many there are in all."""
+    def search(self, query: str, facets: Facets, *, limit: int) -> tuple[list[Dataset], Hits]:
+        """The best datasets for a query, without schemas, and how many there are."""
         with self._database.reading() as connection:
             hits = search.find(connection, query, facets, limit=limit)
             rows = connection.execute(_DATASETS_OF, {"urns": hits.urns}).all()
             found = {row.urn: _known(row) for row in rows}
             known = [found[urn] for urn in hits.urns]
-            return _datasets(connection, known, with_schema=False), hits.total
+            return _datasets(connection, known, with_schema=False), hits
 
     def rebuild_search(self) -> int:
         """Makes the search index anew from everything in the store; gives how much it holds."""
