@@ -27,9 +27,9 @@ def test_a_renamed_dataset_is_found_under_both_urns_with_its_history(store: Stor
     assert [each.event_id for each in store.events(ORDERS)] == ["e1", "e2"]
     assert [each.event_id for each in store.history(SALES)] == ["e1"]
     assert [each.urn for each in store.list(DatasetFilter())] == [SALES]
-    found, total = store.search("sales", Facets(), limit=5)
-    assert ([each.urn for each in found], total) == ([SALES], 1)
-    assert store.search("orders", Facets(), limit=5)[1] == 0
+    found, hits = store.search("sales", Facets(), limit=5)
+    assert ([each.urn for each in found], hits.total) == ([SALES], 1)
+    assert store.search("orders", Facets(), limit=5)[1].total == 0
 
 
 def test_a_rename_after_a_rename_keeps_the_first_name_too(store: Store) -> None:

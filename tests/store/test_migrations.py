@@ -47,8 +47,8 @@ def test_a_store_of_the_first_revision_is_brought_up_to_date_with_its_data(
     assert database.upgrade() == (REVISIONS[0], HEAD)
     store = Store.open(database)
     assert store.rebuild_search() == 1
-    found, total = store.search("orders", Facets(), limit=5)
-    assert (total, found[0].name) == (1, "orders")
+    found, hits = store.search("orders", Facets(), limit=5)
+    assert (hits.total, found[0].name) == (1, "orders")
     assert store.known(source="file:/lake")["lumos://file/lake/orders"].created_at == AT
 
 
