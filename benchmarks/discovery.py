@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from benchmarks import lakes, peer
 from benchmarks.lakes import Lake
+from benchmarks.start import FIRST_RESULT, SESSION
 from lumos.pipeline import class_archive, jvm
 from lumos.store import Database, DatasetFilter, Store
 
@@ -81,9 +82,9 @@ def measure_rescan() -> dict[str, Any]:
 
         taken = _by_turns(
             {
-                "session_and_listing": lambda: _python(_SESSION + _LISTING, root),
+                "session_and_listing": lambda: _python(SESSION + _LISTING, root),
                 "session_with_first_result_and_listing": lambda: _python(
-                    _SESSION + _FIRST_RESULT + _LISTING, root
+                    SESSION + FIRST_RESULT + _LISTING, root
                 ),
                 "lumos ingest": rescan,
             },
@@ -187,18 +188,8 @@ def _python(script: str, root: Path) -> float:
         return time.perf_counter() - started
 
 
-_SESSION = """
-import os, sys
-from lumos.pipeline.session import spark_session
-held = spark_session(master="local[*]", settings={})
-spark = held.__enter__()
-"""
-_FIRST_RESULT = """
-def same(batches):
-    yield from batches
-assert spark.range(1000).mapInArrow(same, "id long").toArrow().num_rows == 1000
-"""
 _LISTING = """
+import os, sys
 folders, bytes = [sys.argv[1]], 0
 while folders:
     with os.scandir(folders.pop()) as entries:

@@ -42,10 +42,10 @@ def measure_spark() -> dict[str, Any]:
     taken: dict[str, list[float]] = {"stock": [], "lumos": []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(SPARK_TIMES):
-            for name, session in (("stock", _STOCK), ("lumos", _LUMOS)):
+            for name, session in (("stock", _STOCK), ("lumos", SESSION)):
                 started = time.perf_counter()
                 subprocess.run(
-                    [sys.executable, "-c", session + _FIRST_RESULT],
+                    [sys.executable, "-c", session + FIRST_RESULT + _LEAVE],
                     cwd=folder,
                     env={**os.environ, "PYSPARK_PYTHON": sys.executable},
                     capture_output=True,
@@ -65,17 +65,19 @@ _STOCK = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[*]").getOrCreate()
 """
-_LUMOS = """
+SESSION = """
 from lumos.pipeline.session import spark_session
 held = spark_session(master="local[*]", settings={})
 spark = held.__enter__()
 """
-# The process leaves at the first result, as a user sees it; both JVMs then end by themselves.
-_FIRST_RESULT = """
-import os
+FIRST_RESULT = """
 def same(batches):
     yield from batches
 assert spark.range(1000).mapInArrow(same, "id long").toArrow().num_rows == 1000
+"""
+# The process leaves at the first result, as a user sees it; both JVMs then end by themselves.
+_LEAVE = """
+import os
 os._exit(0)
 """
 

@@ -43,6 +43,7 @@ def discover(
                     before=None,
                     after="found",
                     state_access=access,
+                    left_out=state,
                     watch=partial(report_progress, announce, step),
                 )
             found.append(discovery)

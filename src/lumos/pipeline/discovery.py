@@ -1,20 +1,19 @@
 """The way from a root to its datasets."""
 
 import os
-from collections.abc import Iterable
+from collections import ChainMap
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from lumos.model.discovery import Discovery
-from lumos.pipeline.crowds import without_crowds
 from lumos.pipeline.grouping import group
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import PartIndex
 from lumos.pipeline.session import is_local
-from lumos.pipeline.summaries import PlaceSummary
+from lumos.pipeline.summaries import merged_places
 from lumos.pipeline.work import Done, Job, Work, decode_done, worker
 from lumos.storage import USUAL, Access, Selection
 
@@ -38,9 +37,8 @@ def discover(
     """Scans a root, opening only files that the manifest before does not know as they are.
 
     Manifests lie in the folder `state`; `before` and `after` are their names. Nothing there, or in
-    `left_out` above it, is data. Tasks list and
-    read, and bring home sums alone: what the driver holds grows with the number of datasets, not
-    of files.
+    `left_out` above it, is data. Tasks list and read, and bring home sums alone: what the driver
+    holds grows with the number of datasets, not of files.
     """
     manifests = Manifests(state, state_access)
     known = manifests.read(before)
@@ -74,20 +72,23 @@ def _run(spark: SparkSession, job: Job, works: list[Work]) -> list[Done]:
 
 
 def _collected(done: list[Done], known: Manifest, *, root: str) -> tuple[Discovery, Manifest]:
-    bodies = {**known.schemas}
-    for each in done:
-        bodies.update(each.bodies)
-    schemas = Schemas(bodies)
-    grouping = group(_places(done), schemas, root=root, before=known.settled)
+    fresh = [each.bodies for each in done]
+    schemas = Schemas(dict(ChainMap(known.schemas, *fresh)))
+    places = merged_places(place for each in done for place in each.summary.places)
+    # Files that are no dataset's today may be tomorrow's, unopened.
+    present = {place.full for place in places}
+    grouping = group(places, schemas, root=root, before=known.settled)
     merged: dict[str, Merged] = {
         each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
         for each in grouping.groups
     }
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
+    memories = {path: each.memory for path, each in merged.items()}
+    remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
         parts=[each.part for each in done if each.part is not None],
-        schemas=schemas.used,
-        memories={path: each.memory for path, each in merged.items()},
+        schemas=schemas.bodies(present | remembered),
+        memories=memories,
         settled=grouping.settled,
     )
     discovery = Discovery(
@@ -99,15 +100,3 @@ def _collected(done: list[Done], known: Manifest, *, root: str) -> tuple[Discove
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest
-
-
-def _places(done: Iterable[Done]) -> list[PlaceSummary]:
-    places: dict[tuple[str, str, str, str], PlaceSummary] = {}
-    for each in done:
-        for place in each.summary.places:
-            key = (place.base, place.pattern, place.format, place.full)
-            if key in places:
-                places[key].merge(place)
-            else:
-                places[key] = place
-    return without_crowds(places.values())

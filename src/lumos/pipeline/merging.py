@@ -31,23 +31,25 @@ class Merged(NamedTuple):
 
 
 class Schemas:
-    """Schemas by their full fingerprint, decoded when somebody asks; `used` are those asked for."""
+    """Schemas by their full fingerprint, decoded when somebody asks."""
 
     def __init__(self, bodies: Mapping[str, bytes]) -> None:
-        self._bodies = bodies
+        self._bodies = dict(bodies)
         self._decoded: dict[str, Schema] = {}
-        self.used: dict[str, bytes] = {}
 
     def __getitem__(self, full: str) -> Schema:
         if full not in self._decoded:
-            self.used[full] = self._bodies[full]
             self._decoded[full] = from_json(self._bodies[full], Schema)
         return self._decoded[full]
 
-    def keep(self, full: str, schema: Schema) -> None:
-        """Counts a schema as used."""
-        if full not in self.used:
-            self.used[full] = self._bodies.get(full) or to_json(schema)
+    def add(self, full: str, schema: Schema) -> None:
+        """Takes in a schema that perhaps no file has as it is."""
+        if full not in self._bodies:
+            self._bodies[full] = to_json(schema)
+
+    def bodies(self, fulls: Iterable[str]) -> dict[str, bytes]:
+        """Some of the schemas as JSON."""
+        return {full: self._bodies[full] for full in fulls}
 
 
 def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
@@ -61,7 +63,7 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
     else:
         choice, own = _inferred_choice(ordered, schemas, memory, before, format)
         drift = ()
-    schemas.keep(choice.memory.full, own)
+    schemas.add(choice.memory.full, own)
     partitions = partition_fields(group.keys)
     files = sum(place.file_count for place in places)
     content = sum(place.content for place in places) & _ALL_BITS
