@@ -28,7 +28,7 @@ from lumos.engine.reports import (
 )
 from lumos.engine.scanning import sections_of
 from lumos.sources.addresses import normal
-from lumos.store import Database, DatasetFilter, Facets, NoStore, Store
+from lumos.store import Database, DatasetFilter, Facets, Listener, NoStore, Store
 from lumos.store.database import HEAD
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Lumos:
         self._variables = os.environ if environment is None else environment
         file = find_file(Path.cwd(), self._variables) if config is None else Path(config)
         self.settings: Settings = load(file, environment=self._variables, overrides=overrides or {})
+        self._listeners: list[Listener] = []
 
     @staticmethod
     def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> Path:
@@ -83,7 +84,7 @@ class Lumos:
         ingested = ingest(
             self.settings,
             [str(path) for path in paths],
-            store=lambda: Store.open(self.database, create=True),
+            store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
             state=self.state_uri,
             announce=announce,
             accept_removals=accept_removals,
@@ -230,4 +231,4 @@ class Lumos:
         return self.database
 
     def _store(self) -> Store:
-        return Store.open(self.database)
+        return Store.open(self.database, listeners=self._listeners)

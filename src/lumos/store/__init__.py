@@ -9,6 +9,7 @@ from lumos.store.errors import (
     StoreTooNew,
     StoreTooOld,
 )
+from lumos.store.listening import Listener
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.search import Facets
 from lumos.store.store import Store, Transaction
@@ -18,6 +19,7 @@ __all__ = [
     "DatasetFilter",
     "Facets",
     "KnownDataset",
+    "Listener",
     "NoStore",
     "Scan",
     "SchemaRecord",

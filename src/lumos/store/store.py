@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import cache
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -35,6 +36,7 @@ from lumos.model.urn import SCHEME, Urn
 from lumos.store import identity, search, tables
 from lumos.store.database import Database
 from lumos.store.errors import NoStore
+from lumos.store.listening import Listener
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.search import Facets, Hits, Searched, SearchedSchema
@@ -68,12 +70,15 @@ class AmbiguousName(MisuseError):
 class Store:
     """Datasets and their history in one database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, listeners: Sequence[Listener] = ()) -> None:
         self._database = database
+        self._listeners = listeners
         self.place = database.place
 
     @classmethod
-    def open(cls, database: Database, *, create: bool = False) -> "Store":
+    def open(
+        cls, database: Database, *, create: bool = False, listeners: Sequence[Listener] = ()
+    ) -> "Store":
         """The store in a database; only `create` makes one where there is none."""
         if database.is_empty():
             if not create:
@@ -82,7 +87,7 @@ class Store:
         database.check_revision()
         if create:
             database.check_writable()
-        return cls(database)
+        return cls(database, listeners)
 
     def close(self) -> None:
         self._database.engine.dispose()
@@ -93,7 +98,12 @@ class Store:
         with self._database.writing() as connection:
             transaction = Transaction(connection)
             yield transaction
+            events = tuple(transaction.new_events)
+            for event, listener in product(events, self._listeners):
+                listener.within(transaction, event)
             transaction.index_touched()
+        for event, listener in product(events, self._listeners):
+            listener.after(event)
 
     def alone(self, name: str) -> AbstractContextManager[None]:
         """Holds a name, such as a source's, against all other users of the store."""
@@ -281,6 +291,7 @@ class Transaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._touched: dict[str, None] = {}
+        self.new_events: list[ChangeEvent] = []
 
     def known(self, urn: str) -> KnownDataset | None:
         """What is on record, held against other writers until the transaction ends."""
@@ -341,7 +352,10 @@ class Transaction:
             "recorded_at": event.at,
             "body": to_json(event),
         }
-        return self._insert_once(tables.change_event, row)
+        is_new = self._insert_once(tables.change_event, row)
+        if is_new:
+            self.new_events.append(event)
+        return is_new
 
     def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
         """Appends the dataset's present schema to its history."""
