@@ -1,6 +1,6 @@
 """`python -m lumos` is the `lumos` command."""
 
-from lumos.cli.main import main
+from lumos.cli.main import command
 
 if __name__ == "__main__":
-    main()
+    command()

@@ -1,6 +1,8 @@
 """The command line, in process."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +300,17 @@ def test_explain_tells_the_scan_and_prints_json(lumos: Any, lake: Path) -> None:
     assert (told["kind"], told["verdict"], told["drifts"]) == ("file", "dataset", False)
     assert told["scanned_at"] is not None
     assert "by the scan of" in lumos("explain", lake).out
+
+
+def test_a_process_of_its_own_ends_with_the_code_and_all_that_was_said(tmp_path: Path) -> None:
+    def run(*words: str) -> tuple[int, str, str]:
+        command = [sys.executable, "-m", "lumos", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    code, out, err = run("list")
+    assert (code, out) == (1, "")
+    assert err.startswith("lumos: There is no store")
+    code, out, err = run("--version")
+    assert (code, err) == (0, "")
+    assert out.startswith("lumos ")

@@ -1,9 +1,12 @@
 """The `lumos` command."""
 
 import errno
+import gc
+import logging
 import os
 import sys
 import traceback
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Final
 
@@ -74,6 +77,27 @@ def _options(
     # Errors are shown by `main`, which only the environment reaches.
     if debug:
         os.environ[DEBUG] = "1"
+
+
+def command() -> None:
+    """`main` as a process of its own, which ends as soon as all is said.
+
+    Python would take apart what a scan left in memory, object by object.
+    """
+    # Little of a scan forms cycles; looking for them less often saves a tenth of the driver's time.
+    gc.set_threshold(50_000, 20, 50)
+    code: int | str | None = 0
+    try:
+        main()
+    except SystemExit as leaving:
+        code = leaving.code
+    if not isinstance(code, int):
+        sys.exit(code)
+    logging.shutdown()
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def main() -> None:
