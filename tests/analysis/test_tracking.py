@@ -73,3 +73,9 @@ def test_a_dataset_that_comes_back_is_restored_even_when_nothing_else_changed() 
     decision = decide(sighting("id INT64\nname STRING", "one"), gone, prefix="S-")
     assert decision is not None
     assert decision.type is EventType.RESTORED
+
+
+def test_after_another_prefix_is_configured_the_count_goes_on() -> None:
+    decision = decide(sighting("id INT64"), RECORDED, prefix="V-")
+    assert decision is not None
+    assert str(decision.cloud_version) == "V-312"

@@ -36,8 +36,8 @@ def test_a_step_resets_what_is_smaller(step: str, after: str) -> None:
 
 
 def test_a_cloud_version_steps_by_one_and_keeps_its_prefix() -> None:
-    assert str(CloudVersion.parse("S-311").next()) == "S-312"
-    assert str(CloudVersion.parse("prod_v9").next()) == "prod_v10"
+    assert str(CloudVersion.parse("S-311").next(prefix="S-")) == "S-312"
+    assert str(CloudVersion.parse("prod_v9").next(prefix="prod_v")) == "prod_v10"
 
 
 def test_schema_versions_sort_by_number_and_not_by_text() -> None:

@@ -58,7 +58,7 @@ def decide(seen: Sighting, known: OnRecord | None, *, prefix: str) -> Decision |
         return None
     return Decision(
         type=event,
-        cloud_version=known.cloud_version.next(),
+        cloud_version=known.cloud_version.next(prefix=prefix),
         schema_version=next_schema_version(known.schema_version, findings),
         findings=findings,
         flags=("reverted",) if seen.reverted and findings else (),

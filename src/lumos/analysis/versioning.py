@@ -1,23 +1,86 @@
-"""How verdicts move a schema's semantic version."""
+"""How a dataset's two versions move, and which schema version each cloud version had."""
 
-from collections.abc import Iterable
-from typing import assert_never
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple, assert_never
 
 from lumos.analysis.compatibility import worst
-from lumos.model.change import Finding, Verdict
-from lumos.model.version import SchemaVersion
+from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
+from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
+
+# How far a person's word moves the schema version where they do not say it.
+USUAL_LEVEL: Final[Mapping[ChangeType, Level]] = {
+    ChangeType.SCHEMA_CHANGE: "minor",
+    ChangeType.DATA_UPDATE: "patch",
+    ChangeType.METADATA_UPDATE: "patch",
+}
+EVENT_OF_CHANGE: Final[Mapping[ChangeType, EventType]] = {
+    ChangeType.SCHEMA_CHANGE: EventType.SCHEMA_CHANGED,
+    ChangeType.DATA_UPDATE: EventType.MODIFIED,
+    ChangeType.METADATA_UPDATE: EventType.METADATA_CHANGED,
+}
 
 
-def next_schema_version(version: SchemaVersion, findings: Iterable[Finding]) -> SchemaVersion:
+class Step(NamedTuple):
+    """A cloud version and the schema version that it has."""
+
+    cloud_version: CloudVersion
+    schema_version: str
+
+
+def level_of(findings: Iterable[Finding]) -> Level:
     """Breaking or undetermined steps the major, compatible the minor, informational the patch."""
     match worst(findings):
         case None:
-            return version
+            return "none"
         case Verdict.BREAKING | Verdict.UNDETERMINED:
-            return version.next_major()
+            return "major"
         case Verdict.COMPATIBLE:
-            return version.next_minor()
+            return "minor"
         case Verdict.INFORMATIONAL:
-            return version.next_patch()
+            return "patch"
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def next_schema_version(version: SchemaVersion, findings: Iterable[Finding]) -> SchemaVersion:
+    """The version after some judged changes."""
+    return version.next(level_of(findings))
+
+
+def change_type_of(event: ChangeEvent) -> ChangeType:
+    """What an event was about: the schema, the data, or what is said of them."""
+    match event.type:
+        case EventType.CREATED | EventType.SCHEMA_CHANGED:
+            return ChangeType.SCHEMA_CHANGE
+        case EventType.RESTORED:
+            return ChangeType.SCHEMA_CHANGE if event.findings else ChangeType.DATA_UPDATE
+        case EventType.MODIFIED | EventType.DELETED:
+            return ChangeType.DATA_UPDATE
+        case EventType.METADATA_CHANGED | EventType.RENAMED | EventType.MERGED:
+            return ChangeType.METADATA_UPDATE
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def versions_by_cloud_version(
+    landmarks: Sequence[Step], recorded: Iterable[Step] = ()
+) -> dict[str, str]:
+    """The schema version of every cloud version: {"S-311": "1.0.0", "S-312": "1.1.0"}.
+
+    `landmarks` are the steps at which the schema version moved, oldest first, and the present
+    one; those in between are counted. Only where the prefix changed between two landmarks must
+    the steps be on record, as nobody can tell how they were spelled otherwise.
+    """
+    spelled = {step.cloud_version.number: step.cloud_version for step in recorded}
+    versions: dict[str, str] = {}
+    for (start, version), (end, _) in pairwise(landmarks):
+        versions[str(start)] = version
+        for number in range(start.number + 1, end.number):
+            same_prefix = start.prefix == end.prefix
+            cloud = CloudVersion(number, start.prefix) if same_prefix else spelled.get(number)
+            if cloud is not None:
+                versions[str(cloud)] = version
+    for cloud, version in landmarks[-1:]:
+        versions[str(cloud)] = version
+    return versions

@@ -8,7 +8,8 @@ from itertools import islice
 import msgspec
 
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
-from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
+from lumos.analysis.wording import summary_of
+from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Versioning
 from lumos.model.discovery import FoundDataset
 from lumos.model.urn import Urn
@@ -91,7 +92,8 @@ class Recorder:
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""
-        cloud_version = CloudVersion.parse(known.cloud_version).next()
+        cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
+        location = self._locations.get(known.urn)
         gone = msgspec.structs.replace(
             known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
         )
@@ -105,8 +107,10 @@ class Recorder:
                 cause="scan",
                 cloud_version=str(cloud_version),
                 schema_version=known.schema_version,
+                source_path=None if location is None else location.uri,
                 old_schema=known.schema_hash,
-                summary="all files are gone",
+                summary=summary_of(EventType.DELETED, ()),
+                metadata={"source": self._source},
             )
         )
 
@@ -152,15 +156,16 @@ class Recorder:
                 continue
             if now is None:
                 transaction.rename(old, to=str(urn), name=_readable_name(urn), at=self._at)
-                event = self._moved(EventType.RENAMED, urn, old, old)
+                type, now = EventType.RENAMED, old
             else:
                 transaction.absorb(old, into=str(urn), at=self._at)
-                event = self._moved(EventType.MERGED, urn, old, now)
+                type = EventType.MERGED
+            event = self._moved(type, urn, old, now, found)
             transaction.save_event(event)
         return event
 
     def _moved(
-        self, type: EventType, urn: Urn, old: KnownDataset, now: KnownDataset
+        self, type: EventType, urn: Urn, old: KnownDataset, now: KnownDataset, found: FoundDataset
     ) -> ChangeEvent:
         what = "was" if type is EventType.RENAMED else "took in"
         return ChangeEvent(
@@ -171,7 +176,11 @@ class Recorder:
             cause="scan",
             cloud_version=now.cloud_version,
             schema_version=now.schema_version,
+            source_path=found.location.uri,
+            old_schema=old.schema_hash,
+            new_schema=now.schema_hash,
             summary=f"{what} {old.urn}",
+            metadata={"source": self._source, "from": old.urn},
         )
 
     @staticmethod
@@ -225,6 +234,7 @@ class Recorder:
             findings=decision.findings,
             flags=decision.flags,
             summary=summary_of(decision.type, decision.findings, decision.flags),
+            metadata=self._metadata(found),
         )
         transaction.save(record)
         for name in _SCANNED_ASPECTS:
@@ -235,23 +245,21 @@ class Recorder:
             transaction.save_schema_version(record, event)
         return event
 
+    def _metadata(self, found: FoundDataset) -> dict[str, str | int]:
+        """What the dataset was like when the event was recorded."""
+        statistics = found.statistics
+        facts: dict[str, str | int | None] = {
+            "source": self._source,
+            "format": found.format,
+            "files": statistics.file_count,
+            "bytes": statistics.total_size_bytes,
+            "rows": statistics.row_count if statistics.row_count_exact else None,
+        }
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
 
 def _unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
     return Outcome(dataset=_dataset(found, urn, known.cloud_version, known.schema_version))
-
-
-def summary_of(type: EventType, findings: tuple[Finding, ...], flags: tuple[str, ...] = ()) -> str:
-    """One line that says what happened."""
-    if not findings:
-        return {
-            EventType.CREATED: "first seen",
-            EventType.MODIFIED: "new data, same schema",
-            EventType.RESTORED: "back again",
-        }.get(type, "")
-    breaking = sum(finding.consumer is Verdict.BREAKING for finding in findings)
-    changes = "1 change" if len(findings) == 1 else f"{len(findings)} changes"
-    judged = f"{changes}, {breaking} breaking" if breaking else f"{changes}, none breaking"
-    return f"{judged}: back to an earlier schema" if "reverted" in flags else judged
 
 
 def _dataset(found: FoundDataset, urn: Urn, cloud_version: str, schema_version: str) -> Dataset:

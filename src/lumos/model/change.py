@@ -2,7 +2,7 @@
 
 import enum
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -133,6 +133,9 @@ class EventType(enum.StrEnum):
     MERGED = "MERGED"
 
 
+# A person stepped the major version although no rule found anything breaking.
+DECLARED_BREAKING: Final = "declared-breaking"
+
 Cause: TypeAlias = Literal["scan", "event", "ci", "import", "user"]
 
 
@@ -146,15 +149,21 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cause: Cause
     cloud_version: str
     schema_version: str
+    # The person behind it; scans name their source in the metadata instead.
+    author: str | None = None
     source_path: str | None = None
+    # Hashes under which the store keeps the schemas.
     old_schema: str | None = None
     new_schema: str | None = None
     findings: tuple[Finding, ...] = ()
     # `reverted`: the schema returned to an earlier one.
     flags: tuple[str, ...] = ()
     summary: str = ""
+    metadata: dict[str, str | int] = {}
 
     @property
     def breaking(self) -> bool:
-        """Whether an unchanged consumer may fail."""
-        return any(finding.consumer is Verdict.BREAKING for finding in self.findings)
+        """Whether an unchanged consumer may fail, by the rules or by a person's word."""
+        return DECLARED_BREAKING in self.flags or any(
+            finding.consumer is Verdict.BREAKING for finding in self.findings
+        )

@@ -1,15 +1,25 @@
 """The two versions of a dataset: its cloud version and its schema's semantic version."""
 
+import enum
 import re
-from typing import Final
+from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
 from lumos.errors import MisuseError
 
 DEFAULT_PREFIX: Final = "S-"
+Level: TypeAlias = Literal["major", "minor", "patch", "none"]
 _SEMVER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z", re.ASCII)
 _CLOUD: Final = re.compile(r"(.*?)(\d+)\Z", re.ASCII | re.DOTALL)
+
+
+class ChangeType(enum.StrEnum):
+    """What a step of the cloud version was about."""
+
+    SCHEMA_CHANGE = "SCHEMA_CHANGE"
+    DATA_UPDATE = "DATA_UPDATE"
+    METADATA_UPDATE = "METADATA_UPDATE"
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, order=True):
@@ -35,6 +45,20 @@ class SchemaVersion(msgspec.Struct, frozen=True, order=True):
     def next_patch(self) -> "SchemaVersion":
         return SchemaVersion(self.major, self.minor, self.patch + 1)
 
+    def next(self, level: Level) -> "SchemaVersion":
+        """The version one step of that level further."""
+        match level:
+            case "major":
+                return self.next_major()
+            case "minor":
+                return self.next_minor()
+            case "patch":
+                return self.next_patch()
+            case "none":
+                return self
+            case _ as unreachable:
+                assert_never(unreachable)
+
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}"
 
@@ -52,8 +76,9 @@ class CloudVersion(msgspec.Struct, frozen=True):
             raise MisuseError(f"'{text}' is not a cloud version. One looks like S-312")
         return cls(int(match.group(2)), match.group(1))
 
-    def next(self) -> "CloudVersion":
-        return CloudVersion(self.number + 1, self.prefix)
+    def next(self, *, prefix: str) -> "CloudVersion":
+        """One step further; the count goes on where the prefix is another than before."""
+        return CloudVersion(self.number + 1, prefix)
 
     def __str__(self) -> str:
         return f"{self.prefix}{self.number}"
