@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumos.config import ConnectionString, Secret, Settings, load
+from lumos.config.notifications import ChangeRule, Reminder
 from lumos.config.platforms import AtlasPlatform, DatahubPlatform, OpenmetadataPlatform
 from lumos.config.settings import (
     CustomApi,
@@ -13,7 +14,6 @@ from lumos.config.settings import (
     EventType,
     Exemption,
     GreatExpectations,
-    Reminder,
     StoragePrice,
 )
 from lumos.config.sources import (
@@ -31,6 +31,8 @@ from lumos.config.sources import (
     S3Source,
     SnowflakeSource,
 )
+from lumos.model.change import EventType as ChangeType
+from lumos.model.change import Verdict
 
 BLOCKS = Path(__file__).parent / "blocks"
 ENVIRONMENT = {
@@ -197,6 +199,17 @@ def notifications(settings: Settings) -> None:
         channels=("harbour-chat",),
     )
     assert settings.notifications.channels == {"harbour-chat": Secret("slack://T0001/B0001/hush")}
+    breaking, gone = settings.notifications.changes
+    assert breaking == ChangeRule(
+        channels=("harbour-chat",),
+        datasets=("raw/**", "lumos://s3/harbour-lake/*"),
+        verdicts=(Verdict.BREAKING, Verdict.UNDETERMINED),
+        owners=("pilots",),
+        title="Mind {dataset_name}",
+        template="{changes}\n",
+    )
+    assert (gone.channels, gone.events) == (("harbour-chat",), (ChangeType.DELETED,))
+    assert settings.notifications.max_tries == 10
 
 
 def quality_integrations(settings: Settings) -> None:

@@ -40,7 +40,6 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
 @pytest.mark.parametrize(
     ("section", "value"),
     [
-        ("change_detection", "{enabled: true}"),
         ("cost_model", "{attribution: {method: last_touch}}"),
         ("cost_calculation", "{compute_pricing: {spark: {per_core_hour: 1}}}"),
         ("documentation", "{required_fields: [owner]}"),
@@ -56,6 +55,34 @@ def test_a_section_that_is_not_used_yet_is_told(load_text: Load, section: str, v
     (note,) = check(load_text(f"\n{section}: {value}"), {})
     assert (note.level, note.key, note.line) == ("info", section, 2)
     assert note.text.endswith((" yet.", " scan.", " store.", " installed."))
+
+
+def test_event_modes_and_sources_that_cannot_be_watched_are_told(load_text: Load) -> None:
+    settings = load_text(
+        "change_detection:\n"
+        "  enabled: true\n"
+        "  sources:\n"
+        "    - {type: file, path: y, watch_mode: events, polling_interval: 60}\n"
+        "    - {type: s3, bucket: b}\n"
+        "    - {type: file, path: x}\n"
+    )
+    first, second = check(settings, {})
+    assert (first.level, first.key) == ("info", "change_detection.sources[0]")
+    assert first.text == (
+        "watch_mode 'events' comes in a later version; until then the source is polled every 60 s."
+    )
+    assert (second.level, second.key) == ("warning", "change_detection.sources[1]")
+
+
+def test_messages_that_cannot_be_sent_without_a_library_are_told(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_text("notifications: {channels: {a: x}, changes: [{channel: a}]}")
+    assert check(settings, {}) == ()
+    monkeypatch.setattr("lumos.config.check.find_spec", lambda _name: None)
+    (note,) = check(settings, {})
+    assert (note.level, note.key) == ("warning", "notifications")
+    assert "lumos[notify]" in note.text
 
 
 def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:

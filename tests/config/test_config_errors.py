@@ -114,6 +114,22 @@ MISTAKES = {
             "lineage_weighted, not 'equal_splits'. Did you mean 'equal_split'?"
         ],
     ),
+    "a channel that does not exist": (
+        "notifications: {channels: {chat: 'slack://a/b/hush'}, changes: [{channel: chit}]}",
+        ["lumos.yaml:1: notifications: No channel named 'chit'. Known: chat. Did you mean 'chat'?"],
+    ),
+    "a message without a channel": (
+        "notifications: {changes: [{verdict: breaking}]}",
+        ["lumos.yaml:1: notifications.changes[0] needs 'channels' or 'channel'."],
+    ),
+    "a fact that a change does not have": (
+        "notifications: {channels: {a: x}, changes: [{channel: a, template: '{dataset_nam} {x'}]}",
+        [
+            "lumos.yaml:1: notifications.changes[0]: A template names {dataset_nam}, which is no "
+            "fact of a change. Did you mean 'dataset_name'? Write {{dataset_nam}} for the word "
+            "itself in braces."
+        ],
+    ),
     "an event that does not exist": (
         "change_detection: {sources: [{type: s3, bucket: b, event_types: [ObjectTouched]}]}",
         [

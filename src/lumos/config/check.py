@@ -1,27 +1,26 @@
 """What a person should know about settings that are valid but may not do what they expect."""
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any, Final, Literal
 
 import msgspec
 
 from lumos import plugins
 from lumos.config.platforms import LOCAL
-from lumos.config.settings import Settings
+from lumos.config.settings import Settings, WatchedSource
 from lumos.config.variables import unused_variables
 from lumos.errors import did_you_mean
 
 _NOT_USED_YET: Final = {
     "platform_config": "Used where a catalog of that name is installed.",
     "features": "Switches and named features are not used yet.",
-    "change_detection": "Sources are not watched yet; changes are found by the next scan.",
     "cost_model": "Costs are not computed yet.",
     "cost_calculation": "Costs are not computed yet.",
     "documentation": "Missing documentation is not reported yet.",
     "glossary_mappings": "Columns are not described from a glossary yet.",
     "path_patterns": "Datasets are not described by their path yet.",
     "quality_integrations": "Results of quality tools are not taken over yet.",
-    "notifications": "Reminders are not sent yet.",
 }
 _STATE_SCHEMES: Final = ("s3", "s3a", "s3n")
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
@@ -60,12 +59,22 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
         *_sections(settings),
         *_platform(settings),
         *_sources(settings),
+        *_watching(settings),
+        *_notifications(settings),
         *_features(settings),
         *_older_spellings(settings),
         *_state(settings),
         *_variables(environment),
     )
     return tuple(sorted(notes, key=lambda note: (note.line is None, note.line or 0)))
+
+
+def later_mode(watched: WatchedSource) -> str:
+    """What is said where a source should be watched by events."""
+    return (
+        f"watch_mode '{watched.watch_mode}' comes in a later version; until then the source is "
+        f"polled every {watched.polling_interval} s."
+    )
 
 
 def _sections(settings: Settings) -> Iterator[Note]:
@@ -96,6 +105,25 @@ def _sources(settings: Settings) -> Iterator[Note]:
         if source.type not in installed:
             text = f"This version cannot scan '{source.type}'; the source is passed over."
             yield _note(settings, "warning", key, text)
+
+
+def _watching(settings: Settings) -> Iterator[Note]:
+    installed = plugins.names(plugins.SOURCES)
+    for index, watched in enumerate(settings.change_detection.sources):
+        key = f"change_detection.sources[{index}]"
+        if watched.source.type not in installed:
+            text = f"This version cannot scan '{watched.source.type}'; it is not watched."
+            yield _note(settings, "warning", key, text)
+        elif watched.watch_mode != "polling":
+            yield _note(settings, "info", key, later_mode(watched))
+
+
+def _notifications(settings: Settings) -> Iterator[Note]:
+    if settings.notifications.reminders:
+        yield _note(settings, "info", "notifications", "Reminders are not sent yet.")
+    if settings.notifications.changes and find_spec("apprise") is None:
+        text = "Messages are kept but not sent: that needs apprise, pip install 'lumos[notify]'"
+        yield _note(settings, "warning", "notifications", text)
 
 
 def _features(settings: Settings) -> Iterator[Note]:

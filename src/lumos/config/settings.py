@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta, field
 
+from lumos.config.notifications import Notifications
 from lumos.config.platforms import LOCAL, PlatformConfig
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
@@ -61,9 +62,9 @@ class WatchedSource(Section, frozen=True, kw_only=True):
 
 
 class ChangeDetection(Section, frozen=True, kw_only=True):
-    """Which sources are watched between scans."""
+    """Which sources are watched between scans; only an `enabled: false` forbids it."""
 
-    enabled: bool = False
+    enabled: bool | None = None
     sources: tuple[WatchedSource, ...] = ()
 
 
@@ -186,24 +187,6 @@ QUALITY_INTEGRATIONS: Final[dict[str, type[QualityIntegration]]] = {
     "dbt_tests": DbtTests,
     "custom_api": CustomApi,
 }
-
-
-class Reminder(Section, frozen=True, kw_only=True):
-    """A message sent on a schedule (cron), to owners or named people, over named channels."""
-
-    schedule: str
-    recipients: Names = ()
-    template: str = ""
-    channels: Names = ()
-
-
-class Notifications(Section, frozen=True, kw_only=True):
-    """Reminders by name; a channel is an address that holds a secret."""
-
-    rest: ClassVar[str | None] = "reminders"
-
-    channels: dict[str, Secret] = field(default_factory=dict)
-    reminders: dict[str, Reminder] = field(default_factory=dict)
 
 
 class Spark(Section, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from functools import cache
 from itertools import product
 from typing import Any
 
@@ -25,20 +24,21 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ASPECTS, Aspect, Dataset, Location, Versioning
+from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
-from lumos.store import identity, search, tables
+from lumos.store import identity, outbox, search, tables
 from lumos.store.database import Database
 from lumos.store.errors import NoStore
 from lumos.store.listening import Listener
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
+from lumos.store.rows import insert_if_new, replace
 from lumos.store.search import Facets, Hits, Searched, SearchedSchema
 
 # Aspects that tables of their own hold.
@@ -104,6 +104,11 @@ class Store:
             transaction.index_touched()
         for event, listener in product(events, self._listeners):
             listener.after(event)
+
+    @property
+    def outbox(self) -> outbox.Outbox:
+        """The messages about changes, sent and unsent."""
+        return outbox.Outbox(self._database)
 
     def alone(self, name: str) -> AbstractContextManager[None]:
         """Holds a name, such as a source's, against all other users of the store."""
@@ -330,7 +335,7 @@ class Transaction:
         """Records a dataset's identity, versions and fingerprints."""
         self._touched[dataset.urn] = None
         row = {name: getattr(dataset, name) for name in dataset.__struct_fields__}
-        self._execute(_replace(self._dialect, tables.dataset, "created_at"), row)
+        self._execute(replace(self._dialect, tables.dataset, "created_at"), row)
 
     def save_aspect(
         self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
@@ -340,7 +345,7 @@ class Transaction:
             raise ValueError(f"'{name}' is not an aspect that is stored as one")
         self._touched[urn] = None
         row = {"urn": urn, "name": name, "body": to_json(value), "writer": writer, "updated_at": at}
-        self._execute(_replace(self._dialect, tables.aspect), row)
+        self._execute(replace(self._dialect, tables.aspect), row)
 
     def save_event(self, event: ChangeEvent) -> bool:
         """Appends a change event; the same event again changes nothing and gives False."""
@@ -356,6 +361,10 @@ class Transaction:
         if is_new:
             self.new_events.append(event)
         return is_new
+
+    def post(self, notification: Notification, *, at: datetime) -> bool:
+        """Puts a message into the outbox; False where its channel is told of the event already."""
+        return outbox.post(self._connection, notification, at=at)
 
     def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
         """Appends the dataset's present schema to its history."""
@@ -378,7 +387,7 @@ class Transaction:
             update(table).where(table.c.dataset_urn == urn).values(dataset_urn=of)
         )
         row = {"urn": urn, "dataset_urn": of, "reason": reason, "created_at": at}
-        self._execute(_replace(self._dialect, table), row)
+        self._execute(replace(self._dialect, table), row)
 
     def rename(self, known: KnownDataset, *, to: str, name: str, at: datetime) -> None:
         """Gives a dataset another URN, with its history and all that is known of it."""
@@ -402,7 +411,7 @@ class Transaction:
     def save_scan(self, scan: Scan) -> None:
         """Makes a scan's manifest the current one of its source."""
         row = {name: getattr(scan, name) for name in scan.__struct_fields__}
-        self._execute(_replace(self._dialect, tables.scan), row)
+        self._execute(replace(self._dialect, tables.scan), row)
 
     def audit(
         self, action: str, target: str, *, actor: str, origin: str, at: datetime, details: str = ""
@@ -424,7 +433,7 @@ class Transaction:
         return self._connection.dialect.name
 
     def _insert_once(self, table: Table, row: dict[str, Any]) -> bool:
-        return self._execute(_insert_if_new(self._dialect, table), row).first() is not None
+        return self._execute(insert_if_new(self._dialect, table), row).first() is not None
 
     def _execute(self, statement: Executable, row: dict[str, Any]) -> CursorResult[Any]:
         return self._connection.execute(statement, row)
@@ -443,27 +452,6 @@ _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
 _ASPECTS_OF = select(tables.aspect.c.urn, tables.aspect.c.name, tables.aspect.c.body).where(
     tables.aspect.c.urn.in_(_URNS)
 )
-
-
-@cache
-def _replace(dialect: str, table: Table, *kept: str) -> Executable:
-    """Inserts a row, or replaces all of it but its key and what is kept."""
-    insert = _insert(dialect, table)
-    keys = [column.name for column in table.primary_key]
-    names = [column.name for column in table.columns if column.name not in (*keys, *kept)]
-    return insert.on_conflict_do_update(
-        index_elements=keys, set_={name: insert.excluded[name] for name in names}
-    )
-
-
-@cache
-def _insert_if_new(dialect: str, table: Table) -> Executable:
-    insert = _insert(dialect, table)
-    return insert.on_conflict_do_nothing().returning(next(iter(table.primary_key)))
-
-
-def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
 def _known(row: Row[Any]) -> KnownDataset:

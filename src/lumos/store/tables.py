@@ -163,3 +163,26 @@ scan = Table(
     Column("manifest", Text, nullable=False),
     Column("finished_at", Instant, nullable=False),
 )
+
+# What channels are told of events. A message is kept whatever becomes of it.
+notification = Table(
+    "notification",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("event_id", String(32), nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("urn", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("urgent", Boolean, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("due_at", Instant, nullable=False),
+    Column("claimed_by", Text),
+    Column("claimed_until", Instant),
+    Column("sent_at", Instant),
+    Column("problem", Text),
+    UniqueConstraint("event_id", "channel"),
+    Index(None, "state", "due_at"),
+)

@@ -1,0 +1,27 @@
+"""Ways of writing a row that may be repeated without harm, for both databases."""
+
+from functools import cache
+
+from sqlalchemy import Executable, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+
+@cache
+def replace(dialect: str, table: Table, *kept: str) -> Executable:
+    """Inserts a row, or replaces all of it but its key and what is kept."""
+    insert = _insert(dialect, table)
+    keys = [column.name for column in table.primary_key]
+    names = [column.name for column in table.columns if column.name not in (*keys, *kept)]
+    return insert.on_conflict_do_update(
+        index_elements=keys, set_={name: insert.excluded[name] for name in names}
+    )
+
+
+@cache
+def insert_if_new(dialect: str, table: Table) -> Executable:
+    insert = _insert(dialect, table)
+    return insert.on_conflict_do_nothing().returning(next(iter(table.primary_key)))
+
+
+def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
