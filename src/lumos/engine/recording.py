@@ -12,6 +12,7 @@ from lumos.analysis.wording import summary_of
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Versioning
 from lumos.model.discovery import FoundDataset
+from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.platforms import Platform
@@ -19,7 +20,6 @@ from lumos.store import KnownDataset, Store, Transaction
 
 _WRITER = "scan"
 _BATCH = 50
-_ENDINGS = frozenset({"parquet", "parq", "pq", "csv", "tsv", "psv", "tab", "json", "avro", "orc"})
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
 
@@ -155,7 +155,7 @@ class Recorder:
             if old is None or (now is not None and old.state != "live"):
                 continue
             if now is None:
-                transaction.rename(old, to=str(urn), name=_readable_name(urn), at=self._at)
+                transaction.rename(old, to=str(urn), name=without_ending(urn.name), at=self._at)
                 type, now = EventType.RENAMED, old
             else:
                 transaction.absorb(old, into=str(urn), at=self._at)
@@ -271,7 +271,7 @@ def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
     """A found dataset under its URN, before it has any version."""
     return Dataset(
         urn=str(urn),
-        name=_readable_name(urn),
+        name=without_ending(urn.name),
         platform=urn.platform,
         format=found.format,
         location=found.location,
@@ -279,12 +279,6 @@ def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
         statistics=found.statistics,
         drift=found.drift,
     )
-
-
-def _readable_name(urn: Urn) -> str:
-    """`users` for users.csv: people leave the ending out."""
-    stem, dot, ending = urn.name.rpartition(".")
-    return stem if dot and stem.strip("*/") and ending.lower() in _ENDINGS else urn.name
 
 
 def _event_id(*facts: str) -> str:

@@ -1,0 +1,48 @@
+"""Datasets by name, by the end of a path or by URN, with * and ? for what is left open."""
+
+import re
+from fnmatch import translate
+from typing import Final
+from urllib.parse import unquote
+
+from lumos.errors import MisuseError
+from lumos.model.urn import SCHEME
+
+# What people leave out when they name a file.
+ENDINGS: Final = frozenset(
+    {"parquet", "parq", "pq", "csv", "tsv", "psv", "tab", "json", "avro", "orc"}
+)
+
+
+class DatasetPattern:
+    """Which datasets are meant by `orders`, `sales/*` or `lumos://s3/lake/raw/*`."""
+
+    def __init__(self, text: str) -> None:
+        if not text.strip("/ "):
+            raise MisuseError(f"'{text}' names no datasets. A pattern looks like orders or sales/*")
+        self.text = text
+        self._of_urn = text.startswith(SCHEME)
+        plain = text if self._of_urn else text.strip("/")
+        # A name may hold brackets itself.
+        self._whole = re.compile(f"{translate(plain)}|{re.escape(plain)}\\Z")
+        self._end = re.compile(f"(?s:.*/)?(?:{self._whole.pattern})")
+
+    def matches(self, urn: str, name: str = "") -> bool:
+        """Whether a dataset is meant; the name is what it is called beside its URN."""
+        if self._of_urn:
+            return self._whole.match(urn) is not None
+        if name and self._whole.match(name):
+            return True
+        path = urn.partition("?")[0].removeprefix(SCHEME).partition("/")[2]
+        if "%" in path:
+            path = unquote(path, errors="replace")
+        return any(self._end.match(spelling) for spelling in {path, without_ending(path)})
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def without_ending(name: str) -> str:
+    """`users` for users.csv, but `data.v2` as it is."""
+    stem, dot, ending = name.rpartition(".")
+    return stem if dot and stem.strip("*/") and ending.lower() in ENDINGS else name

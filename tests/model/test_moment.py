@@ -1,0 +1,47 @@
+"""Times as people write them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lumos.errors import MisuseError
+from lumos.model.moment import duration, moment
+
+NOW = datetime(2024, 3, 10, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("7d", datetime(2024, 3, 3, 12, 0, tzinfo=UTC)),
+        ("12h", datetime(2024, 3, 10, 0, 0, tzinfo=UTC)),
+        ("30m", datetime(2024, 3, 10, 11, 30, tzinfo=UTC)),
+        ("90S", datetime(2024, 3, 10, 11, 58, 30, tzinfo=UTC)),
+        ("2w", datetime(2024, 2, 25, 12, 0, tzinfo=UTC)),
+        ("2024-01-15", datetime(2024, 1, 15, tzinfo=UTC)),
+        ("2024-01-15T10:30", datetime(2024, 1, 15, 10, 30, tzinfo=UTC)),
+        ("2024-01-15 10:30:05", datetime(2024, 1, 15, 10, 30, 5, tzinfo=UTC)),
+        ("2024-01-15T10:30Z", datetime(2024, 1, 15, 10, 30, tzinfo=UTC)),
+        ("2024-01-15T10:30+02:00", datetime(2024, 1, 15, 8, 30, tzinfo=UTC)),
+    ],
+)
+def test_lengths_dates_and_times_are_understood(text: str, expected: datetime) -> None:
+    assert moment(text, now=NOW) == expected
+
+
+def test_a_date_as_an_end_holds_the_whole_day() -> None:
+    end = moment("2024-01-15", now=NOW, end=True)
+    assert end == datetime(2024, 1, 15, 23, 59, 59, 999999, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "7", "d", "7 days", "2024-13-01", "999999999w", "-7d"]
+)
+def test_anything_else_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(MisuseError, match="Give a length such as 30m"):
+        moment(text, now=NOW)
+
+
+def test_a_length_alone() -> None:
+    assert duration("90d") == timedelta(days=90)
+    assert duration("2024-01-15") is None
