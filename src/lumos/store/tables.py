@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.types import TypeDecorator
@@ -114,7 +115,16 @@ change_event = Table(
     Column("recorded_at", Instant, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Index(None, "urn", "sequence"),
-    Index(None, "recorded_at"),
+    Index(None, "recorded_at", "sequence"),
+    Index(None, "type", "recorded_at", "sequence"),
+    # Few events break anything, and most who ask about changes ask for those.
+    Index(
+        "ix_change_event_breaking",
+        "recorded_at",
+        "sequence",
+        sqlite_where=text("breaking = 1"),
+        postgresql_where=text("breaking"),
+    ),
 )
 
 alias = Table(
