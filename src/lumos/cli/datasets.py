@@ -1,4 +1,4 @@
-"""lumos list, show and history: reads of the store that need no Spark."""
+"""lumos list and show: reads of the store that need no Spark."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,7 +7,7 @@ import typer
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
-    from lumos.engine.reports import HistoryReport, ListReport, ShowReport
+    from lumos.engine.reports import ListReport, ShowReport
 
 Name = Annotated[
     str,
@@ -22,7 +22,6 @@ def add_to(app: typer.Typer) -> None:
     """Adds the commands to the application."""
     app.command("list", epilog="Example: lumos list --format parquet --limit 20")(list_)
     app.command(epilog="Example: lumos show lumos://s3/data-lake/raw/events")(show)
-    app.command(epilog="Example: lumos history orders")(history)
 
 
 def list_(
@@ -55,17 +54,6 @@ def show(
         print_json(report)
     else:
         _print_dataset(report)
-
-
-def history(
-    urn: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
-) -> None:
-    """Show every schema version of a dataset and what changed, newest first."""
-    report = lumos_of(config, store).history(urn)
-    if json:
-        print_json(report)
-    else:
-        _print_history(report)
 
 
 def _print_list(report: "ListReport") -> None:
@@ -144,18 +132,3 @@ def _column_facts(facts: dict[str, Any]) -> tuple[str, ...]:
         facts.get("minimum") or "",
         facts.get("maximum") or "",
     )
-
-
-def _print_history(report: "HistoryReport") -> None:
-    from lumos.cli.screen import change_line, stdout, when
-
-    console = stdout()
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.urn)
-    for version in report.versions:
-        console.print(f"\n{version.schema_version}", style="bold", end="  ")
-        console.print(f"{version.cloud_version}  {when(version.recorded_at)}  {version.summary}")
-        for change in version.changes:
-            console.print(change_line(change))
-        if not version.changes:
-            console.print(f"  {len(version.schema.fields)} fields")

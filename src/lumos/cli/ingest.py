@@ -74,7 +74,7 @@ def ingest(
 
 
 def _show(report: "IngestReport") -> None:
-    from lumos.cli.screen import change_line, number, plural, size, stdout, table
+    from lumos.cli.screen import changes_table, number, plural, size, stdout, table
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "VERSION", "CHANGE",
@@ -103,8 +103,7 @@ def _show(report: "IngestReport") -> None:
         if dataset.changes:
             console.print(dataset.urn, style="bold", end="  ")
             console.print(_versions(dataset))
-            for change in dataset.changes:
-                console.print(change_line(change))
+            console.print(changes_table(dataset.changes))
             console.print()
     for urn in report.missing:
         console.print(f"gone  {urn}")

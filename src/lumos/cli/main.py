@@ -13,7 +13,19 @@ from typing import Annotated, Final
 import typer
 
 from lumos import __version__
-from lumos.cli import config, datasets, db, discover, doctor, explain, ingest, init, logs, search
+from lumos.cli import (
+    config,
+    datasets,
+    db,
+    discover,
+    doctor,
+    explain,
+    ingest,
+    init,
+    logs,
+    schema,
+    search,
+)
 from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET
 from lumos.errors import FAILED, LumosError
@@ -32,6 +44,7 @@ app = typer.Typer(
 ingest.add_to(app)
 discover.add_to(app)
 datasets.add_to(app)
+schema.add_to(app)
 search.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)

@@ -21,8 +21,8 @@ from rich.text import Text
 from lumos.cli.options import QUIET
 
 if TYPE_CHECKING:
+    from lumos.analysis.report import ChangeRow, Side
     from lumos.engine.ingest import Announce
-    from lumos.engine.reports import ChangeReport
 
 _STYLES: Final = {
     "breaking": "bold red",
@@ -42,6 +42,13 @@ _KINDS: Final = {
     "partitioning": "partition",
     "reordered": "reordered",
 }
+# What a yes or no means for each kind of change.
+_SWITCHES: Final = {
+    "nullability": ("NOT NULL", "NULL"),
+    "key": ("no key", "key"),
+    "partitioning": ("no partition", "partition"),
+}
+_LONGEST_SIDE: Final = 120
 
 
 def stdout() -> Console:
@@ -100,16 +107,52 @@ def table(*columns: str, right: Iterable[str] = ()) -> Table:
     return built
 
 
-def change_line(change: "ChangeReport") -> Text:
-    """One judged change: removed  discount  DECIMAL(9,2)  BREAKING."""
-    sides = [side for side in (change.before, change.after) if side is not None]
-    verdict = change.consumer.value
-    line = Text(f"  {_KINDS[change.kind]:<10}{change.path or 'columns':<24} ")
-    line.append(f"{' -> '.join(sides):<28} ")
-    line.append(verdict.upper() if verdict == "breaking" else verdict, style=_STYLES[verdict])
-    if change.flags:
-        line.append(f"  [{', '.join(change.flags)}]", style="dim")
-    return line
+def changes_table(changes: "Iterable[ChangeRow]") -> Table:
+    """Judged changes, old and new side by side: removed  discount  DECIMAL(9,2)  BREAKING."""
+    built = table("", "", "", "")
+    built.show_header = False
+    # Columns stay in line from one dataset to the next, unless a name is very long.
+    for column, width in zip(built.columns, (10, 16, 24, 0), strict=True):
+        column.min_width = width
+    for change in changes:
+        verdict = change.consumer.value
+        judged = Text(verdict.upper() if verdict == "breaking" else verdict, style=_STYLES[verdict])
+        if change.storage.value == "breaking" != verdict:
+            judged.append(", old data BREAKING", style="red")
+        if change.flags:
+            judged.append(f"  [{', '.join(change.flags)}]", style="dim")
+        for note in change.notes:
+            judged.append(f"\n  {note}", style="dim")
+        built.add_row(f"  {_KINDS[change.kind]}", _place(change), _sides(change), judged)
+    return built
+
+
+def _place(change: "ChangeRow") -> str:
+    if change.path:
+        return change.path
+    return "columns" if change.kind == "reordered" else "(whole dataset)"
+
+
+def _sides(change: "ChangeRow") -> Text:
+    words = _SWITCHES.get(change.kind, ("no", "yes"))
+    sides = [
+        (_shown(side, words), style)
+        for side, style in ((change.before, "red"), (change.after, "green"))
+        if side is not None
+    ]
+    shown = Text()
+    for text, style in sides:
+        if shown:
+            shown.append(" -> ", style="dim")
+        shown.append(text, style=style)
+    return shown
+
+
+def _shown(side: "Side", words: tuple[str, str]) -> str:
+    if isinstance(side, bool):
+        return words[side]
+    text = " ".join((", ".join(side) if isinstance(side, tuple) else str(side)).split())
+    return text if len(text) <= _LONGEST_SIDE else f"{text[: _LONGEST_SIDE - 3]}..."
 
 
 def size(count: int) -> str:

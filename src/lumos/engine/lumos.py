@@ -15,7 +15,6 @@ from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
     DiscoverReport,
     ExplainReport,
-    HistoryReport,
     IngestReport,
     ListedDataset,
     ListReport,
@@ -24,7 +23,6 @@ from lumos.engine.reports import (
     ShowReport,
     StoreReport,
     UpgradeReport,
-    VersionReport,
 )
 from lumos.engine.scanning import sections_of
 from lumos.sources.addresses import normal
@@ -34,6 +32,8 @@ from lumos.store.database import HEAD
 if TYPE_CHECKING:
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.ingest import Announce
+    from lumos.engine.schemas import Schemas
+    from lumos.engine.schemas.reports import HistoryReport
 
 _FILE = "lumos.db"
 
@@ -157,17 +157,16 @@ class Lumos:
         found = store.find(urn)
         return ShowReport.of(store.get(found), state=store.state(found))
 
-    def history(self, urn: str) -> HistoryReport:
-        """Every schema version of a dataset, newest first."""
-        store = self._store()
-        dataset = store.get(store.find(urn))
-        events = {event.event_id: event for event in store.events(dataset.urn)}
-        records = reversed(store.history(dataset.urn))
-        return HistoryReport(
-            urn=dataset.urn,
-            name=dataset.name,
-            versions=tuple(VersionReport.of(record, events[record.event_id]) for record in records),
-        )
+    def history(self, urn: str) -> "HistoryReport":
+        """Every schema version of a dataset, newest first; the same as `schema.history`."""
+        return self.schema.history(urn)
+
+    @cached_property
+    def schema(self) -> "Schemas":
+        """Schemas: comparing them, their history, predictions, and schemas as code."""
+        from lumos.engine.schemas import Schemas
+
+        return Schemas(lambda: self.database)
 
     def explain(self, path: str | Path) -> ExplainReport:
         """What was decided about a file or folder, by which rule, and why."""

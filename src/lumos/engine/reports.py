@@ -5,7 +5,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from lumos.model.change import ChangeEvent, FieldAdded, FieldRemoved, Finding, Verdict
+from lumos.analysis.report import ChangeRow, change_rows
+from lumos.model.change import Finding
 from lumos.model.codec import to_plain
 from lumos.model.dataset import (
     ColumnStatistics,
@@ -17,7 +18,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.discovery import Problem
 from lumos.model.schema import Field, Schema
-from lumos.store import KnownDataset, SchemaRecord, State
+from lumos.store import KnownDataset, State
 
 FORMAT_VERSION: Final = "1.0"
 
@@ -111,56 +112,6 @@ class VersioningReport(Report, frozen=True, kw_only=True):
         return cls(cloud_version=versioning.cloud_version, schema_version=versioning.schema_version)
 
 
-class ChangeReport(Report, frozen=True, kw_only=True):
-    """A judged change, its two sides as text."""
-
-    path: str
-    kind: str
-    before: str | None
-    after: str | None
-    consumer: Verdict
-    storage: Verdict
-    rule: str
-    flags: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, finding: Finding) -> "ChangeReport":
-        before, after = _sides(finding)
-        return cls(
-            path=finding.change.path,
-            kind=str(finding.change.__struct_config__.tag),
-            before=before,
-            after=after,
-            consumer=finding.consumer,
-            storage=finding.storage,
-            rule=finding.rule,
-            flags=finding.flags,
-            notes=finding.notes,
-        )
-
-
-def _sides(finding: Finding) -> tuple[str | None, str | None]:
-    match finding.change:
-        case FieldAdded(after=field):
-            return None, _type_text(field)
-        case FieldRemoved(before=field):
-            return _type_text(field), None
-        case change:
-            return _text(change.before), _text(change.after)
-
-
-def _type_text(field: Field) -> str:
-    return field.type.text if field.nullable else f"{field.type.text} NOT NULL"
-
-
-def _text(value: object) -> str | None:
-    plain = to_plain(value)
-    if isinstance(plain, bool):
-        return "yes" if plain else "no"
-    return ", ".join(plain) if isinstance(plain, list | tuple) else plain
-
-
 def flags_of(schema: Schema | None) -> tuple[str, ...]:
     """What engines may stumble over in a schema."""
     same = schema.names_that_differ_only_in_case() if schema else ()
@@ -179,7 +130,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
     statistics: StatisticsReport | None
     versioning: VersioningReport | None
     change: ChangeWord
-    changes: tuple[ChangeReport, ...]
+    changes: tuple[ChangeRow, ...]
     flags: tuple[str, ...]
     drift: tuple[DriftedShape, ...]
 
@@ -197,7 +148,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
             statistics=StatisticsReport.of(dataset.statistics),
             versioning=VersioningReport.of(dataset.versioning),
             change=change,
-            changes=tuple(map(ChangeReport.of, findings)),
+            changes=change_rows(dataset.urn, findings),
             flags=flags_of(dataset.schema),
             drift=dataset.drift or (),
         )
@@ -282,45 +233,6 @@ class ShowReport(Report, frozen=True, kw_only=True):
         plain["location"] = to_plain(LocationReport.of(dataset.location))
         plain["flags"] = list(flags_of(dataset.schema))
         return cls(state=state, dataset=plain)
-
-
-class VersionReport(Report, frozen=True, kw_only=True):
-    """One schema version, why it began, and the schema itself."""
-
-    schema_version: str
-    cloud_version: str
-    recorded_at: datetime
-    event: str
-    cause: str
-    summary: str
-    breaking: bool
-    fingerprint: str
-    changes: tuple[ChangeReport, ...]
-    schema: SchemaReport
-
-    @classmethod
-    def of(cls, record: SchemaRecord, event: ChangeEvent) -> "VersionReport":
-        return cls(
-            schema_version=record.version,
-            cloud_version=record.cloud_version,
-            recorded_at=record.recorded_at,
-            event=event.type.value,
-            cause=event.cause,
-            summary=event.summary,
-            breaking=event.breaking,
-            fingerprint=record.schema.shape,
-            changes=tuple(map(ChangeReport.of, event.findings)),
-            schema=SchemaReport.of(record.schema),
-        )
-
-
-class HistoryReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos history`, newest version first."""
-
-    format_version: str = FORMAT_VERSION
-    urn: str
-    name: str
-    versions: tuple[VersionReport, ...]
 
 
 class ExplainedDataset(Report, frozen=True, kw_only=True):

@@ -1,0 +1,362 @@
+"""lumos schema: comparing schemas, their history, predictions, and schemas as code."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lumos.engine.schemas.reports import (
+        DatasetDiff,
+        DiffReport,
+        EvolutionReport,
+        ExportReport,
+        HistoryReport,
+        PredictReport,
+        TimelineReport,
+    )
+
+BREAKING: Final = 10
+UNDETERMINED: Final = 11
+_DIFF_FILE: Final = "schema_diff.json"
+
+app = typer.Typer(help="Compare schemas and look into their history.", no_args_is_help=True)
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="A dataset's URN, or a name that only one dataset has.",
+        show_default=False,
+    ),
+]  # fmt: skip
+AsOf = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="Only versions there were then: 2024-01-15, or 30d ago."),
+]
+ExitCode = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 10 where anything is breaking.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="With --exit-code: 11 where anything is undetermined.")
+]
+
+
+def add_to(application: typer.Typer) -> None:
+    """Adds the commands to the application; `lumos history` is short for the most asked one."""
+    application.add_typer(app, name="schema")
+    application.command(epilog="Example: lumos history orders")(history)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos schema diff old.schema new.schema\n\n"
+    "lumos schema diff orders@1.0.0 orders@2024-01-15\n\n"
+    "lumos schema diff --base main --head HEAD --dir schemas --exit-code"
+)
+def diff(
+    before: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[A]",
+            help="A .schema file, a folder of them, or a dataset: NAME, NAME@2.1.0, NAME@S-312 "
+            "or NAME@2024-01-15.",
+            show_default=False,
+        ),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Argument(metavar="[B]", help="The same, as it is now.", show_default=False),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="Compare git revisions: what came since this one."),
+    ] = None,
+    head: Annotated[
+        str, typer.Option(metavar="REF", help="The revision that has the changes.")
+    ] = "HEAD",
+    dir: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of schemas in the repository.")
+    ] = Path("schemas"),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the JSON report there. Default with --base: schema_diff.json.",
+        ),
+    ] = None,
+    exit_code: ExitCode = False,
+    strict: Strict = False,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Compare two schemas, and say for each change whether it breaks readers.
+
+    A and B are files, folders or datasets at any version. With --base, two git revisions of a
+    folder that 'lumos schema export' wrote are compared, from where they parted.
+    """
+    schemas = lumos_of(config, store).schema
+    if base is not None:
+        if before is not None:
+            raise typer.BadParameter("give either A and B or --base and --head, not both")
+        target = Path(_DIFF_FILE) if output is None else output
+        report = schemas.diff_revisions(base, head, folder=dir, output=target)
+    elif before is None or after is None:
+        raise typer.BadParameter("give A and B, or --base and --head")
+    else:
+        report = schemas.diff(before, after, output=output)
+    if json:
+        print_json(report)
+    else:
+        _print_diff(report)
+    _leave(report, exit_code=exit_code, strict=strict)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos schema predict orders proposed.avsc\n\n"
+    "lumos schema predict orders models/schema.yml --model stg_orders --exit-code"
+)
+def predict(
+    name: Name,
+    proposed: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The proposed schema: JSON Schema, Avro, SQL (CREATE TABLE), a dbt schema.yml, a "
+            "Parquet file, or Lumos text.",
+            show_default=False,
+        ),
+    ],
+    kind: Annotated[
+        Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
+        typer.Option("--as", help="What the file is, where it does not look like it."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The table or model in the file, if not called like the dataset."
+        ),
+    ] = None,
+    dialect: Annotated[
+        Literal["postgres", "snowflake", "bigquery", "hive"] | None,
+        typer.Option(help="Whose SQL types they are. Default: the dataset's platform."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the JSON report there.")
+    ] = None,
+    exit_code: ExitCode = False,
+    strict: Strict = False,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Say what would break if a dataset got a proposed schema."""
+    report = lumos_of(config, store).schema.predict(
+        name, proposed, kind=kind, model=model, dialect=dialect, output=output
+    )
+    if json:
+        print_json(report)
+    else:
+        _print_prediction(report)
+    _leave(report, exit_code=exit_code, strict=strict)
+
+
+@app.command(epilog="Example: lumos schema history orders --as-of 2024-01-15")
+def history(
+    name: Name,
+    as_of: AsOf = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Show every schema version of a dataset and what changed, newest first."""
+    report = lumos_of(config, store).schema.history(name, as_of=as_of)
+    if json:
+        print_json(report)
+    else:
+        _print_history(report)
+
+
+@app.command(epilog="Example: lumos schema timeline orders")
+def timeline(
+    name: Name,
+    as_of: AsOf = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Show the schema versions of a dataset, a line for each, oldest first."""
+    report = lumos_of(config, store).schema.timeline(name, as_of=as_of)
+    if json:
+        print_json(report)
+    else:
+        _print_timeline(report)
+
+
+@app.command(epilog="Example: lumos schema evolution --since 90d")
+def evolution(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="One dataset. Default: all.", show_default=False),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From when on: 90d, or 2024-01-15.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Until when. Default: now.")
+    ] = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Report how much schemas changed over a period: versions, changes, breaking, how often."""
+    report = lumos_of(config, store).schema.evolution(name, since=since, until=until)
+    if json:
+        print_json(report)
+    else:
+        _print_evolution(report)
+
+
+@app.command(epilog="Example: lumos schema export schemas && git add schemas")
+def export(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="The folder to bring up to date.", show_default=False),
+    ],
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Write the schema of every dataset as a text file that can be reviewed and kept in git.
+
+    Files of datasets that are gone are removed, if an export wrote them.
+    """
+    report = lumos_of(config, store).schema.export(folder)
+    if json:
+        print_json(report)
+    else:
+        _print_export(report)
+
+
+def _leave(report: "DiffReport", *, exit_code: bool, strict: bool) -> None:
+    if exit_code and report.summary.breaking:
+        raise typer.Exit(BREAKING)
+    if exit_code and strict and report.summary.undetermined:
+        raise typer.Exit(UNDETERMINED)
+
+
+def _print_diff(report: "DiffReport") -> None:
+    from lumos.cli.screen import plural, stdout
+
+    console = stdout()
+    for dataset in report.datasets:
+        _print_dataset(console, dataset)
+    summary = report.summary
+    if not summary.changes:
+        console.print("Nothing differs.")
+        return
+    counts = [f"{summary.breaking} breaking"]
+    if summary.undetermined:
+        counts.append(f"{summary.undetermined} undetermined")
+    console.print(
+        f"{plural(summary.changes, 'change')} in {plural(summary.datasets, 'dataset')}, "
+        f"{', '.join(counts)}."
+    )
+
+
+def _print_dataset(console: "Console", dataset: "DatasetDiff") -> None:
+    from lumos.cli.screen import changes_table
+
+    console.print(dataset.urn, style="bold", end="  ")
+    sides = (dataset.from_version or "", dataset.to_version or "")
+    console.print(" -> ".join(sides) if all(sides) else "".join(sides))
+    console.print(changes_table(dataset.changes))
+    console.print()
+
+
+def _print_prediction(report: "PredictReport") -> None:
+    from lumos.cli.screen import stderr
+
+    _print_diff(report)
+    for remark in report.remarks:
+        stderr().print(f"remark   {remark}")
+
+
+def _print_history(report: "HistoryReport") -> None:
+    from lumos.cli.screen import changes_table, stdout, when
+
+    console = stdout()
+    console.print(report.name, style="bold", end="  ")
+    console.print(report.urn)
+    for version in report.versions:
+        console.print(f"\n{version.schema_version}", style="bold", end="  ")
+        alert = version.breaking_change_alert
+        facts = [version.cloud_version, when(version.timestamp), version.author or version.cause,
+                 version.summary, f"[alert {alert.lower()}]" if alert else ""]  # fmt: skip
+        console.print("  ".join(fact for fact in facts if fact))
+        if version.changes:
+            console.print(changes_table(version.changes))
+        else:
+            console.print(f"  {len(version.schema.fields)} fields")
+
+
+def _print_timeline(report: "TimelineReport") -> None:
+    from rich.text import Text
+
+    from lumos.cli.screen import stdout, table, when
+
+    console = stdout()
+    console.print(report.name, style="bold", end="  ")
+    console.print(report.urn)
+    rows = table("VERSION", "", "TIME (UTC)", "FIELDS", "CHANGED", "", right=("FIELDS",))
+    for entry in report.versions:
+        counts = (("+", entry.added), ("-", entry.removed), ("~", entry.changed))
+        rows.add_row(
+            entry.schema_version,
+            entry.cloud_version,
+            when(entry.timestamp),
+            str(entry.field_count),
+            " ".join(f"{sign}{count}" for sign, count in counts if count),
+            Text("BREAKING", style="bold red") if entry.breaking else "",
+        )
+    console.print(rows)
+
+
+def _print_evolution(report: "EvolutionReport") -> None:
+    from lumos.cli.screen import plural, stdout, table, when
+
+    console = stdout()
+    rows = table("DATASET", "VERSIONS", "CHANGES", "BREAKING", "PER DAY", "URN",
+                 right=("VERSIONS", "CHANGES", "BREAKING", "PER DAY"))  # fmt: skip
+    for dataset in report.datasets:
+        rows.add_row(
+            dataset.name,
+            f"{dataset.total_versions:,}",
+            f"{dataset.total_changes:,}",
+            f"{dataset.breaking_changes:,}",
+            f"{dataset.change_frequency:.2f}",
+            dataset.urn,
+        )
+    if report.datasets:
+        console.print(rows)
+    summary = report.summary
+    console.print(
+        f"{when(report.period_start)} to {when(report.period_end)} UTC: "
+        f"{plural(summary.total_versions, 'version')} of "
+        f"{plural(len(report.datasets), 'dataset')}, {plural(summary.total_changes, 'change')}, "
+        f"{summary.breaking_changes:,} breaking."
+    )
+
+
+def _print_export(report: "ExportReport") -> None:
+    from lumos.cli.screen import plural, stdout
+
+    stdout().print(
+        f"{plural(report.datasets, 'dataset')} in {report.folder}: "
+        f"{plural(len(report.written), 'file')} written, {len(report.removed):,} removed."
+    )

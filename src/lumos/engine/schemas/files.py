@@ -1,0 +1,141 @@
+"""Schemas as text files: what stands in one, and what it is called in a folder."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from lumos.engine.schemas.errors import UnreadableSchema
+from lumos.engine.schemas.proposals import decoded, parsed_text
+from lumos.errors import MisuseError
+from lumos.model.schema import Schema
+from lumos.model.urn import DEFAULT_ENVIRONMENT, Urn
+from lumos.model.version import SchemaVersion
+
+ENDING: Final = ".schema"
+WRITER: Final = "lumos schema export"
+# Files that carry no URN are datasets of this platform, called after their path.
+UNNAMED: Final = "schema"
+_HEADER: Final = re.compile(r"#[ \t]*(urn|version|format|written by):[ \t]*(.*?)[ \t\r]*\Z")
+_SAFE: Final = "-_~=@+,."
+_LONGEST_NAME: Final = 200
+
+
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset's schema at one time, as far as it is known from where it was taken."""
+
+    urn: str
+    schema: Schema
+    version: str | None = None
+    format: str | None = None
+
+
+def written(described: Described) -> str:
+    """The text of a dataset's file."""
+    lines = [f"# urn: {described.urn}"]
+    if described.version is not None:
+        lines.append(f"# version: {described.version}")
+    if described.format is not None:
+        lines.append(f"# format: {described.format}")
+    lines.append(f"# written by: {WRITER}")
+    return "\n".join([*lines, *map(str, described.schema.fields)]) + "\n"
+
+
+def read(file: str, data: bytes, *, called: str) -> Described:
+    """What a file's bytes describe; `called` names it where it carries no URN."""
+    text = decoded(file, data)
+    told = header(text)
+    urn = Urn.of(UNNAMED, called.split("/"))
+    for line, key, value in _told(text):
+        try:
+            if key == "urn":
+                urn = Urn.parse(value)
+            elif key == "version":
+                SchemaVersion.parse(value)
+        except MisuseError as problem:
+            raise UnreadableSchema(file, str(problem), line=line) from None
+    return Described(
+        urn=str(urn),
+        schema=parsed_text(file, text),
+        version=told.get("version"),
+        format=told.get("format") or None,
+    )
+
+
+def header(text: str) -> dict[str, str]:
+    """What the comments at the beginning of a file say."""
+    return {key: value for _, key, value in _told(text)}
+
+
+def _told(text: str) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.startswith("#"):
+            return
+        match = _HEADER.match(line)
+        if match is not None:
+            yield number, match.group(1), match.group(2)
+
+
+def read_file(file: Path) -> Described:
+    """What one file describes."""
+    return read(str(file), file.read_bytes(), called=file.name.removesuffix(ENDING))
+
+
+def read_folder(folder: Path) -> dict[str, Described]:
+    """What the files of a folder describe, by URN."""
+    found = ((str(file), file.relative_to(folder), file.read_bytes()) for file in files_in(folder))
+    return by_urn((name, read(name, data, called=called(place))) for name, place, data in found)
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """The schema files of a folder and of those below it, in order."""
+    return iter(sorted(path for path in folder.rglob(f"*{ENDING}") if path.is_file()))
+
+
+def called(place: PurePosixPath | Path) -> str:
+    """What a file of a folder is called without its ending."""
+    return place.as_posix().removesuffix(ENDING)
+
+
+def by_urn(found: Iterable[tuple[str, Described]]) -> dict[str, Described]:
+    """The datasets of several files; two that describe the same one are refused."""
+    files: dict[str, str] = {}
+    datasets: dict[str, Described] = {}
+    for file, described in found:
+        if described.urn in datasets:
+            raise UnreadableSchema(file, f"{described.urn} stands in {files[described.urn]} too")
+        files[described.urn] = file
+        datasets[described.urn] = described
+    return datasets
+
+
+def place_of(urn: Urn) -> PurePosixPath:
+    """Where a dataset's file lies in a folder: `s3@eu/lake/raw/orders.schema`.
+
+    Other environments than the default one are folders above. Different URNs have different
+    places, and no place leads out of the folder, whatever stands in a name.
+    """
+    instance = f"@{_named(urn.instance)}" if urn.instance else ""
+    above = [] if urn.environment == DEFAULT_ENVIRONMENT else [urn.environment]
+    *folders, last = map(_named, urn.path)
+    # A folder must not take the name of another dataset's file.
+    folders = [
+        f"{name.removesuffix(ENDING)}%2E{ENDING[1:]}" if name.endswith(ENDING) else name
+        for name in folders
+    ]
+    return PurePosixPath(*above, f"{urn.platform}{instance}", *folders, f"{last}{ENDING}")
+
+
+def _named(segment: str) -> str:
+    """A segment as a file's name: never empty, hidden, `.`, `..` or too long."""
+    name = quote(segment, safe=_SAFE, errors="surrogatepass")
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"
+    if len(name) > _LONGEST_NAME:
+        digest = hashlib.blake2b(segment.encode("utf-8", "surrogatepass"), digest_size=8)
+        name = f"{name[: _LONGEST_NAME - 18]}%~{digest.hexdigest()}"
+    return name or "%"

@@ -1,0 +1,341 @@
+"""Reads the schema that somebody proposes, in whatever form it is written."""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+
+import msgspec
+
+from lumos.analysis.proposals import Form, repeated_name
+from lumos.engine.schemas.dbt import Model, models_from_dbt
+from lumos.engine.schemas.errors import UnreadableSchema
+from lumos.errors import UnknownName
+from lumos.model.conversions.avro import schema_from_avro, schema_to_avro
+from lumos.model.conversions.json_schema import schema_from_json_schema, schema_to_json_schema
+from lumos.model.conversions.sql import Dialect
+from lumos.model.conversions.sql_table import Table, rendered_in_sql, tables_from_sql
+from lumos.model.schema import Field, Schema
+from lumos.model.text import SchemaSyntaxError, parse_schema
+from lumos.model.types import MAX_DEPTH, UNKNOWN, Unknown
+
+Kind: TypeAlias = Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+Named = TypeVar("Named", Table, Model)
+DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
+
+_MOST_BYTES: Final = 50 * 1024 * 1024
+_ENDINGS: Final[dict[str, Kind]] = {
+    ".schema": "lumos",
+    ".avsc": "avro",
+    ".sql": "sql",
+    ".ddl": "sql",
+    ".yml": "dbt",
+    ".yaml": "dbt",
+    ".parquet": "parquet",
+    ".parq": "parquet",
+    ".pq": "parquet",
+}
+_CREATE: Final = re.compile(r"\bcreate\b[^;(]*\btable\b", re.IGNORECASE)
+_DBT: Final = re.compile(r"^(models|sources|seeds|snapshots)\s*:", re.MULTILINE)
+_JSON_SCHEMA_WORDS: Final = frozenset((
+    "$schema", "$ref", "$defs", "definitions", "type", "properties", "items", "allOf", "anyOf",
+    "oneOf", "enum", "const",
+))  # fmt: skip
+_DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
+    "postgres": "postgres",
+    "redshift": "postgres",
+    "snowflake": "snowflake",
+    "bigquery": "bigquery",
+    "hive": "hive",
+}
+# Where neither the platform nor the user says which it is, the one that knows most types.
+_GUESSED: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A proposed schema, its form, and how the form would show another schema."""
+
+    kind: Kind
+    schema: Schema
+    form: Form
+    rendered: Callable[[Schema], Schema]
+    remarks: tuple[str, ...] = ()
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose schema is proposed: which table or model of a file it is, in which dialect."""
+
+    name: str
+    platform: str
+    model: str | None = None
+    dialect: Dialect | None = None
+
+
+def read_proposal(file: Path, *, kind: Kind | None, wanted: Wanted) -> Proposal:
+    """The schema in a file, whose ending or content tells the kind unless it is given."""
+    kind = kind or kind_of(file)
+    if kind == "parquet":
+        return _checked(file, _parquet(file))
+    text = read_text(file)
+    match kind:
+        case "lumos":
+            proposal = _lumos(file, text)
+        case "json-schema" | "avro":
+            proposal = _json(file, text, kind)
+        case "sql":
+            proposal = _sql(file, text, wanted)
+        case "dbt":
+            proposal = _dbt(file, text, wanted)
+    return _checked(file, proposal)
+
+
+def kind_of(file: Path) -> Kind:
+    """What a file is by its ending, or else by how it begins."""
+    named = _ENDINGS.get(file.suffix.lower())
+    if named is not None:
+        return named
+    with file.open("rb") as stream:
+        if stream.read(4) == b"PAR1":
+            return "parquet"
+    text = read_text(file)
+    if text.lstrip()[:1] in ("{", "["):
+        return "avro" if _is_avro(_parsed_json(file, text)) else "json-schema"
+    if _CREATE.search(text):
+        return "sql"
+    return "dbt" if _DBT.search(text) else "lumos"
+
+
+def read_text(file: Path) -> str:
+    """The text of a file; whatever is no text is refused with its place."""
+    with file.open("rb") as stream:
+        data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise UnreadableSchema(str(file), f"it is larger than {_MOST_BYTES // 1024**2} MB")
+    return decoded(str(file), data)
+
+
+def decoded(file: str, data: bytes) -> str:
+    """The bytes of a file as text."""
+    try:
+        # Names may hold lone surrogates, as `lumos schema export` writes them.
+        return data.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
+    except UnicodeDecodeError as problem:
+        before = data[: problem.start]
+        raise UnreadableSchema(
+            file,
+            "this is not UTF-8 text",
+            line=before.count(b"\n") + 1,
+            column=problem.start - before.rfind(b"\n"),
+        ) from None
+
+
+def parsed_text(file: str, text: str) -> Schema:
+    """The schema written in Lumos text form."""
+    try:
+        schema = parse_schema(text)
+    except SchemaSyntaxError as problem:
+        raise UnreadableSchema(
+            file, problem.problem, line=problem.line, column=problem.column
+        ) from None
+    refuse_repeated(file, schema)
+    return schema
+
+
+def refuse_repeated(file: str, schema: Schema) -> None:
+    """Refuses a schema in which a field stands twice."""
+    repeated = repeated_name(schema)
+    if repeated is not None:
+        raise UnreadableSchema(file, f"the field '{repeated}' stands twice")
+
+
+def _checked(file: Path, proposal: Proposal) -> Proposal:
+    refuse_repeated(str(file), proposal.schema)
+    if not proposal.schema.fields:
+        raise UnreadableSchema(str(file), "it names no field")
+    cut = [f.name for f in proposal.schema.fields if "UNKNOWN('too deep')" in f.type.text]
+    if not cut:
+        return proposal
+    remark = f"{cut[0]} nests deeper than {MAX_DEPTH} levels and is compared down to there only"
+    return msgspec.structs.replace(proposal, remarks=(*proposal.remarks, remark))
+
+
+def _lumos(file: Path, text: str) -> Proposal:
+    return Proposal(
+        kind="lumos",
+        schema=parsed_text(str(file), text),
+        form=Form(),
+        rendered=lambda current: parse_schema(str(current)),
+    )
+
+
+def _parquet(file: Path) -> Proposal:
+    # Arrow is slow to import, and only this form needs it.
+    from lumos.formats.interface import UnreadableFile
+    from lumos.formats.parquet import Parquet
+    from lumos.storage import storage_of
+
+    try:
+        with storage_of(str(file)).open(str(file.absolute())) as opened:
+            schema = _without_words(Parquet().read(opened).schema)
+    except UnreadableFile as problem:
+        raise UnreadableSchema(str(file), problem.reason) from None
+    return Proposal(
+        kind="parquet",
+        schema=schema,
+        form=Form(has_partitions=False),
+        rendered=_without_words,
+    )
+
+
+def _without_words(current: Schema) -> Schema:
+    """The schema as files show it: of keys, defaults and descriptions they need not know."""
+    return Schema(
+        fields=tuple(
+            Field(name=field.name, type=field.type, nullable=field.nullable)
+            for field in current.fields
+        )
+    )
+
+
+def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> Proposal:
+    value = _parsed_json(file, text)
+    form = Form(ordered=kind == "avro", has_partitions=False)
+    if kind == "avro":
+        if not isinstance(value, str | dict | list):
+            raise UnreadableSchema(str(file), "this is no Avro schema")
+        return Proposal(
+            kind=kind,
+            schema=schema_from_avro(value),
+            form=form,
+            rendered=lambda current: schema_from_avro(schema_to_avro(current)),
+        )
+    if not isinstance(value, dict) or _JSON_SCHEMA_WORDS.isdisjoint(value):
+        raise UnreadableSchema(
+            str(file), "this is neither a JSON Schema nor an Avro schema; --as says what it is"
+        )
+    return Proposal(
+        kind=kind,
+        schema=schema_from_json_schema(value),
+        form=form,
+        rendered=lambda current: schema_from_json_schema(schema_to_json_schema(current)),
+    )
+
+
+def _is_avro(value: object) -> bool:
+    """Whether JSON of no telling name is an Avro record rather than a JSON Schema."""
+    return isinstance(value, dict) and value.get("type") == "record" and "fields" in value
+
+
+def _parsed_json(file: Path, text: str) -> Any:
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        built = dict(pairs)
+        if len(built) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UnreadableSchema(str(file), f"the name '{twice}' stands twice in one object")
+        return built
+
+    try:
+        return json.loads(text, object_pairs_hook=distinct)
+    except json.JSONDecodeError as problem:
+        raise UnreadableSchema(
+            str(file),
+            f"this is not valid JSON: {problem.msg}",
+            line=problem.lineno,
+            column=problem.colno,
+        ) from None
+    except RecursionError:
+        raise UnreadableSchema(str(file), "this JSON nests too deeply to be a schema") from None
+
+
+def _sql(file: Path, text: str, wanted: Wanted) -> Proposal:
+    def tables(dialect: Dialect) -> Table:
+        found = tables_from_sql(text, dialect)
+        if not found:
+            raise UnreadableSchema(str(file), "it holds no CREATE TABLE statement")
+        return _picked(file, "table", found, wanted)
+
+    try:
+        dialect = _dialect(wanted, lambda dialect: tables(dialect).schema)
+        table = tables(dialect)
+    except SchemaSyntaxError as problem:
+        raise UnreadableSchema(
+            str(file), problem.problem, line=problem.line, column=problem.column
+        ) from None
+    return Proposal(
+        kind="sql",
+        schema=table.schema,
+        form=Form(any_case=table.unquoted),
+        rendered=lambda current: rendered_in_sql(current, dialect),
+    )
+
+
+def _dbt(file: Path, text: str, wanted: Wanted) -> Proposal:
+    def models(dialect: Dialect) -> Model:
+        found = models_from_dbt(text, file=str(file), dialect=dialect)
+        if not found:
+            raise UnreadableSchema(str(file), "it holds no models, seeds, snapshots or sources")
+        return _picked(file, "model", found, wanted)
+
+    dialect = _dialect(wanted, lambda dialect: models(dialect).schema)
+    model = models(dialect)
+    remarks = [f"nested column {name} is not compared" for name in model.nested]
+    if not model.enforced:
+        remarks.append(
+            f"the contract of {model.name} is not enforced: columns that are not listed count as "
+            "removed, although dbt may still build them"
+        )
+    return Proposal(
+        kind="dbt",
+        schema=model.schema,
+        form=Form(ordered=False, any_case=model.unquoted),
+        rendered=lambda current: _rendered_in_dbt(current, model, dialect),
+        remarks=tuple(remarks),
+    )
+
+
+def _rendered_in_dbt(current: Schema, model: Model, dialect: Dialect) -> Schema:
+    untyped = {name.casefold() for name in model.untyped}
+    return Schema(
+        fields=tuple(
+            Field(
+                name=field.name,
+                type=UNKNOWN if field.name.casefold() in untyped else field.type,
+                # Without a contract, a test that is missing allows nothing.
+                nullable=field.nullable if model.enforced else True,
+                key=field.key and model.has_key,
+            )
+            for field in rendered_in_sql(current, dialect).fields
+        )
+    )
+
+
+def _picked(file: Path, what: str, found: Iterable[Named], wanted: Wanted) -> Named:
+    """The one that is asked for, or is called like the dataset, or is the only one."""
+    by_name = {each.name.casefold(): each for each in found}
+    names = [each.name for each in by_name.values()]
+    if wanted.model is not None:
+        if wanted.model.casefold() not in by_name:
+            raise UnknownName(f"{what} in {file}", wanted.model, names)
+        return by_name[wanted.model.casefold()]
+    if wanted.name.casefold() in by_name:
+        return by_name[wanted.name.casefold()]
+    if len(by_name) == 1:
+        return next(iter(by_name.values()))
+    choice = ", ".join(names)
+    raise UnreadableSchema(
+        str(file), f"no {what} in it is called '{wanted.name}'; choose with --model from: {choice}"
+    )
+
+
+def _dialect(wanted: Wanted, read: Callable[[Dialect], Schema]) -> Dialect:
+    told = wanted.dialect or _DIALECT_OF_PLATFORM.get(wanted.platform)
+    if told is not None:
+        return told
+    return min(_GUESSED, key=lambda dialect: _unknown_types(read(dialect)))
+
+
+def _unknown_types(schema: Schema) -> int:
+    return sum(isinstance(field.type, Unknown) for field in schema.fields)

@@ -1,0 +1,226 @@
+"""The schemas of one store, as `Lumos().schema` offers them."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from lumos.analysis.evolution import evolution
+from lumos.analysis.proposals import understood
+from lumos.engine.schemas.comparing import compared, compared_pair
+from lumos.engine.schemas.errors import NotComparable
+from lumos.engine.schemas.export import export
+from lumos.engine.schemas.files import UNNAMED, Described
+from lumos.engine.schemas.proposals import Kind, Wanted, read_proposal
+from lumos.engine.schemas.reports import (
+    DatasetEvolution,
+    DiffReport,
+    EvolutionReport,
+    EvolutionStep,
+    ExportReport,
+    HistoryReport,
+    PredictReport,
+    Proposed,
+    TimelineEntry,
+    TimelineReport,
+    VersionReport,
+)
+from lumos.engine.schemas.revisions import Repository
+from lumos.engine.schemas.sides import Shelf, Side, side_in_files
+from lumos.model.change import ChangeEvent
+from lumos.model.codec import to_json
+from lumos.model.conversions.sql import Dialect
+from lumos.model.moment import moment
+from lumos.model.urn import SCHEME
+from lumos.storage import storage_of
+from lumos.store import Database, Store
+from lumos.store.archive import SchemaArchive, Step, Version
+from lumos.store.outbox import Outbox
+
+Told = TypeVar("Told", bound=DiffReport)
+
+
+class Schemas:
+    """Compares schemas and tells their history; the store is opened only where it is needed."""
+
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+
+    def diff(
+        self, before: str | Path, after: str | Path, *, output: str | Path | None = None
+    ) -> DiffReport:
+        """What leads from one schema, or one folder of schemas, to another.
+
+        A side is a `.schema` file, a folder of them, or a dataset: its URN or unique name, alone
+        or with `@2.1.0`, `@S-312` or `@2024-01-15` behind it.
+        """
+        old, new = self._side(str(before)), self._side(str(after))
+        return _kept(_compared(old, new, str(before), str(after)), output)
+
+    def diff_revisions(
+        self,
+        base: str,
+        head: str,
+        *,
+        folder: str | Path = "schemas",
+        output: str | Path | None = None,
+    ) -> DiffReport:
+        """What a git revision changes in a folder of schemas since it left `base`."""
+        repository = Repository(Path.cwd())
+        return _kept(compared(*repository.compared(base, head, folder=str(folder))), output)
+
+    def predict(
+        self,
+        name: str,
+        proposed: str | Path,
+        *,
+        kind: Kind | None = None,
+        model: str | None = None,
+        dialect: Dialect | None = None,
+        output: str | Path | None = None,
+    ) -> PredictReport:
+        """What would break if a dataset got the schema in a file.
+
+        `kind` overrules what the file looks like, `model` names one of its tables or models, and
+        `dialect` says whose SQL types they have.
+        """
+        shelf = self._shelf()
+        dataset = shelf.known(name)
+        current = shelf.dataset(dataset.urn)
+        wanted = Wanted(name=dataset.name, platform=dataset.platform, model=model, dialect=dialect)
+        proposal = read_proposal(Path(proposed), kind=kind, wanted=wanted)
+        rendered = proposal.rendered(current.schema)
+        schema = understood(current.schema, rendered, proposal.schema, proposal.form)
+        after = msgspec.structs.replace(current, schema=schema)
+        found = compared_pair(current, after, urn=dataset.urn)
+        report = PredictReport(
+            datasets=found.datasets,
+            summary=found.summary,
+            proposed=Proposed(file=str(proposed), kind=proposal.kind),
+            remarks=proposal.remarks,
+        )
+        return _kept(report, output)
+
+    def history(self, name: str, *, as_of: str | None = None) -> HistoryReport:
+        """Every schema version of a dataset, newest first; with `as_of` those that were then."""
+        shelf = self._shelf()
+        dataset = shelf.known(name)
+        versions = self._versions(shelf, dataset.urn, as_of=as_of)
+        alerts = Outbox(self._database()).alerts(each.event.event_id for each in versions)
+        states = {event_id: alert.state for event_id, alert in alerts.items()}
+        return HistoryReport(
+            urn=dataset.urn,
+            name=dataset.name,
+            versions=tuple(
+                VersionReport.of(dataset.urn, each, states.get(each.event.event_id))
+                for each in reversed(versions)
+            ),
+        )
+
+    def timeline(self, name: str, *, as_of: str | None = None) -> TimelineReport:
+        """The schema versions of a dataset at a glance, oldest first."""
+        shelf = self._shelf()
+        dataset = shelf.known(name)
+        versions = self._versions(shelf, dataset.urn, as_of=as_of)
+        return TimelineReport(
+            urn=dataset.urn, name=dataset.name, versions=tuple(map(TimelineEntry.of, versions))
+        )
+
+    def evolution(
+        self, name: str | None = None, *, since: str | None = None, until: str | None = None
+    ) -> EvolutionReport:
+        """How much one dataset or all changed over a period; by default over all of history."""
+        now = datetime.now(UTC)
+        start = None if since is None else moment(since, now=now)
+        end = now if until is None else moment(until, now=now, end=True)
+        known = None if name is None else self._shelf().known(name)
+        urn = None if known is None else known.urn
+        steps = list(self._archive().steps(urn=urn, since=start, until=end))
+        start = start or min((step.recorded_at for step in steps), default=end)
+        by_dataset = {urn: list(own) for urn, own in groupby(steps, key=lambda step: step.urn)}
+        datasets = [_evolution(own, start, end) for own in by_dataset.values()]
+        if known is not None and not datasets:
+            datasets = [_no_evolution(known.urn, known.name, start, end)]
+        return EvolutionReport(
+            period_start=start,
+            period_end=end,
+            datasets=tuple(sorted(datasets, key=_most_first)),
+            summary=evolution([step.event for step in steps], start=start, end=end),
+        )
+
+    def export(self, folder: str | Path) -> ExportReport:
+        """Writes the schema of every dataset that is there as a text file of its own."""
+        datasets = (
+            Described(
+                urn=live.urn,
+                schema=live.schema,
+                version=live.schema_version,
+                format=live.format,
+            )
+            for live in self._archive().live()
+        )
+        return export(datasets, Path(folder))
+
+    def _versions(self, shelf: Shelf, urn: str, *, as_of: str | None) -> tuple[Version, ...]:
+        versions = self._archive().versions(urn)
+        if as_of is None:
+            return versions
+        last = shelf.as_of(shelf.known(urn), as_of)
+        return tuple(each for each in versions if each.record.number <= last.record.number)
+
+    def _side(self, text: str) -> Side:
+        found = side_in_files(text)
+        return self._shelf().dataset(text) if found is None else found
+
+    def _shelf(self) -> Shelf:
+        store = Store.open(self._database())
+        return Shelf(store, self._archive(), now=datetime.now(UTC))
+
+    def _archive(self) -> SchemaArchive:
+        return SchemaArchive(self._database())
+
+
+def _compared(old: Side, new: Side, before: str, after: str) -> DiffReport:
+    if isinstance(old, Described) and isinstance(new, Described):
+        # A file without a URN is about the dataset that it is compared with.
+        is_named = not new.urn.startswith(f"{SCHEME}{UNNAMED}/")
+        return compared_pair(old, new, urn=new.urn if is_named else _named(old, new))
+    if isinstance(old, Described) or isinstance(new, Described):
+        raise NotComparable(
+            f"One of {before} and {after} is a folder, the other a single schema. "
+            "Give two of the same kind."
+        )
+    return compared(old, new)
+
+
+def _named(old: Described, new: Described) -> str:
+    return new.urn if old.urn.startswith(f"{SCHEME}{UNNAMED}/") else old.urn
+
+
+def _kept(report: Told, output: str | Path | None) -> Told:
+    if output is not None:
+        data = to_json(report, indent=2) + b"\n"
+        storage_of(str(output)).write(str(Path(output).absolute()), data)
+    return report
+
+
+def _evolution(steps: list[Step], start: datetime, end: datetime) -> DatasetEvolution:
+    events: list[ChangeEvent] = [step.event for step in steps]
+    return DatasetEvolution(
+        urn=steps[0].urn,
+        name=steps[0].name,
+        timeline=tuple(map(EvolutionStep.of, steps)),
+        **msgspec.structs.asdict(evolution(events, start=start, end=end)),
+    )
+
+
+def _no_evolution(urn: str, name: str, start: datetime, end: datetime) -> DatasetEvolution:
+    nothing = evolution([], start=start, end=end)
+    return DatasetEvolution(urn=urn, name=name, timeline=(), **msgspec.structs.asdict(nothing))
+
+
+def _most_first(dataset: DatasetEvolution) -> tuple[int, int, str]:
+    return -dataset.breaking_changes, -dataset.total_changes, dataset.urn

@@ -1,0 +1,144 @@
+"""What somebody means by one side of a comparison: a file, a folder, or a dataset at some time."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from lumos.analysis.versioning import Step, versions_by_cloud_version
+from lumos.engine.schemas.errors import NotComparable, UnknownVersion
+from lumos.engine.schemas.files import ENDING, Described, files_in, read_file, read_folder
+from lumos.errors import MisuseError
+from lumos.model.dataset import Dataset
+from lumos.model.moment import moment
+from lumos.model.schema import Schema
+from lumos.model.version import CloudVersion
+from lumos.store import Store
+from lumos.store.archive import SchemaArchive, Version
+from lumos.store.store import UnknownDataset
+
+Side: TypeAlias = Described | dict[str, Described]
+
+_SEMVER: Final = re.compile(r"\d+\.\d+\.\d+\Z", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?\Z", re.ASCII)
+_SNAPSHOTS: Final = (".json", ".jsonl", ".yaml", ".yml", ".zst")
+
+
+class Shelf:
+    """Where the sides of comparisons are taken from: files here, and datasets in a store."""
+
+    def __init__(self, store: Store, archive: SchemaArchive, *, now: datetime) -> None:
+        self._store = store
+        self._archive = archive
+        self._now = now
+
+    def dataset(self, text: str) -> Described:
+        """A dataset's schema now or, as `NAME@VERSION` or `NAME@DATE`, at an earlier time."""
+        name, _, version = text.rpartition("@")
+        try:
+            return _described(self.known(text))
+        except UnknownDataset:
+            # The whole may be a name as well: an `@` can stand in one.
+            if not name or "/" in version:
+                raise
+        dataset = self.known(name)
+        return self.at_version(dataset, version)
+
+    def known(self, name: str) -> Dataset:
+        """A dataset by its URN or by a name that only it has."""
+        return self._store.get(self._store.find(name))
+
+    def at_version(self, dataset: Dataset, version: str) -> Described:
+        """The dataset as it was at a schema version, at a cloud version or on a date."""
+        versions = self._archive.versions(dataset.urn)
+        if _SEMVER.match(version):
+            found = next((each for each in versions if each.record.version == version), None)
+        elif _DATE.match(version):
+            found = self.as_of(dataset, version)
+        else:
+            found = _at_cloud_version(dataset, versions, version)
+        if found is None:
+            raise UnknownVersion(dataset.urn, version, _known_versions(versions))
+        return Described(
+            urn=dataset.urn,
+            schema=found.record.schema,
+            version=found.record.version,
+            format=dataset.format,
+        )
+
+    def as_of(self, dataset: Dataset, when: str) -> Version:
+        """The version that was in force at a time; a date is meant with its last moment."""
+        at = moment(when, now=self._now, end=True)
+        versions = self._archive.versions(dataset.urn)
+        in_force = [version for version in versions if version.record.recorded_at <= at]
+        if not in_force:
+            first = versions[0].record.recorded_at if versions else None
+            why = f"it was first seen on {first:%Y-%m-%d %H:%M:%S} UTC" if first else ""
+            raise UnknownVersion(dataset.urn, when, _known_versions(versions), why=why)
+        return in_force[-1]
+
+
+def side_in_files(text: str) -> Side | None:
+    """The side that is a file or a folder, or nothing where the text must mean a dataset."""
+    path = Path(text)
+    if text.startswith("lumos://"):
+        return None
+    if path.is_dir():
+        if next(files_in(path), None) is not None:
+            return read_folder(path)
+        # A folder of data beside the store is often called like its dataset.
+        if path.name == text:
+            return None
+        raise MisuseError(
+            f"The folder {path} holds no file that ends in {ENDING}. "
+            f"Write some with: lumos schema export {path}"
+        )
+    if text.endswith(ENDING):
+        if not path.exists():
+            raise MisuseError(f"There is no file {path}.")
+        return read_file(path)
+    if path.is_file():
+        raise _wrong_file(path)
+    return None
+
+
+def _wrong_file(path: Path) -> NotComparable:
+    if path.name.lower().endswith(_SNAPSHOTS):
+        return NotComparable(
+            f"{path}: snapshots cannot be compared yet. Compare folders that "
+            "'lumos schema export' wrote, or check a proposed schema with: "
+            f"lumos schema predict NAME {path}"
+        )
+    return NotComparable(
+        f"{path} is no schema in text form (a name that ends in {ENDING}). To compare a dataset "
+        f"with a schema in another form: lumos schema predict NAME {path}"
+    )
+
+
+def _described(dataset: Dataset) -> Described:
+    versioning = dataset.versioning
+    return Described(
+        urn=dataset.urn,
+        schema=dataset.schema or Schema(),
+        version=versioning.schema_version if versioning else None,
+        format=dataset.format,
+    )
+
+
+def _at_cloud_version(
+    dataset: Dataset, versions: Sequence[Version], version: str
+) -> Version | None:
+    steps = [
+        Step(CloudVersion.parse(each.record.cloud_version), each.record.version)
+        for each in versions
+    ]
+    if dataset.versioning is not None:
+        present = CloudVersion.parse(dataset.versioning.cloud_version)
+        steps.append(Step(present, dataset.versioning.schema_version))
+    wanted = versions_by_cloud_version(steps).get(version)
+    return next((each for each in versions if each.record.version == wanted), None)
+
+
+def _known_versions(versions: Sequence[Version]) -> list[str]:
+    return [each.record.version for each in versions]

@@ -1,0 +1,406 @@
+"""CREATE TABLE statements of the dialects whose types are known, as schemas.
+
+Read are the names, types, NOT NULL, PRIMARY KEY, DEFAULT and COMMENT of columns and the columns of
+PARTITIONED BY. Other constraints and options say nothing about the schema and are passed over;
+statements that change a table's columns are refused, since what they leave is not known here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, NoReturn
+
+import msgspec
+
+from lumos.model.conversions.sql import Dialect, type_from_sql, type_to_sql
+from lumos.model.schema import Field, Schema
+from lumos.model.text import SchemaSyntaxError
+
+_TOKENS: Final = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+      | (?P<string>'(?:[^'\\]|''|\\.)*')
+      | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
+      | (?P<body>\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
+      | (?P<word>[^\W\d][\w$]*)
+      | (?P<number>\d[\w.]*)
+      | (?P<mark>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPENING: Final = frozenset("(<[")
+_CLOSING: Final = frozenset(")>]")
+# What may follow a column's type, and so ends it.
+_CLAUSES: Final = frozenset((
+    "NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "REFERENCES", "CHECK", "COMMENT", "CONSTRAINT",
+    "COLLATE", "GENERATED", "AS", "OPTIONS", "ENCODE", "DISTKEY", "SORTKEY", "IDENTITY",
+    "AUTOINCREMENT", "AUTO_INCREMENT", "MASKING", "TAG", "STORAGE", "COMPRESSION", "ON",
+    "DEFERRABLE", "INITIALLY", "EXCLUDE", "WITH",
+))  # fmt: skip
+_TABLE_CONSTRAINTS: Final = {
+    "PRIMARY": ("KEY",),
+    "FOREIGN": ("KEY",),
+    "UNIQUE": ("(",),
+    "CHECK": ("(",),
+    "EXCLUDE": ("USING", "("),
+}
+_COLUMN_CHANGES: Final = frozenset({"ADD", "DROP", "ALTER", "RENAME", "MODIFY", "CHANGE"})
+_FOLDED: Final = {"postgres": str.lower, "snowflake": str.upper}
+
+
+class Table(NamedTuple):
+    """A table as one statement describes it; `unquoted` names may stand in any case."""
+
+    name: str
+    schema: Schema
+    unquoted: frozenset[str] = frozenset()
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    offset: int
+
+    @property
+    def word(self) -> str:
+        """The keyword that the token may be, in upper case."""
+        return self.text.upper() if self.kind != "name" else ""
+
+
+class _Column(NamedTuple):
+    name: str
+    type: str
+    quoted: bool
+    offset: int = 0
+    nullable: bool = True
+    key: bool = False
+    partition: bool = False
+    default: str | None = None
+    description: str | None = None
+
+
+def tables_from_sql(text: str, dialect: Dialect) -> tuple[Table, ...]:
+    """Every table that the text creates; raises SchemaSyntaxError."""
+    return _Reader(text, dialect).tables()
+
+
+def rendered_in_sql(schema: Schema, dialect: Dialect) -> Schema:
+    """The schema as it comes back from a CREATE TABLE that was written for it."""
+    return Schema(
+        fields=tuple(
+            Field(
+                name=field.name,
+                type=type_from_sql(type_to_sql(field.type, dialect), dialect),
+                nullable=field.nullable,
+                key=field.key,
+                partition=field.partition,
+                default=field.default,
+            )
+            for field in schema.fields
+        )
+    )
+
+
+class _Reader:
+    """Reads the statements of one text, one after the other."""
+
+    def __init__(self, text: str, dialect: Dialect) -> None:
+        self.text = text
+        self.dialect: Dialect = dialect
+        self.tokens = [
+            _Token(match.lastgroup or "", match.group(), match.start())
+            for match in _TOKENS.finditer(text)
+            if match.lastgroup != "space"
+        ]
+        self.tokens.append(_Token("end", "", len(text)))
+        self.at = 0
+
+    def tables(self) -> tuple[Table, ...]:
+        found: dict[str, Table] = {}
+        while self._peek().kind != "end":
+            if self._take("CREATE"):
+                table = self._create()
+                if table is not None:
+                    found[table.name] = table
+            elif self._take("ALTER", "TABLE"):
+                self._alter(found)
+            self._skip_statement()
+        return tuple(found.values())
+
+    def _create(self) -> Table | None:
+        while self._peek().kind == "word" and self._peek().word != "TABLE":
+            if self._next().word in ("VIEW", "INDEX", "FUNCTION", "SCHEMA", "DATABASE", "TYPE"):
+                return None
+        if not self._take("TABLE"):
+            return None
+        self._take("IF", "NOT", "EXISTS")
+        name = self._table_name()
+        if self._peek().text != "(":
+            self._fail(f"the table '{name}' is created without a list of columns")
+        self._next()
+        columns, key = self._columns()
+        partitions = self._partitioning()
+        return self._table(name, columns, key, partitions)
+
+    def _alter(self, found: dict[str, Table]) -> None:
+        """Takes a primary key that is added later; refuses what changes columns."""
+        self._take("ONLY")
+        self._take("IF", "EXISTS")
+        name = self._table_name()
+        change = self._peek()
+        if self._take("ADD"):
+            if self._take("CONSTRAINT"):
+                self._name()
+            if self._take("PRIMARY", "KEY"):
+                key = self._names_in_brackets()
+                if name in found:
+                    found[name] = _with_key(found[name], key)
+                return
+            if self._peek().word in _TABLE_CONSTRAINTS:
+                return
+        elif self._take("ALTER"):
+            self._take("COLUMN")
+            self._name()
+            if self._take("SET", "DEFAULT") or self._take("ADD", "GENERATED"):
+                return
+        if change.word in _COLUMN_CHANGES:
+            self._fail(
+                f"the columns of '{name}' are changed by ALTER TABLE; give a CREATE TABLE of the "
+                "whole table as it shall be",
+                change.offset,
+            )
+
+    def _columns(self) -> tuple[list[_Column], list[str]]:
+        columns: list[_Column] = []
+        key: list[str] = []
+        while True:
+            if self._is_table_constraint():
+                if self._take("CONSTRAINT"):
+                    self._name()
+                if self._take("PRIMARY", "KEY"):
+                    key = self._names_in_brackets()
+            elif self._peek().word == "LIKE":
+                self._fail("LIKE copies the columns of another table, which is not known here")
+            else:
+                columns.append(self._column())
+            if self._skip_to(",)") == ")":
+                return columns, key
+
+    def _is_table_constraint(self) -> bool:
+        first, second = self._peek(), self._peek(1)
+        if first.word == "CONSTRAINT":
+            return self._peek(2).word in _TABLE_CONSTRAINTS
+        return second.word in _TABLE_CONSTRAINTS.get(first.word, ())
+
+    def _column(self) -> _Column:
+        first = self._peek()
+        column = _Column(self._name(), self._type(), first.kind == "name", first.offset)
+        while self._peek().text not in (",", ")") and self._peek().kind != "end":
+            column = self._clause(column)
+        return column
+
+    def _clause(self, column: _Column) -> _Column:
+        if self._take("NOT", "NULL"):
+            return column._replace(nullable=False)
+        if self._take("PRIMARY", "KEY"):
+            return column._replace(key=True, nullable=False)
+        if self._take("DEFAULT"):
+            return column._replace(default=self._expression())
+        if self._peek().word == "COMMENT" and self._peek(1).kind == "string":
+            self._next()
+            return column._replace(description=_unquoted(self._next().text))
+        if self._peek().word == "OPTIONS":
+            return column._replace(description=self._bigquery_description())
+        self._skip_one()
+        return column
+
+    def _type(self) -> str:
+        """The text of the type that stands here."""
+        first = last = self._peek()
+        depth = 0
+        while (token := self._peek()).kind != "end":
+            if depth == 0 and (token.text in (",", ")") or self._ends_type(token)):
+                break
+            depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            last = self._next()
+        if self._peek() is first:
+            self._fail("expected a type")
+        return self.text[first.offset : last.offset + len(last.text)]
+
+    def _ends_type(self, token: _Token) -> bool:
+        if token.kind != "word" or token.word not in _CLAUSES:
+            return False
+        zone = (self._peek(1).word, self._peek(2).word)
+        return not (token.word == "WITH" and zone[0] in ("TIME", "LOCAL") and zone[1])
+
+    def _expression(self) -> str:
+        """The text of a default: one value or call, with casts behind it."""
+        start = self._peek()
+        if start.kind == "string" and self._peek(1).text != ":":
+            return _unquoted(self._next().text)
+        end = start.offset
+        while (token := self._peek()).kind != "end" and token.text not in (",", ")"):
+            if token.kind == "word" and token.word in _CLAUSES and end > start.offset:
+                break
+            self._skip_one()
+            end = self.tokens[self.at - 1].offset + len(self.tokens[self.at - 1].text)
+        return self.text[start.offset : end]
+
+    def _bigquery_description(self) -> str | None:
+        self._next()
+        depth = 0
+        description = None
+        while (token := self._next()).kind != "end":
+            depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            if token.word == "DESCRIPTION" and self._peek().text == "=":
+                description = _unquoted(self._peek(1).text)
+            if depth == 0:
+                break
+        return description
+
+    def _partitioning(self) -> list[_Column]:
+        """The columns that the rest of the statement partitions by; typed ones are new."""
+        partitions: list[_Column] = []
+        while (token := self._peek()).kind != "end" and token.text != ";":
+            if self._take("PARTITIONED", "BY", "("):
+                while True:
+                    first = self._peek()
+                    name = self._name()
+                    is_typed = self._peek().text not in (",", ")", "(")
+                    typed = self._type() if is_typed else ""
+                    if self._peek().text != "(":
+                        column = _Column(
+                            name, typed, first.kind == "name", first.offset, partition=True
+                        )
+                        if typed and self._peek().word == "COMMENT":
+                            column = self._clause(column)
+                        partitions.append(column)
+                    if self._skip_to(",)") == ")":
+                        break
+            elif self._take("PARTITION", "BY"):
+                if self._peek().word in ("RANGE", "LIST", "HASH"):
+                    self._next()
+                    partitions += [_Column(each, "", False) for each in self._names_in_brackets()]
+                elif self._peek(1).text != "(":
+                    quoted = self._peek().kind == "name"
+                    partitions.append(_Column(self._name(), "", quoted))
+            else:
+                self._skip_one()
+        return partitions
+
+    def _table(
+        self, name: str, columns: list[_Column], key: list[str], partitions: list[_Column]
+    ) -> Table:
+        columns = [*columns, *(each for each in partitions if each.type)]
+        names = {self._folded(each.name, each.quoted) for each in partitions}
+        keys = {each.casefold() for each in key}
+        fields: dict[str, Field] = {}
+        for each in columns:
+            field = self._field(each)
+            if field.name in fields:
+                self._fail(f"the column '{field.name}' stands twice", each.offset)
+            if field.name in names:
+                field = msgspec.structs.replace(field, partition=True)
+            if field.name.casefold() in keys:
+                field = msgspec.structs.replace(field, key=True, nullable=False)
+            fields[field.name] = field
+        unquoted = frozenset(self._folded(each.name, False) for each in columns if not each.quoted)
+        return Table(name, Schema(fields=tuple(fields.values())), unquoted)
+
+    def _field(self, column: _Column) -> Field:
+        return Field(
+            name=self._folded(column.name, column.quoted),
+            type=type_from_sql(column.type, self.dialect),
+            nullable=column.nullable,
+            key=column.key,
+            partition=column.partition,
+            default=column.default,
+            description=column.description,
+            native_type=" ".join(column.type.split()),
+        )
+
+    def _folded(self, name: str, quoted: bool) -> str:
+        fold = _FOLDED.get(self.dialect)
+        return name if quoted or fold is None else fold(name)
+
+    def _table_name(self) -> str:
+        """The last part of a name such as `db.sales.orders`."""
+        name = self._name()
+        while self._peek().text == ".":
+            self._next()
+            name = self._name()
+        # BigQuery quotes all parts together.
+        return name.rpartition(".")[2] if self.dialect == "bigquery" else name
+
+    def _name(self) -> str:
+        token = self._peek()
+        if token.kind not in ("word", "name"):
+            self._fail(f"expected a name, found {token.text!r}" if token.text else "unexpected end")
+        self._next()
+        return _unquoted(token.text) if token.kind == "name" else token.text
+
+    def _names_in_brackets(self) -> list[str]:
+        if self._peek().text != "(":
+            self._fail("expected '('")
+        self._next()
+        names = []
+        while True:
+            names.append(self._name())
+            if self._skip_to(",)") == ")":
+                return names
+
+    def _skip_to(self, marks: str) -> str:
+        """Moves behind the next of the marks that is not inside brackets; gives it."""
+        while True:
+            token = self._peek()
+            if token.kind == "end":
+                self._fail("unexpected end: a bracket is not closed")
+            if token.kind == "mark" and token.text in marks:
+                self._next()
+                return token.text
+            self._skip_one()
+
+    def _skip_one(self) -> None:
+        """Moves behind one token, or behind all that a round bracket encloses."""
+        depth = 0
+        while (token := self._next()).kind != "end":
+            depth += (token.text == "(") - (token.text == ")")
+            if depth <= 0:
+                return
+
+    def _skip_statement(self) -> None:
+        while (token := self._next()).kind != "end" and token.text != ";":
+            pass
+
+    def _peek(self, ahead: int = 0) -> _Token:
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+
+    def _next(self) -> _Token:
+        token = self._peek()
+        self.at = min(self.at + 1, len(self.tokens) - 1)
+        return token
+
+    def _take(self, *words: str) -> bool:
+        if any(self._peek(ahead).word != word for ahead, word in enumerate(words)):
+            return False
+        self.at += len(words)
+        return True
+
+    def _fail(self, problem: str, offset: int | None = None) -> NoReturn:
+        at = self._peek().offset if offset is None else offset
+        line = self.text.count("\n", 0, at) + 1
+        raise SchemaSyntaxError(problem, line=line, column=at - self.text.rfind("\n", 0, at))
+
+
+def _with_key(table: Table, key: Iterable[str]) -> Table:
+    names = {name.casefold() for name in key}
+    return table._replace(schema=Schema(fields=tuple(_keyed(table.schema.fields, names))))
+
+
+def _keyed(fields: Iterable[Field], names: set[str]) -> Iterator[Field]:
+    for field in fields:
+        is_key = field.name.casefold() in names
+        yield msgspec.structs.replace(field, key=True, nullable=False) if is_key else field
+
+
+def _unquoted(text: str) -> str:
+    mark = text[:1]
+    return text[1:-1].replace(mark * 2, mark) if mark in "'\"`" and mark else text
