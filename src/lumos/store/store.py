@@ -313,6 +313,13 @@ class Transaction:
         body = self._connection.execute(statement).scalar_one_or_none()
         return None if body is None else from_json(body, _ASPECT_TYPES[name])
 
+    def event(self, event_id: str) -> ChangeEvent | None:
+        """An event on record, or nothing."""
+        table = tables.change_event.c
+        statement = select(table.body).where(table.event_id == event_id)
+        body = self._connection.execute(statement).scalar_one_or_none()
+        return None if body is None else from_json(body, ChangeEvent)
+
     def index_touched(self) -> None:
         """Brings the search index up to date with all that was written."""
         touched = list(self._touched)
@@ -383,9 +390,9 @@ class Transaction:
     def save_alias(self, urn: str, *, of: str, reason: str, at: datetime) -> None:
         """Lets a dataset be found under an earlier URN; older aliases follow along."""
         table = tables.alias
-        self._connection.execute(
-            update(table).where(table.c.dataset_urn == urn).values(dataset_urn=of)
-        )
+        # What was renamed into a dataset that is merged now is merged as well.
+        follow = {"dataset_urn": of} | ({"reason": reason} if reason == "merged" else {})
+        self._connection.execute(update(table).where(table.c.dataset_urn == urn).values(follow))
         row = {"urn": urn, "dataset_urn": of, "reason": reason, "created_at": at}
         self._execute(replace(self._dialect, table), row)
 
