@@ -27,6 +27,11 @@ class DatasetPattern:
         self._whole = re.compile(f"{translate(plain)}|{re.escape(plain)}\\Z")
         self._end = re.compile(f"(?s:.*/)?(?:{self._whole.pattern})")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it may mean several datasets."""
+        return any(sign in self.text for sign in "*?[")
+
     def matches(self, urn: str, name: str = "") -> bool:
         """Whether a dataset is meant; the name is what it is called beside its URN."""
         if self._of_urn:

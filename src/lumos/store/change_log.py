@@ -67,6 +67,13 @@ class ChangeLog:
                     found.add(former)
         return frozenset(found)
 
+    def former_urns(self, urn: str) -> frozenset[str]:
+        """The URNs that a dataset had before it was renamed."""
+        alias = tables.alias.c
+        statement = select(alias.urn).where(alias.dataset_urn == urn, alias.reason == "renamed")
+        with self._database.reading() as connection:
+            return frozenset(connection.scalars(statement))
+
     def schemas(self, hashes: Collection[str]) -> dict[str, Schema]:
         """The schemas of some content hashes."""
         body = tables.schema_body.c
