@@ -13,6 +13,7 @@ from lumos.model.dataset import (
     Cost,
     Dataset,
     Documentation,
+    Definition,
     DriftedShape,
     Governance,
     Lineage,
@@ -51,6 +52,7 @@ ORDERS = Dataset(
         columns={"id": ColumnStatistics(null_count=0, minimum="1", maximum="12")},
     ),
     drift=(DriftedShape(shape="abc", file_count=1, examples=("a.parquet",), first_seen=NOW),),
+    definition=Definition(sql="SELECT id FROM raw.orders", dialect="postgres"),
     lineage=Lineage(
         upstream=(
             UpstreamEdge(

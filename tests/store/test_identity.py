@@ -75,4 +75,4 @@ def test_locations_are_told_by_source(store: Store) -> None:
         transaction.save(dataset("sales", source="s3:other"))
         for urn in (ORDERS, SALES):
             transaction.save_aspect(urn, "location", Location(uri=urn), writer="scan", at=AT)
-    assert store.locations(source="file:/lake") == {ORDERS: Location(uri=ORDERS)}
+    assert store.aspects("location", source="file:/lake") == {ORDERS: Location(uri=ORDERS)}

@@ -11,10 +11,14 @@ from lumos.model.version import CloudVersion, SchemaVersion
 
 
 class Sighting(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset's schema and content fingerprint at one time."""
+    """A dataset's schema and content fingerprint at one time.
+
+    The content is that of its files or, where it is `told`, what its place says of it.
+    """
 
     schema: Schema
     content: str
+    told: bool = False
     format: str | None = None
     reverted: bool = False
 
@@ -70,6 +74,7 @@ def _event(seen: Sighting, known: OnRecord, findings: tuple[Finding, ...]) -> Ev
         return EventType.RESTORED
     if seen.schema.shape != known.schema.shape:
         return EventType.SCHEMA_CHANGED
-    if findings:
+    is_as_before = seen.content == known.content
+    if findings or (seen.told and not is_as_before):
         return EventType.METADATA_CHANGED
-    return EventType.MODIFIED if seen.content != known.content else None
+    return None if is_as_before else EventType.MODIFIED

@@ -13,6 +13,7 @@ from lumos.config.section import (
     Bucket,
     Location,
     Port,
+    Seconds,
     Section,
     spelled,
 )
@@ -22,6 +23,7 @@ Names: TypeAlias = tuple[str, ...]
 _BRACES: Final = re.compile(r"\{[A-Za-z_]\w*\}")
 Databases: TypeAlias = Annotated[Names, spelled(one=("database",))]
 Schemas: TypeAlias = Annotated[Names, spelled(one=("schema",))]
+SslMode: TypeAlias = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 User: TypeAlias = Annotated[str | None, spelled(also=("username",))]
 
 
@@ -145,7 +147,8 @@ class FileSource(FileStore, frozen=True, kw_only=True):
 
 
 class PostgresSource(Source, frozen=True, kw_only=True):
-    """A PostgreSQL database."""
+    """A PostgreSQL database, of which all tables and views are looked at unless patterns say
+    otherwise."""
 
     type: Literal["postgres"] = "postgres"
     connection_string: ConnectionString | None = None
@@ -154,10 +157,11 @@ class PostgresSource(Source, frozen=True, kw_only=True):
     database: str | None = None
     user: User = None
     password: Secret | None = None
-    sslmode: str | None = None
+    sslmode: SslMode | None = None
     schemas: Schemas = ()
     tables: Names = ()
     exclude: Names = ()
+    statement_timeout: Seconds = 300
 
     def __post_init__(self) -> None:
         _require_address(self.type, self.connection_string, self.host)

@@ -2,7 +2,7 @@
 
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from time import monotonic
@@ -11,9 +11,10 @@ from lumos.config import Settings
 from lumos.engine.ingest import Announce, report_progress
 from lumos.engine.recording import dataset_of
 from lumos.engine.reports import DatasetReport, DiscoverReport, DiscoverSummary
-from lumos.engine.scanning import roots_of
+from lumos.engine.scanning import Lake, places_of
 from lumos.engine.state import check_state
-from lumos.model.discovery import Discovery, Problem
+from lumos.model.discovery import Discovery
+from lumos.sources import Source
 from lumos.sources.addresses import access_of
 from lumos.storage import USUAL, Access
 
@@ -23,35 +24,19 @@ def discover(
 ) -> DiscoverReport:
     """Scans the paths afresh and tells what is there; store and configuration stay as they are."""
     started = monotonic()
-    roots = roots_of(settings, paths)
-    announce("Starting Spark")
-    from lumos.pipeline.discovery import discover as scan
-    from lumos.pipeline.session import spark_session
-
-    found: list[Discovery] = []
-    datasets: list[DatasetReport] = []
-    problems: list[Problem] = []
-    with spark_session(master=settings.spark.master, settings=settings.spark.properties()) as spark:
-        for source, root in roots:
-            step = f"Scanning {root.root}"
-            announce(step)
-            with _passing_state(settings, state) as (folder, access):
-                discovery = scan(
-                    spark,
-                    root,
-                    state=folder,
-                    before=None,
-                    after="found",
-                    state_access=access,
-                    left_out=state,
-                    watch=partial(report_progress, announce, step),
-                )
-            found.append(discovery)
-            problems.extend(discovery.problems)
-            for each in discovery.datasets:
-                urn = source.urn(each.path, environment=settings.environment)
-                dataset = dataset_of(each, urn)
-                datasets.append(DatasetReport.of(dataset, change="new", findings=()))
+    places = places_of(settings, paths)
+    looks: list[tuple[Source, Discovery]] = []
+    for source in places.databases:
+        announce(f"Reading {source.address}")
+        looks.append((source, source.read(lambda _share: None)))
+    if places.lakes:
+        looks += _scanned(settings, places.lakes, state, announce)
+    found = [discovery for _, discovery in looks]
+    datasets = tuple(
+        dataset_of(each, source.urn(each.path, environment=settings.environment))
+        for source, discovery in looks
+        for each in discovery.datasets
+    )
     return DiscoverReport(
         summary=DiscoverSummary(
             files_listed=sum(each.files_listed for each in found),
@@ -60,10 +45,39 @@ def discover(
             complete=all(each.complete for each in found),
             seconds=round(monotonic() - started, 3),
         ),
-        roots=tuple(root.root for _, root in roots),
-        datasets=tuple(datasets),
-        problems=tuple(problems),
+        roots=places.addresses,
+        datasets=tuple(
+            DatasetReport.of(dataset, change="new", findings=()) for dataset in datasets
+        ),
+        problems=tuple(problem for each in found for problem in each.problems),
     )
+
+
+def _scanned(
+    settings: Settings, lakes: Iterable[Lake], state: str, announce: Announce
+) -> Iterator[tuple[Source, Discovery]]:
+    announce("Starting Spark")
+    from lumos.pipeline.discovery import discover as scan
+    from lumos.pipeline.session import spark_session
+
+    with spark_session(master=settings.spark.master, settings=settings.spark.properties()) as spark:
+        for source, root in lakes:
+            step = f"Scanning {root.root}"
+            announce(step)
+            with _passing_state(settings, state) as (folder, access):
+                yield (
+                    source,
+                    scan(
+                        spark,
+                        root,
+                        state=folder,
+                        before=None,
+                        after="found",
+                        state_access=access,
+                        left_out=state,
+                        watch=partial(report_progress, announce, step),
+                    ),
+                )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.engine.scanning import LOCAL, source_of
 from lumos.engine.state import StateNotUsable, check_state
 from lumos.errors import LumosError
-from lumos.sources import SourceNotUsable
+from lumos.sources import SourceNotUsable, TableSource
 from lumos.sources.addresses import access_of, is_address, normal
 from lumos.store import Database
 from lumos.store.database import HEAD
@@ -100,6 +100,9 @@ def _sources(settings: Settings) -> Iterator[Check]:
         name = f"source {section.name or section.type}"
         try:
             source = source_of(section)
+            if isinstance(source, TableSource):
+                yield Check(name=name, status="ok", found=source.check())
+                continue
             roots = source.roots()
         except SourceNotUsable as problem:
             step = problem.next_step or None

@@ -3,14 +3,16 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 
 import msgspec
 
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
+from lumos.engine.telling import TOLD_ASPECTS, differences, tell
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.dataset import Dataset, Versioning
+from lumos.model.dataset import Dataset, Location, Statistics, Versioning
 from lumos.model.discovery import FoundDataset
 from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
@@ -44,12 +46,16 @@ class Recorder:
         at: datetime,
     ) -> None:
         self._store = store
-        self._locations = store.locations(source=source)
+        self.locations: dict[str, Location] = store.aspects("location", source=source)
         self._urn_of = urn_of
         self._source = source
         self._prefix = prefix
         self._platform = platform
         self._at = at
+
+    @cached_property
+    def _statistics(self) -> dict[str, Statistics]:
+        return self._store.aspects("statistics", source=self._source)
 
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
@@ -82,10 +88,16 @@ class Recorder:
             yield outcomes.get(str(urn)) or _unchanged(found, urn, known[str(urn)])
 
     def _tells_more(self, urn: Urn, found: FoundDataset) -> bool:
-        return bool(found.statistics.columns) or self._locations.get(str(urn)) != found.location
+        # What files tell of themselves only changes with them; tables are counted now and then.
+        is_counted_anew = (
+            bool(found.statistics.columns)
+            if found.told is None
+            else self._statistics.get(str(urn)) != found.statistics
+        )
+        return is_counted_anew or self.locations.get(str(urn)) != found.location
 
     def _tell_more(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
-        """Keeps what is new about the same files: their statistics, or how they are told apart."""
+        """Keeps what is new about the same data: its statistics, or how it is told apart."""
         for name, value in (("statistics", found.statistics), ("location", found.location)):
             if transaction.aspect(urn, name) != value:
                 transaction.save_aspect(urn, name, value, writer=_WRITER, at=self._at)
@@ -93,7 +105,7 @@ class Recorder:
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
-        location = self._locations.get(known.urn)
+        location = self.locations.get(known.urn)
         gone = msgspec.structs.replace(
             known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
         )
@@ -128,17 +140,24 @@ class Recorder:
         seen = Sighting(
             schema=found.schema,
             content=found.content,
+            told=found.told is not None,
             format=found.format,
             reverted=found.reverted,
         )
         decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
         if decision is None:
             assert known is not None
+            if found.told is not None:
+                self._tell_more(transaction, found, str(urn))
             return msgspec.structs.replace(_unchanged(found, urn, known), event=moved)
         if known is None or known.state == "missing":
             transaction.drop_alias(str(urn))
         dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
-        event = self._save(transaction, found, dataset, decision, known)
+        before = None
+        if found.told is not None and known is not None:
+            before = self._before(transaction, known)
+            dataset = tell(dataset, found.told, before=before)
+        event = self._save(transaction, found, dataset, decision, known, before)
         if self._platform is not None:
             # Before the commit: a catalog that refuses leaves the change to the next scan.
             self._platform.emit(dataset)
@@ -155,7 +174,7 @@ class Recorder:
             if old is None or (now is not None and old.state != "live"):
                 continue
             if now is None:
-                transaction.rename(old, to=str(urn), name=without_ending(urn.name), at=self._at)
+                transaction.rename(old, to=str(urn), name=_name(found, urn), at=self._at)
                 type, now = EventType.RENAMED, old
             else:
                 transaction.absorb(old, into=str(urn), at=self._at)
@@ -195,6 +214,19 @@ class Recorder:
             is_live=known.state == "live",
         )
 
+    @staticmethod
+    def _before(transaction: Transaction, known: KnownDataset) -> Dataset:
+        """As much of the dataset on record as its place tells of."""
+        names = ("location", *TOLD_ASPECTS)
+        aspects = {name: transaction.aspect(known.urn, name) for name in names}
+        return Dataset(
+            urn=known.urn,
+            name=known.name,
+            platform=known.platform,
+            format=known.format,
+            **aspects,
+        )
+
     def _save(
         self,
         transaction: Transaction,
@@ -202,6 +234,7 @@ class Recorder:
         dataset: Dataset,
         decision: Decision,
         known: KnownDataset | None,
+        before: Dataset | None,
     ) -> ChangeEvent:
         record = KnownDataset(
             urn=dataset.urn,
@@ -233,11 +266,17 @@ class Recorder:
             new_schema=record.schema_hash,
             findings=decision.findings,
             flags=decision.flags,
-            summary=summary_of(decision.type, decision.findings, decision.flags),
+            summary=summary_of(decision.type, decision.findings, decision.flags)
+            or ("" if before is None else differences(before, found)),
             metadata=self._metadata(found),
         )
         transaction.save(record)
-        for name in _SCANNED_ASPECTS:
+        told = [
+            name
+            for name in TOLD_ASPECTS
+            if getattr(dataset, name) != (None if before is None else getattr(before, name))
+        ]
+        for name in (*_SCANNED_ASPECTS, *told):
             value = getattr(dataset, name)
             transaction.save_aspect(dataset.urn, name, value, writer=_WRITER, at=self._at)
         transaction.save_event(event)
@@ -251,8 +290,8 @@ class Recorder:
         facts: dict[str, str | int | None] = {
             "source": self._source,
             "format": found.format,
-            "files": statistics.file_count,
-            "bytes": statistics.total_size_bytes,
+            "files": None if found.told else statistics.file_count,
+            "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
             "rows": statistics.row_count if statistics.row_count_exact else None,
         }
         return {name: fact for name, fact in facts.items() if fact is not None}
@@ -269,9 +308,9 @@ def _dataset(found: FoundDataset, urn: Urn, cloud_version: str, schema_version: 
 
 def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
     """A found dataset under its URN, before it has any version."""
-    return Dataset(
+    dataset = Dataset(
         urn=str(urn),
-        name=without_ending(urn.name),
+        name=_name(found, urn),
         platform=urn.platform,
         format=found.format,
         location=found.location,
@@ -279,6 +318,12 @@ def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
         statistics=found.statistics,
         drift=found.drift,
     )
+    return dataset if found.told is None else tell(dataset, found.told)
+
+
+def _name(found: FoundDataset, urn: Urn) -> str:
+    """What people call it; a dot in the name of a table begins no ending."""
+    return without_ending(urn.name) if found.told is None else urn.name
 
 
 def _event_id(*facts: str) -> str:

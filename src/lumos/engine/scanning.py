@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos import plugins
 from lumos.config import Settings
@@ -10,19 +10,34 @@ from lumos.config.sources import FileSource
 from lumos.config.sources import Source as Section
 from lumos.errors import MisuseError, UnknownName
 from lumos.platforms import Platform
-from lumos.sources import LakeSource, Source, hints_of
+from lumos.sources import LakeSource, Source, TableSource, hints_of
 from lumos.sources.addresses import is_address, section_of
 from lumos.storage import Selection
 
 LOCAL: Final = "local"
 _log = logging.getLogger(__name__)
 
+Lake: TypeAlias = tuple[LakeSource, Selection]
 
-def source_of(section: Any) -> LakeSource:
+
+class Places(NamedTuple):
+    """All that a scan looks at: roots of lakes, and databases."""
+
+    lakes: list[Lake]
+    databases: list[TableSource]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The places in words for people."""
+        databases = (source.address for source in self.databases)
+        return (*databases, *(root.root for _, root in self.lakes))
+
+
+def source_of(section: Any) -> LakeSource | TableSource:
     """The source that a section of the configuration describes."""
     plugin: Any = plugins.find(plugins.SOURCES, section.type, "source")
     source: Source = plugin(section)
-    if not isinstance(source, LakeSource):
+    if not isinstance(source, LakeSource | TableSource):
         raise MisuseError(f"The source '{section.type}' cannot be scanned by this version.")
     return source
 
@@ -54,9 +69,33 @@ def platform_of(settings: Settings) -> Platform | None:
     return platform
 
 
-def roots_of(settings: Settings, paths: Sequence[str]) -> list[tuple[LakeSource, Selection]]:
-    """What to scan for some paths and addresses, or else for the configured sources."""
+def places_of(settings: Settings, paths: Sequence[str]) -> Places:
+    """What to scan for some paths and addresses, or else for the configured sources.
+
+    All of it was looked at, so that nothing is begun that cannot be ended.
+    """
     sources = [source_of(section) for section in scannable(sections_of(settings, paths))]
+    lakes = [source for source in sources if isinstance(source, LakeSource)]
+    databases = [source for source in sources if isinstance(source, TableSource)]
+    for source in databases:
+        source.check()
+    _check_instances(databases)
+    return Places(_roots(lakes, settings), databases)
+
+
+def _check_instances(databases: Sequence[TableSource]) -> None:
+    """Refuses two databases whose tables would have the same URNs."""
+    addresses: dict[tuple[str, str], str] = {}
+    for source in databases:
+        first = addresses.setdefault((source.identity, source.scope), source.address)
+        if first != source.address:
+            raise MisuseError(
+                f"{first} and {source.address} would be one and the same to Lumos. "
+                "Give one of the two sources an 'instance', such as 'instance: replica'."
+            )
+
+
+def _roots(sources: Sequence[LakeSource], settings: Settings) -> list[Lake]:
     always = settings.scan
     narrowed = [
         (
@@ -73,7 +112,7 @@ def roots_of(settings: Settings, paths: Sequence[str]) -> list[tuple[LakeSource,
     return _apart(narrowed)
 
 
-def _apart(roots: list[tuple[LakeSource, Selection]]) -> list[tuple[LakeSource, Selection]]:
+def _apart(roots: list[Lake]) -> list[Lake]:
     """The roots without those that lie inside another one, or are named twice."""
     distinct = list({(source.identity, root): (source, root) for source, root in roots}.values())
     folders = {(source.identity, root.root) for source, root in distinct}

@@ -16,11 +16,15 @@ class Aspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Location(Aspect, frozen=True, kw_only=True):
-    """Where the data lies and how it is partitioned."""
+    """Where the data lies and how it is partitioned.
+
+    `identity` is what the place itself tells a dataset by, and which outlives a rename.
+    """
 
     uri: str
     partitioning: str | None = None
     partition_keys: tuple[str, ...] = ()
+    identity: str | None = None
 
 
 class ColumnStatistics(Aspect, frozen=True, kw_only=True):
@@ -33,18 +37,26 @@ class ColumnStatistics(Aspect, frozen=True, kw_only=True):
 
 
 class Statistics(Aspect, frozen=True, kw_only=True):
-    """Size and age of the live data files.
+    """Size and age of the live data files, or of a table.
 
     `alternating` says that writers with different schemas take turns.
     """
 
     file_count: int = 0
     total_size_bytes: int = 0
+    total_size_exact: bool = True
     row_count: int | None = None
     row_count_exact: bool = False
     last_modified: datetime | None = None
     columns: dict[str, ColumnStatistics] = {}
     alternating: bool = False
+
+
+class Definition(Aspect, frozen=True, kw_only=True):
+    """The query that a view shows the result of, in its platform's dialect."""
+
+    sql: str
+    dialect: str
 
 
 class DriftedShape(Aspect, frozen=True, kw_only=True):
@@ -184,6 +196,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: Schema | None = None
     statistics: Statistics | None = None
     drift: tuple[DriftedShape, ...] | None = None
+    definition: Definition | None = None
     lineage: Lineage | None = None
     ownership: Ownership | None = None
     governance: Governance | None = None

@@ -1,16 +1,27 @@
-"""What a scan of a lake brings home."""
+"""What a scan brings home."""
 
 import msgspec
 
-from lumos.model.dataset import DriftedShape, Location, Statistics
+from lumos.model.dataset import Definition, DriftedShape, Location, Owner, Properties, Statistics
 from lumos.model.schema import Schema
 
 
-class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset as its files show it; `content` changes whenever a file does.
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a place says of a dataset by itself, beside its schema; files say nothing."""
 
-    `reverted` says that the schema just returned to an earlier one; `renamed_from` and
-    `merged_from` are paths of datasets that earlier scans found and that are this one now.
+    description: str | None = None
+    owner: Owner | None = None
+    definition: Definition | None = None
+    properties: Properties = {}
+
+
+class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset as its files, or its place, show it.
+
+    `content` changes whenever a file does or, where the place tells of its datasets, whenever
+    what is told does. `reverted` says that the schema just returned to an earlier one;
+    `renamed_from` and `merged_from` are paths of datasets that earlier scans found and that are
+    this one now.
     """
 
     path: str
@@ -20,6 +31,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics
     drift: tuple[DriftedShape, ...]
     content: str
+    told: Told | None = None
     reverted: bool = False
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
@@ -38,8 +50,8 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     """All that one scan of a root found; an incomplete one must not make anything disappear."""
 
     datasets: tuple[FoundDataset, ...]
-    problems: tuple[Problem, ...]
-    files_listed: int
-    files_read: int
-    files_failed: int
-    complete: bool
+    problems: tuple[Problem, ...] = ()
+    files_listed: int = 0
+    files_read: int = 0
+    files_failed: int = 0
+    complete: bool = True

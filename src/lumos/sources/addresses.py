@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
-from lumos.config.sources import S3Source, Source
+from lumos.config.secret import ConnectionString
+from lumos.config.sources import PostgresSource, S3Source, Source
 from lumos.errors import MisuseError
 from lumos.storage import USUAL, Access, UnknownStorage
 
 # Hadoop's names for the same store.
 _S3_SCHEMES = ("s3", "s3a", "s3n")
+_POSTGRES_SCHEMES = ("postgres", "postgresql")
 
 
 def is_address(path: str) -> bool:
@@ -24,7 +26,12 @@ def normal(address: str) -> str:
 
 
 def section_of(address: str, configured: Sequence[Source]) -> Source:
-    """The section for an address: reached as a configured source of its bucket, if there is one."""
+    """The section for an address: reached as a configured source of its bucket, if there is one.
+
+    The address of a database holds all that is needed to reach it, or libpq finds the rest.
+    """
+    if address.partition("://")[0] in _POSTGRES_SCHEMES:
+        return PostgresSource(connection_string=ConnectionString(address))
     bucket, key = _parts(address)
     known = _of_bucket(bucket, configured)
     prefixes = (key,) if key else ()

@@ -1,13 +1,17 @@
 """What the engine asks of a source."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypeAlias
 
 from lumos.config.sources import DatasetHint
 from lumos.errors import MisuseError
+from lumos.model.discovery import Discovery
 from lumos.model.urn import Urn
 from lumos.storage import Hint, Selection
+
+# Is told which share of the work is done.
+Watch: TypeAlias = Callable[[float], None]
 
 
 def hints_of(datasets: Iterable[DatasetHint]) -> tuple[Hint, ...]:
@@ -40,6 +44,36 @@ class Source(ABC):
         """The kind and, where there is one, the instance."""
         return f"{self.kind}@{self.instance}" if self.instance else self.kind
 
+    @abstractmethod
+    def urn(self, path: str, *, environment: str) -> Urn:
+        """The URN of the dataset at a path that this source found."""
+
+
+class TableSource(Source):
+    """A source that tells of its datasets by itself, such as a database."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where it looks, in words for people and without what lets one in."""
+
+    @property
+    @abstractmethod
+    def scope(self) -> str:
+        """What of its instance it speaks for, whatever address that has: a database's name."""
+
+    @abstractmethod
+    def check(self) -> str:
+        """What is there, in a few words; raises LumosError where it cannot be read."""
+
+    @abstractmethod
+    def read(self, watch: Watch) -> Discovery:
+        """All datasets in one state of the place, which it does not change."""
+
+    @abstractmethod
+    def covers(self, path: str) -> bool:
+        """Whether a dataset at that path would be found if it was there."""
+
 
 class LakeSource(Source):
     """A source made of files, which the pipeline groups into datasets."""
@@ -51,7 +85,3 @@ class LakeSource(Source):
     def problems(self) -> dict[str, SourceNotUsable]:
         """What is wrong with some of the roots, while others can be scanned."""
         return {}
-
-    @abstractmethod
-    def urn(self, path: str, *, environment: str) -> Urn:
-        """The URN of the dataset at a path below one of the roots."""

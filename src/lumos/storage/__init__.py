@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from lumos.config.secret import scrubbed
 from lumos.errors import MisuseError
 from lumos.storage.interface import (
     USUAL,
@@ -37,8 +38,9 @@ class UnknownStorage(MisuseError):
     """An address that no storage serves."""
 
     def __init__(self, uri: str) -> None:
+        scheme = uri.partition("://")[0]
         super().__init__(
-            f"{uri}: '{uri.partition('://')[0]}://' cannot be read or written by this version. "
+            f"{scrubbed(uri)}: '{scheme}://' cannot be read or written by this version. "
             "Local paths and s3:// can."
         )
 

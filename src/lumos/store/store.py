@@ -28,7 +28,7 @@ from sqlalchemy import (
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json, to_json
-from lumos.model.dataset import ASPECTS, Aspect, Dataset, Location, Versioning
+from lumos.model.dataset import ASPECTS, Aspect, Dataset, Versioning
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
@@ -169,17 +169,17 @@ class Store:
         with self._database.reading() as connection:
             return {row.urn: _known(row) for row in connection.execute(statement)}
 
-    def locations(self, *, source: str) -> dict[str, Location]:
-        """Where each dataset of a source lies, as far as it is on record."""
+    def aspects(self, name: str, *, source: str) -> dict[str, Any]:
+        """One aspect of each dataset of a source, as far as it is on record."""
         dataset, aspect = tables.dataset.c, tables.aspect.c
         statement = (
             select(aspect.urn, aspect.body)
             .join_from(tables.aspect, tables.dataset)
-            .where(dataset.source == source, aspect.name == "location")
+            .where(dataset.source == source, aspect.name == name)
         )
         with self._database.reading() as connection:
             rows = connection.execute(statement)
-            return {urn: from_json(body, Location) for urn, body in rows}
+            return {urn: from_json(body, _ASPECT_TYPES[name]) for urn, body in rows}
 
     def list(self, filter: DatasetFilter) -> Iterator[KnownDataset]:
         """The live datasets that the filter lets through, by URN."""

@@ -1,0 +1,219 @@
+"""One scan of one source: alone with it, recorded in small steps, nothing removed in doubt."""
+
+import getpass
+import logging
+import socket
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.engine.recording import Outcome, Recorder
+from lumos.model.change import ChangeEvent
+from lumos.model.dataset import Location
+from lumos.model.discovery import Discovery, FoundDataset
+from lumos.model.urn import Urn
+from lumos.platforms import Platform
+from lumos.sources import LakeSource, Source, TableSource
+from lumos.store import KnownDataset, Scan, Store
+
+_log = logging.getLogger(__name__)
+
+# Looks at the source, given what the last scan left and what this one is to be called; what it
+# leaves is kept once the block has recorded everything.
+Look: TypeAlias = Callable[[str | None, str], AbstractContextManager[Discovery]]
+
+
+class Pass(NamedTuple):
+    """What one scan and its recording came to."""
+
+    discovery: Discovery
+    outcomes: tuple[Outcome, ...]
+    missing: tuple[str, ...]
+    held: tuple[str, ...]
+
+
+class Scanner:
+    """Scans one place of a source after another, each while nobody else does."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        platform: Platform | None,
+        *,
+        accept_removals: bool,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._platform = platform
+        self._accept_removals = accept_removals
+
+    def scan(self, source: Source, place: str, look: Look) -> Pass:
+        """Looks at a place of a source and records what changed."""
+        source_id = f"{source.identity}:{place}"
+        with self._store.alone(source_id):
+            _log.info("scan started", extra={"facts": {"source": source_id}})
+            done = self._scan_alone(source, source_id, look)
+        _log.info(
+            "scan finished",
+            extra={
+                "facts": {
+                    "source": source_id,
+                    "files": done.discovery.files_listed,
+                    "read": done.discovery.files_read,
+                    "failed": done.discovery.files_failed,
+                    "datasets": len(done.outcomes),
+                    "changed": sum(outcome.event is not None for outcome in done.outcomes),
+                }
+            },
+        )
+        return done
+
+    def _scan_alone(self, source: Source, source_id: str, look: Look) -> Pass:
+        last = self._store.last_scan(source_id)
+        number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
+        scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
+        scan = Scan(
+            source=source_id, scan_id=scan_id, manifest=scan_id, finished_at=datetime.now(UTC)
+        )
+        with look(None if last is None else last.manifest, scan_id) as discovery:
+            return self._record(source, scan, discovery)
+
+    def _record(self, source: Source, scan: Scan, discovery: Discovery) -> Pass:
+        settings = self._settings
+        urn_of = partial(source.urn, environment=settings.environment)
+        known = self._store.known(source=scan.source)
+        recorder = Recorder(
+            self._store,
+            source=scan.source,
+            prefix=settings.cloud_version_prefix,
+            platform=self._platform,
+            urn_of=urn_of,
+            at=scan.finished_at,
+        )
+        named = [(urn_of(found.path), found) for found in discovery.datasets]
+        if isinstance(source, TableSource):
+            named = renamed(named, known, recorder.locations, source.covers)
+        outcomes = list(recorder.record(named, known))
+        for outcome in outcomes:
+            if outcome.event is not None:
+                _log_change(outcome.event)
+        seen = {outcome.dataset.urn for outcome in outcomes}
+        seen |= {
+            str(urn_of(path))
+            for _, found in named
+            for path in filter(None, (found.renamed_from, *found.merged_from))
+        }
+        gone, held = self._missing(source, discovery, known, seen)
+        with self._store.transaction() as transaction:
+            for dataset in gone:
+                recorder.remove(transaction, dataset)
+            transaction.save_scan(scan)
+            transaction.audit(
+                "ingest",
+                scan.source,
+                actor=getpass.getuser(),
+                origin=socket.gethostname(),
+                at=scan.finished_at,
+            )
+        return Pass(discovery, tuple(outcomes), missing=_urns(gone), held=_urns(held))
+
+    def _missing(
+        self,
+        source: Source,
+        discovery: Discovery,
+        known: dict[str, KnownDataset],
+        seen: set[str],
+    ) -> tuple[list[KnownDataset], list[KnownDataset]]:
+        """The datasets that are gone, and those whose absence is too doubtful to believe."""
+        live = [dataset for dataset in known.values() if dataset.state == "live"]
+        if isinstance(source, TableSource):
+            # Of tables that nobody looked for, nobody knows.
+            live = [dataset for dataset in live if source.covers(_path(dataset))]
+        absent = [dataset for dataset in live if dataset.urn not in seen]
+        unreadable = {
+            str(source.urn(problem.path, environment=self._settings.environment))
+            for problem in discovery.problems
+            if not problem.remark
+        }
+        most = self._settings.scan.max_removed_share * len(live)
+        if self._accept_removals:
+            # Whoever says so is believed, but for places that nobody could look into.
+            held = [each for each in absent if _lies_in(each, unreadable)]
+        elif not discovery.complete or len(absent) > most:
+            held = absent
+        else:
+            may_be_there = _may_hold if isinstance(source, LakeSource) else _lies_in
+            held = [each for each in absent if may_be_there(each, unreadable)]
+        kept = {each.urn for each in held}
+        return [each for each in absent if each.urn not in kept], held
+
+
+def renamed(
+    found: list[tuple[Urn, FoundDataset]],
+    known: dict[str, KnownDataset],
+    locations: dict[str, Location],
+    covers: Callable[[str], bool],
+) -> list[tuple[Urn, FoundDataset]]:
+    """The datasets, those that had another name at the last scan with that name.
+
+    A name that is still in use stays with whatever bears it now: two tables that swap their names
+    are for their readers two tables whose contents changed.
+    """
+    there = {str(urn) for urn, _ in found}
+    former = {
+        location.identity: urn
+        for urn, location in locations.items()
+        if location.identity is not None and urn not in there and known[urn].state == "live"
+    }
+    return [
+        (urn, msgspec.structs.replace(each, renamed_from=old))
+        if str(urn) not in known
+        and (old := _former_path(former.get(each.location.identity or ""))) is not None
+        and covers(old)
+        else (urn, each)
+        for urn, each in found
+    ]
+
+
+def _former_path(urn: str | None) -> str | None:
+    return None if urn is None else Urn.parse(urn).path_text
+
+
+def _path(dataset: KnownDataset) -> str:
+    return Urn.parse(dataset.urn).path_text
+
+
+def _log_change(event: ChangeEvent) -> None:
+    facts = {
+        "urn": event.urn,
+        "event": event.type.value,
+        "cloud_version": event.cloud_version,
+        "schema_version": event.schema_version,
+        "breaking": event.breaking,
+    }
+    _log.info("dataset changed", extra={"facts": facts})
+
+
+def _urns(datasets: Iterable[KnownDataset]) -> tuple[str, ...]:
+    return tuple(dataset.urn for dataset in datasets)
+
+
+def _lies_in(dataset: KnownDataset, places: set[str]) -> bool:
+    """Whether a dataset is one of the places, or below one of them."""
+    return any(f"{dataset.urn}/".startswith(f"{place}/") for place in places)
+
+
+def _may_hold(dataset: KnownDataset, unreadable: set[str]) -> bool:
+    """Whether files that could not be read may belong to a dataset that was not found."""
+    beside = dataset.urn.rpartition("/")[0]
+    return any(
+        f"{urn}/".startswith(f"{dataset.urn}/") or urn.rpartition("/")[0] == beside
+        for urn in unreadable
+    )

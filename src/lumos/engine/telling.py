@@ -1,0 +1,99 @@
+"""What a place tells of its datasets beside their schemas, joined with what people wrote.
+
+What was told last stands in the properties, under the platform's name. So it can be seen whether a
+description is the place's own, which follows the place, or a person's, which stays.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from lumos.model.dataset import Dataset, Documentation, Owner, Ownership, Properties
+from lumos.model.discovery import FoundDataset, Told
+
+TOLD_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
+_COMMENT: Final = "comment"
+_OWNER: Final = "owner"
+_WORDS: Final = {_COMMENT: "description", _OWNER: "owner"}
+
+
+def tell(dataset: Dataset, told: Told, *, before: Dataset | None = None) -> Dataset:
+    """The dataset with what its place tells now, where it said something else `before`."""
+    before = before or dataset
+    said = _said(before)
+    return msgspec.structs.replace(
+        dataset,
+        documentation=_documentation(before.documentation, said.get(_COMMENT), told.description),
+        ownership=_ownership(before.ownership, said.get(_OWNER), told.owner),
+        definition=told.definition,
+        properties=_properties(before, told),
+    )
+
+
+def differences(before: Dataset, found: FoundDataset) -> str:
+    """What of that which is told changed, in words: `description, owner changed`."""
+    assert found.told is not None, "files tell nothing"
+    changed = list(dict.fromkeys(_changed(before, found, found.told)))
+    return f"{', '.join(changed)} changed" if changed else ""
+
+
+def _changed(before: Dataset, found: FoundDataset, told: Told) -> Iterator[str]:
+    if before.format != found.format:
+        yield "kind"
+    if before.definition != told.definition:
+        yield "query"
+    partitioning = before.location.partitioning if before.location else None
+    if partitioning != found.location.partitioning:
+        yield "partitioning"
+    old, new = _said(before), _facts(told)
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            yield _WORDS.get(name, name.replace("constraint.", "constraint "))
+
+
+def _facts(told: Told) -> Properties:
+    facts = {
+        **told.properties,
+        _COMMENT: told.description,
+        _OWNER: None if told.owner is None else told.owner.name,
+    }
+    return {name: text for name, text in facts.items() if text is not None}
+
+
+def _said(dataset: Dataset) -> Properties:
+    """What the place told last, without the platform's name before it."""
+    mark = f"{dataset.platform}."
+    return {
+        name.removeprefix(mark): text
+        for name, text in (dataset.properties or {}).items()
+        if name.startswith(mark)
+    }
+
+
+def _properties(dataset: Dataset, told: Told) -> Properties | None:
+    mark = f"{dataset.platform}."
+    others = {
+        name: text for name, text in (dataset.properties or {}).items() if not name.startswith(mark)
+    }
+    return {**others, **{f"{mark}{name}": text for name, text in _facts(told).items()}} or None
+
+
+def _documentation(
+    known: Documentation | None, said: str | None, told: str | None
+) -> Documentation | None:
+    written = known or Documentation()
+    if written.description is not None and written.description != said:
+        return known
+    followed = msgspec.structs.replace(written, description=told)
+    return None if followed == Documentation() and known is None else followed
+
+
+def _ownership(known: Ownership | None, said: str | None, told: Owner | None) -> Ownership | None:
+    others = [owner for owner in (known.owners if known else ()) if not _is_told(owner, said)]
+    owners = [told, *others] if told is not None and told not in others else others
+    return Ownership(owners=tuple(owners)) if owners or known is not None else None
+
+
+def _is_told(owner: Owner, said: str | None) -> bool:
+    return said is not None and owner == Owner(name=said, kind=owner.kind)

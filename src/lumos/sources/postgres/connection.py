@@ -1,0 +1,214 @@
+"""The way into a database, and one clear sentence where it is barred."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import quote
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from lumos.config.secret import MASK
+from lumos.config.sources import PostgresSource as Settings
+from lumos.sources.interface import SourceNotUsable
+
+OLDEST: Final = 12
+_CONNECT_SECONDS: Final = 10
+_DEFAULT_PORT: Final = 5432
+# People take the addresses of other tools, which name their driver.
+_DRIVER: Final = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
+
+
+class Connector:
+    """Connects as the section of a source says; whatever is left out, libpq's own ways decide."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _parameters(self) -> dict[str, Any]:
+        settings = self._settings
+        given: dict[str, Any] = {
+            "dbname": settings.database,
+            "user": settings.user,
+            "password": settings.password.reveal() if settings.password else None,
+            "sslmode": settings.sslmode,
+        }
+        if settings.connection_string is None:
+            given |= {"host": settings.host, "port": settings.port}
+            written: dict[str, Any] = {}
+        else:
+            written = self._written(settings.connection_string.reveal())
+        return written | {name: value for name, value in given.items() if value is not None}
+
+    def _written(self, text: str) -> dict[str, Any]:
+        try:
+            return conninfo_to_dict(_DRIVER.sub(r"\1", text))
+        except psycopg.Error:
+            # What libpq says would show parts of it.
+            raise SourceNotUsable(
+                f"The connection string {self._settings.connection_string} of a postgres source "
+                "cannot be read.",
+                "It looks like postgresql://user:password@host:5432/database, with special marks "
+                "percent-encoded (@ is %40, / is %2F).",
+            ) from None
+
+    @property
+    def host(self) -> str:
+        """The first host that is named, with its port where that is not the usual one."""
+        host = str(self._parameters.get("host") or self._parameters.get("hostaddr") or "localhost")
+        port = str(self._parameters.get("port") or _DEFAULT_PORT)
+        first, first_port = host.partition(",")[0], port.partition(",")[0]
+        if first.startswith("/"):
+            first = quote(first, safe="")
+        elif ":" in first:
+            first = f"[{first}]"
+        return first if first_port == str(_DEFAULT_PORT) else f"{first}:{first_port}"
+
+    @property
+    def database(self) -> str | None:
+        """The name of the database, if it is written down."""
+        return self._parameters.get("dbname")
+
+    @contextmanager
+    def connected(self) -> Iterator["psycopg.Connection[tuple[Any, ...]]"]:
+        """A connection in which every transaction sees one state and cannot write."""
+        usual: dict[str, Any] = {
+            "connect_timeout": _CONNECT_SECONDS,
+            "fallback_application_name": "lumos",
+            "client_encoding": "UTF8",
+        }
+        try:
+            # Poolers that hand connections around do not carry prepared statements along.
+            connection = psycopg.connect(**usual | self._parameters, prepare_threshold=None)
+        except psycopg.Error as problem:
+            raise self._refusal(problem) from None
+        with connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            version = connection.info.server_version // 10000
+            if version < OLDEST:
+                raise SourceNotUsable(
+                    f"The PostgreSQL at {self.host} is of version {version}.",
+                    f"Lumos reads version {OLDEST} and later.",
+                )
+            try:
+                yield connection
+            except psycopg.Error as problem:
+                raise self._failure(problem) from None
+
+    def _refusal(self, problem: psycopg.Error) -> SourceNotUsable:
+        """Why nobody is let in."""
+        text = self._words(problem)
+        fitting = (each[1:] for each in _REFUSALS if re.search(each[0], text))
+        return self._told(text, *next(fitting, _REFUSED))
+
+    def _failure(self, problem: psycopg.Error) -> SourceNotUsable:
+        """Why reading came to an end."""
+        text = self._words(problem)
+        match problem:
+            case errors.QueryCanceled():
+                return self._told(text, *_TOO_SLOW)
+            case errors.LockNotAvailable():
+                return self._told(text, *_LOCKED)
+            case errors.InsufficientPrivilege():
+                return self._told(text, *_NOT_ALLOWED)
+            case _:
+                return self._told(text, *_BROKEN)
+
+    def _told(self, text: str, found: str, step: str) -> SourceNotUsable:
+        facts = {
+            "text": text,
+            "host": self.host,
+            "name": self.database or "the database",
+            "user": self._parameters.get("user") or "the current user",
+            "seconds": self._settings.statement_timeout,
+        }
+        return SourceNotUsable(found.format(**facts), step.format(**facts))
+
+    def _words(self, problem: psycopg.Error) -> str:
+        """What server or driver say, without what lets one in."""
+        written = self._settings.connection_string
+        if written is not None and "://" in written.reveal() and str(written) == MASK:
+            # Marks that should be encoded shift where its parts begin, so that a piece of the
+            # password may pass for a host.
+            return "the connection string seems to hold marks that must be percent-encoded"
+        message = problem.diag.message_primary or str(problem).strip() or type(problem).__name__
+        lines = [line.strip() for line in message.splitlines() if line.strip()]
+        # Of several attempts, the last one is told of last.
+        text = re.sub(r"^.*?(FATAL|ERROR):\s*", "", lines[-1]).rstrip(".")
+        password = self._parameters.get("password")
+        return text.replace(str(password), MASK) if password else text
+
+
+_REFUSALS: Final = (
+    (
+        r"password authentication failed|no password supplied|empty password",
+        "The PostgreSQL at {host} does not let {user} in: {text}.",
+        "Check 'user' and 'password'; without a password, PGPASSWORD and ~/.pgpass are used.",
+    ),
+    (
+        r"no pg_hba\.conf entry",
+        "The PostgreSQL at {host} takes no such connection: {text}.",
+        "Allow it in the server's pg_hba.conf, or set 'sslmode: require' if it asks for "
+        "encryption.",
+    ),
+    (
+        r'role ".*" does not exist|role .* is not permitted to log in',
+        "The PostgreSQL at {host} does not let {user} in: {text}.",
+        "Check 'user'; docs/POSTGRES.md shows how to make one that may only look.",
+    ),
+    (
+        r'database ".*" does not exist',
+        "There is no database '{name}' at {host}.",
+        "Check 'database'; 'psql -l' lists them.",
+    ),
+    (
+        r"permission denied for database",
+        "{user} may not connect to {name} at {host}.",
+        "GRANT CONNECT ON DATABASE to it.",
+    ),
+    (
+        r"translate host name|Name or service not known|nodename nor servname",
+        "There is no host '{host}': {text}.",
+        "Check 'host', and that this machine can look its name up.",
+    ),
+    (
+        r"[Cc]onnection refused|[Tt]imeout|No route to host|Network is unreachable|No such file|"
+        r"[Tt]imed out",
+        "No PostgreSQL answers at {host}: {text}.",
+        "Check 'host' and 'port', the network and that the server runs.",
+    ),
+    (
+        r"SSL|certificate|sslmode|sslrootcert",
+        "No encrypted connection to {host}: {text}.",
+        "Check 'sslmode', and with verify-ca or verify-full the file with the server's "
+        "certificate authority (sslrootcert in the connection string).",
+    ),
+    (
+        r"too many (clients|connections)|remaining connection slots|starting up|shutting down|"
+        r"in recovery mode",
+        "The PostgreSQL at {host} takes no connection now: {text}.",
+        "Try again in a minute.",
+    ),
+)
+_REFUSED: Final = ("The PostgreSQL at {host} refuses: {text}.", "Check the source's settings.")
+_TOO_SLOW: Final = (
+    "Reading the catalog of {name} at {host} did not end within {seconds} seconds.",
+    "Raise 'statement_timeout', or name 'schemas' to read less.",
+)
+_LOCKED: Final = (
+    "Somebody holds a lock on tables of {name} at {host}: {text}.",
+    "Run again when it is released; nothing was recorded.",
+)
+_NOT_ALLOWED: Final = (
+    "{user} may not read the catalog of {name} at {host}: {text}.",
+    "Grant SELECT on it, which usually everybody has; docs/POSTGRES.md lists what is read.",
+)
+_BROKEN: Final = (
+    "Reading the catalog of {name} at {host} failed: {text}.",
+    "Run again; nothing was recorded.",
+)

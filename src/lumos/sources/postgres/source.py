@@ -1,0 +1,250 @@
+"""Tables and views of one PostgreSQL database, as its catalog describes them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, ClassVar, Final, TypeAlias
+from urllib.parse import quote, unquote
+
+import psycopg
+from psycopg import errors
+
+from lumos.config.sources import PostgresSource as Settings
+from lumos.errors import did_you_mean
+from lumos.model.discovery import Discovery, FoundDataset, Problem
+from lumos.model.urn import Urn
+from lumos.sources.interface import SourceNotUsable, TableSource, Watch
+from lumos.sources.postgres import queries
+from lumos.sources.postgres.connection import Connector
+from lumos.sources.postgres.datasets import (
+    PARTITIONED,
+    VIEWS,
+    Catalog,
+    Column,
+    Key,
+    Relation,
+    Size,
+    dataset_of,
+    path_of,
+)
+from lumos.sources.postgres.types import NativeType, Types
+
+_Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+_TRIES: Final = 3
+_AT_A_TIME: Final = 5000
+_BETWEEN_REPORTS: Final = 100
+_LOCK_TIMEOUT: Final = "5s"
+# Whoever waits for one table after the other should not wait long for each.
+_LOCK_TIMEOUT_EACH: Final = "200ms"
+# The catalog is read in one state, but its functions look at the newest: what somebody drops
+# meanwhile is missing there.
+_CHANGED_MEANWHILE: Final = (
+    errors.InternalError_,
+    errors.UndefinedTable,
+    errors.UndefinedObject,
+    errors.UndefinedColumn,
+    errors.SerializationFailure,
+)
+
+
+class PostgresSource(TableSource):
+    kind: ClassVar[str] = "postgres"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.instance = settings.instance
+        self._connector = Connector(settings)
+
+    @cached_property
+    def scope(self) -> str:
+        if self._connector.database:
+            return self._connector.database
+        with self._connector.connected() as connection:
+            return connection.info.dbname
+
+    @property
+    def address(self) -> str:
+        return f"postgresql://{self._connector.host}/{quote(self.scope, safe='')}"
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        parts = [unquote(part) for part in path.split("/")]
+        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
+
+    def covers(self, path: str) -> bool:
+        database, schema, name = (unquote(part) for part in path.split("/"))
+        return database == self.scope and self._is_wanted(schema, name)
+
+    def check(self) -> str:
+        with self._connector.connected() as connection:
+            self._prepare(connection)
+            wanted = sum(1 for _ in self._relations(connection))
+            version = connection.info.server_version // 10000
+        tables = "1 table or view" if wanted == 1 else f"{wanted:,} tables and views"
+        return f"{self.address}, PostgreSQL {version}, {tables}"
+
+    def read(self, watch: Watch) -> Discovery:
+        for left in reversed(range(_TRIES)):
+            with self._connector.connected() as connection:
+                try:
+                    return self._read(connection, watch)
+                except _CHANGED_MEANWHILE:
+                    if not left:
+                        raise
+                except UnicodeDecodeError:
+                    raise SourceNotUsable(
+                        f"{self.address} holds names that are no UTF-8, which a database with the "
+                        "encoding SQL_ASCII does not prevent.",
+                        "Rename them, or leave their schemas out.",
+                    ) from None
+        raise AssertionError("unreachable")
+
+    def _read(self, connection: _Connection, watch: Watch) -> Discovery:
+        self._prepare(connection)
+        remarks = tuple(self._unknown_schemas(connection))
+        relations = {each.oid: each for each in self._relations(connection)}
+        definitions, locked = self._definitions(connection, relations.values())
+        catalog = self._catalog(connection, relations, definitions)
+        found: dict[int, FoundDataset] = {}
+        for oid, columns in _columns(connection, list(relations)):
+            found[oid] = dataset_of(relations[oid], columns, catalog)
+            if len(found) % _BETWEEN_REPORTS == 0:
+                watch(len(found) / len(relations))
+        datasets = (
+            # A table may do without columns.
+            found.get(oid) or dataset_of(relation, (), catalog)
+            for oid, relation in relations.items()
+            if oid not in locked
+        )
+        problems = tuple(
+            Problem(
+                path=path_of(self.scope, relations[oid].schema, relations[oid].name),
+                reason="somebody holds a lock on it, or on a table that it reads",
+                code="locked",
+            )
+            for oid in locked
+        )
+        return Discovery(datasets=tuple(datasets), problems=(*remarks, *problems))
+
+    def _prepare(self, connection: _Connection) -> None:
+        seconds = self._settings.statement_timeout
+        connection.execute(
+            queries.SETTINGS,
+            {"statement_timeout": f"{seconds}s", "lock_timeout": _LOCK_TIMEOUT},
+        )
+
+    def _unknown_schemas(self, connection: _Connection) -> Iterator[Problem]:
+        """Remarks on names that mean nothing; a schema may also have been dropped."""
+        there = [name for (name,) in connection.execute(queries.SCHEMAS)]
+        for wanted in self._settings.schemas:
+            if not any(fnmatchcase(name, wanted) for name in there):
+                yield Problem(
+                    path=f"{quote(self.scope, safe='')}/{quote(wanted, safe='')}",
+                    reason=f"there is no schema '{wanted}'.{did_you_mean(wanted, there)}",
+                    code="no_such_schema",
+                    remark=True,
+                )
+
+    def _relations(self, connection: _Connection) -> Iterator[Relation]:
+        for row in connection.execute(queries.RELATIONS):
+            relation = Relation(*row)
+            if self._is_wanted(relation.schema, relation.name):
+                yield relation
+
+    def _is_wanted(self, schema: str, name: str) -> bool:
+        settings = self._settings
+        return (
+            (not settings.schemas or any(fnmatchcase(schema, each) for each in settings.schemas))
+            and (not settings.tables or _matches(schema, name, settings.tables))
+            and not _matches(schema, name, settings.exclude)
+        )
+
+    def _definitions(
+        self, connection: _Connection, relations: Iterable[Relation]
+    ) -> tuple[dict[int, str], set[int]]:
+        """The queries of views, and the views that others keep locked.
+
+        The server writes a query out only while it holds the tables that the query reads.
+        """
+        views = [relation.oid for relation in relations if relation.kind in VIEWS]
+        if not views:
+            return {}, set()
+        try:
+            with connection.transaction():
+                return dict(connection.execute(queries.VIEWS, {"relations": views})), set()
+        except errors.LockNotAvailable:
+            return self._definitions_one_by_one(connection, views)
+
+    def _definitions_one_by_one(
+        self, connection: _Connection, views: Sequence[int]
+    ) -> tuple[dict[int, str], set[int]]:
+        definitions: dict[int, str] = {}
+        locked: set[int] = set()
+        for view in views:
+            try:
+                with connection.transaction():
+                    connection.execute(queries.LOCK_TIMEOUT, {"timeout": _LOCK_TIMEOUT_EACH})
+                    definitions |= dict(connection.execute(queries.VIEWS, {"relations": [view]}))
+            except errors.LockNotAvailable:
+                locked.add(view)
+        return definitions, locked
+
+    def _catalog(
+        self,
+        connection: _Connection,
+        relations: Mapping[int, Relation],
+        definitions: dict[int, str],
+    ) -> Catalog:
+        wanted = {"relations": list(relations)}
+        partitioned = [oid for oid, each in relations.items() if each.kind == PARTITIONED]
+        database, may_ask, block_size = next(connection.execute(queries.SERVER))
+        # Restored elsewhere, a database may give the same numbers to other tables.
+        (cluster,) = next(connection.execute(queries.CLUSTER)) if may_ask else ("",)
+        keys: dict[int, list[Key]] = defaultdict(list)
+        for oid, primary, name, numbers, count in connection.execute(queries.KEYS, wanted):
+            keys[oid].append(Key(primary, name, tuple(map(int, numbers.split()))[:count]))
+        constraints: dict[int, dict[str, str]] = defaultdict(dict)
+        for oid, name, text in connection.execute(queries.CONSTRAINTS, wanted):
+            constraints[oid][name] = text
+        partition_columns: dict[int, set[int]] = defaultdict(set)
+        partitions: dict[int, list[Size]] = defaultdict(list)
+        if partitioned:
+            narrowed = {"relations": partitioned}
+            for oid, number in connection.execute(queries.PARTITION_COLUMNS, narrowed):
+                partition_columns[oid].add(number)
+            for oid, rows, pages in connection.execute(queries.PARTITIONS, narrowed):
+                partitions[oid].append(Size(rows, pages))
+        return Catalog(
+            address=self.address,
+            database=self.scope,
+            cluster=f"{cluster}/{database}",
+            block_size=block_size,
+            types=Types(map(NativeType._make, connection.execute(queries.TYPES, wanted))),
+            keys=keys,
+            constraints=constraints,
+            partition_columns=partition_columns,
+            partitions=partitions,
+            definitions=definitions,
+        )
+
+
+def _columns(
+    connection: _Connection, relations: Sequence[int]
+) -> Iterator[tuple[int, tuple[Column, ...]]]:
+    """The columns of one relation after the other, without ever holding them all."""
+    with connection.cursor(name="lumos_columns") as cursor:
+        cursor.itersize = _AT_A_TIME
+        cursor.execute(queries.COLUMNS, {"relations": relations})
+        rows = map(Column._make, cursor)
+        for oid, columns in groupby(rows, key=attrgetter("relation")):
+            yield oid, tuple(columns)
+
+
+def _matches(schema: str, name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns means the table by its name, or by its schema and name."""
+    return any(
+        fnmatchcase(name, pattern) or fnmatchcase(f"{schema}.{name}", pattern)
+        for pattern in patterns
+    )
