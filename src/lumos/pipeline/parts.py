@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lumos.pipeline.arrays import column
 from lumos.pipeline.summaries import FileRow, Summary
 from lumos.storage import Access, Stretch, storage_of
 
@@ -114,8 +115,8 @@ def write_part(
     access: Access,
 ) -> Part:
     """Writes the rows of some places as a part below a folder."""
-    columns: Iterable[Iterable[Any]] = zip(*rows, strict=True) if rows else [()] * len(_FILES)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, _FILES, strict=True)]
+    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(_FILES)
+    arrays = [column(values, field.type) for values, field in zip(columns, _FILES, strict=True)]
     footer = {_SUMMARY: msgspec.msgpack.encode(summary)}
     table = pa.Table.from_arrays(arrays, schema=_FILES.with_metadata(footer))
     sink = pa.BufferOutputStream()

@@ -78,15 +78,21 @@ def spark_session(
     _use_this_python()
     with _clear_errors():
         with ThreadPoolExecutor(1) as thread:
-            other = thread.submit(meanwhile)
+            others = [thread.submit(task) for task in (meanwhile, _import_what_pyspark_will)]
             session = _started(master, settings, short=short)
-        other.result()
+        for other in others:
+            other.result()
         try:
             with _ended_by_interrupts():
                 yield session
         finally:
             if not is_local(master):
                 session.stop()
+
+
+def _import_what_pyspark_will() -> None:
+    """Imports what PySpark, and pandas with it, would import at its first word to the JVM."""
+    import pyspark.testing.utils  # noqa: F401
 
 
 @contextmanager

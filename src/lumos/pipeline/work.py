@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from lumos.model.discovery import Problem
+from lumos.pipeline.arrays import column
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.parts import LOST, Part, read_identities, read_rows, write_part
 from lumos.pipeline.reading import Reader
@@ -80,7 +81,8 @@ def worker(job: Job) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordB
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 done = _do(job, job.works[number])
-                yield pa.record_batch([pa.array([msgspec.msgpack.encode(done)])], schema=RESULT)
+                result = column([msgspec.msgpack.encode(done)], pa.binary())
+                yield pa.RecordBatch.from_arrays([result], schema=RESULT)
 
     return do
 

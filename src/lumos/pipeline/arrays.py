@@ -1,0 +1,41 @@
+"""Arrow arrays of plain values, made from their bytes.
+
+`pa.array` imports pandas to see whether it was given any, which takes a worker longer than listing
+ten thousand files.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+
+
+def column(values: Sequence[Any], type: pa.DataType) -> pa.Array:
+    """The values, some of which may be missing, as texts, bytes, 64-bit integers or booleans."""
+    present = [value is not None for value in values]
+    valid = None if all(present) else _bits(present)
+    if pa.types.is_boolean(type):
+        buffers = [_bits(map(bool, values))]
+    elif pa.types.is_int64(type):
+        buffers = [pa.py_buffer(array("q", (value or 0 for value in values)))]
+    elif pa.types.is_string(type):
+        buffers = _joined([(value or "").encode() for value in values])
+    elif pa.types.is_binary(type):
+        buffers = _joined([value or b"" for value in values])
+    else:
+        raise TypeError(f"No array of {type} can be made here.")
+    return pa.Array.from_buffers(type, len(values), [valid, *buffers])
+
+
+def _joined(values: Sequence[bytes]) -> list[pa.Buffer]:
+    ends = array("i", accumulate(map(len, values), initial=0))
+    return [pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
+
+
+def _bits(flags: Iterable[bool]) -> pa.Buffer:
+    """One bit for each flag, the first in the lowest place."""
+    digits = "".join("1" if flag else "0" for flag in flags)
+    size = (len(digits) + 7) // 8
+    return pa.py_buffer(int(digits[::-1] or "0", 2).to_bytes(size, "little"))
