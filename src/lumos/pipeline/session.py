@@ -78,10 +78,11 @@ def spark_session(
     _use_this_python()
     with _clear_errors():
         with ThreadPoolExecutor(1) as thread:
-            others = [thread.submit(task) for task in (meanwhile, _import_what_pyspark_will)]
+            other = thread.submit(meanwhile)
+            if not _is_connect(master):
+                thread.submit(_import_what_pyspark_will)
             session = _started(master, settings, short=short)
-        for other in others:
-            other.result()
+        other.result()
         try:
             with _ended_by_interrupts():
                 yield session
@@ -149,11 +150,15 @@ def _use_this_python() -> None:
 
 
 def _started(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
-    if master.startswith("sc://"):
+    if _is_connect(master):
         return _connected(master, settings)
     if is_local(master):
         return _local(master, settings, short=short)
     return _on_cluster(master, settings)
+
+
+def _is_connect(master: str) -> bool:
+    return master.startswith("sc://")
 
 
 def is_local(master: str) -> bool:
