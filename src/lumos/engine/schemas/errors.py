@@ -17,7 +17,7 @@ class UnreadableSchema(MisuseError):
         self.line = line
         self.column = column
         place = ":".join(str(part) for part in (file, line, column) if part is not None)
-        super().__init__(f"{place}: {problem.rstrip('.')}.")
+        super().__init__(f"{place}: {problem}" + ("" if problem.endswith((".", "?")) else "."))
 
 
 class UnknownVersion(MisuseError):

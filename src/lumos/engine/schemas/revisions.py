@@ -60,8 +60,8 @@ class Repository:
         before, after = before or {}, after or {}
         alike = before.items() & after.items()
         return (
-            self._described(dict(before.items() - alike), revision=base),
-            self._described(dict(after.items() - alike), revision=head),
+            self._described(dict(before.items() - alike), place=f"{base}:{folder}"),
+            self._described(dict(after.items() - alike), place=f"{head}:{folder}"),
         )
 
     def _commit(self, revision: str) -> str:
@@ -91,13 +91,14 @@ class Repository:
 
     def _files(self, commit: str, folder: str) -> dict[str, str] | None:
         """The schema files of a folder with the ids of their contents, or nothing without it."""
-        inside = os.path.relpath(os.path.join(self._folder, folder), self._folder)
-        place = f"{commit}:./{'' if inside == '.' else PurePath(inside).as_posix()}"
-        tree = self._git("rev-parse", "--verify", "--quiet", place, check=False).decode().strip()
-        if not tree or self._git("cat-file", "-t", tree).strip() != b"tree":
-            return None
+        tree = commit
+        if (path := self._path(folder)) != ".":
+            entry = self._git("ls-tree", "-d", "-z", "--full-tree", commit, "--", path)
+            if not entry:
+                return None
+            tree = entry.partition(b"\t")[0].split()[2].decode()
         files = {}
-        for entry in self._git("ls-tree", "-r", "-z", tree).split(b"\0"):
+        for entry in self._git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
             facts, _, name = entry.partition(b"\t")
             path = os.fsdecode(name)
             # Links and submodules are no files of their own.
@@ -105,11 +106,23 @@ class Repository:
                 files[path] = facts.split()[2].decode()
         return files
 
-    def _described(self, files: Mapping[str, str], *, revision: str) -> dict[str, Described]:
+    def _path(self, folder: str) -> str:
+        """A folder's path in the repository; relative ones are seen from where one stands."""
+        here = os.fsdecode(self._git("rev-parse", "--show-prefix")).rstrip("\n")
+        inside = folder
+        if os.path.isabs(folder):
+            inside = os.path.relpath(os.path.realpath(folder), os.path.realpath(self._folder))
+        path = os.path.normpath(os.path.join(here, inside))
+        if path.split(os.sep)[0] == os.pardir:
+            raise MisuseError(f"The folder {folder} lies outside of the git repository.")
+        return PurePath(path).as_posix()
+
+    def _described(self, files: Mapping[str, str], *, place: str) -> dict[str, Described]:
+        """The datasets of some files; `place` is where complaints say that they lie."""
         names = sorted(files)
         contents = self._contents([files[name] for name in names]) if names else []
         return by_urn(
-            (f"{revision}:{name}", read(f"{revision}:{name}", data, called=_called(name)))
+            (f"{place}/{name}", read(f"{place}/{name}", data, called=called(PurePosixPath(name))))
             for name, data in zip(names, contents, strict=True)
         )
 
@@ -132,7 +145,7 @@ class Repository:
         return done.stdout
 
     def _run(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-        command = ["git", "-C", str(self._folder), *words]
+        command = ["git", "--literal-pathspecs", "-C", str(self._folder), *words]
         try:
             return subprocess.run(command, input=given, capture_output=True, check=False)
         except FileNotFoundError:
@@ -144,7 +157,3 @@ class Repository:
 def _complaint(done: "subprocess.CompletedProcess[bytes]") -> str:
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return f" ({lines[0].rstrip('.')})" if lines else ""
-
-
-def _called(name: str) -> str:
-    return called(PurePosixPath(name))

@@ -1,0 +1,240 @@
+"""Schemas as text files: their names, what stands in them, and folders of them."""
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lumos.engine.schemas import Schemas
+from lumos.engine.schemas.errors import NotComparable, UnreadableSchema
+from lumos.engine.schemas.export import export, places_of
+from lumos.engine.schemas.files import Described, place_of, read, read_folder, written
+from lumos.errors import MisuseError
+from lumos.model.text import parse_schema
+from lumos.model.urn import Urn
+
+SEGMENTS = st.one_of(
+    st.sampled_from(["", ".", "..", ".git", "a.schema", "a", "A", "x" * 300, "CON", "-x", "a/b"]),
+    st.text(max_size=12),
+)
+URNS = st.builds(
+    Urn.of,
+    st.sampled_from(["s3", "file", "snowflake"]),
+    st.lists(SEGMENTS, min_size=1, max_size=4).filter(lambda path: any(path)),
+    instance=st.sampled_from(["", "eu", "../x"]),
+    environment=st.sampled_from(["", "DEV"]),
+)
+
+
+def described(urn: str, text: str = "id INT64 NOT NULL\n", version: str = "1.0.0") -> Described:
+    return Described(urn=urn, schema=parse_schema(text), version=version, format="parquet")
+
+
+@given(URNS)
+@example(Urn.of("file", ["..", "..", "etc", "passwd"]))
+@example(Urn.of("file", [".git", "config"]))
+def test_no_name_leads_out_of_the_folder_or_hides(urn: Urn) -> None:
+    place = place_of(urn)
+    assert not place.is_absolute()
+    assert place.suffix == ".schema"
+    assert all(part and not part.startswith(".") for part in place.parts)
+    assert all(len(part.encode()) < 255 for part in place.parts)
+    assert not any(set('\\:*?"<>|\0\n') & set(part) for part in place.parts)
+
+
+@given(st.lists(URNS, min_size=2, max_size=6, unique_by=str))
+def test_different_datasets_have_different_files_on_every_disk(urns: list[Urn]) -> None:
+    places = [str(place).casefold() for place in places_of(map(str, urns)).values()]
+    assert len(set(places)) == len(urns)
+    # No file is the folder of another one.
+    parents = {str(parent) for place in places for parent in PurePosixPath(place).parents}
+    assert parents.isdisjoint(places)
+
+
+@given(URNS, st.sampled_from(["id INT64", "`odd ``name` STRING COMMENT 'it''s\n# two lines'"]))
+def test_a_file_tells_what_it_was_written_for(urn: Urn, text: str) -> None:
+    whole = described(str(urn), text)
+    data = written(whole).encode("utf-8", "surrogatepass")
+    assert read("x.schema", data, called="x") == whole
+
+
+def test_names_are_readable_where_they_are_plain() -> None:
+    urn = Urn.parse("lumos://s3@eu/data-lake/raw/events/dt=x?env=DEV")
+    assert str(place_of(urn)) == "DEV/s3@eu/data-lake/raw/events/dt=x.schema"
+
+
+def test_an_export_writes_what_changed_and_removes_what_is_gone(tmp_path: Path) -> None:
+    orders, users = "lumos://s3/lake/sales/orders", "lumos://s3/lake/users"
+    first = export([described(orders), described(users)], tmp_path)
+    assert (first.datasets, first.written, first.removed) == (
+        2, ("s3/lake/sales/orders.schema", "s3/lake/users.schema"), (),
+    )  # fmt: skip
+    assert (tmp_path / "s3/lake/users.schema").read_text() == (
+        "# urn: lumos://s3/lake/users\n# version: 1.0.0\n# format: parquet\n"
+        "# written by: lumos schema export\nid INT64 NOT NULL\n"
+    )
+    assert read_folder(tmp_path).keys() == {orders, users}
+    again = export([described(orders), described(users)], tmp_path)
+    assert (again.written, again.removed) == ((), ())
+    less = export([described(users, version="1.0.1")], tmp_path)
+    assert less.written == ("s3/lake/users.schema",)
+    assert less.removed == ("s3/lake/sales/orders.schema",)
+    assert not (tmp_path / "s3/lake/sales").exists()
+
+
+def test_an_export_leaves_files_of_people_alone(tmp_path: Path) -> None:
+    gone = described("lumos://s3/lake/gone")
+    kept = {
+        "plan.schema": "id INT64\n",
+        "s3/lake/planned.schema": "# urn: lumos://s3/lake/planned\nid INT64\n",
+        "elsewhere.schema": written(gone),
+        "broken.schema": "\N{BLACK STAR}",
+        "README.md": written(gone),
+    }
+    for name, text in kept.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    export([gone], tmp_path)
+    report = export([], tmp_path)
+    assert report.removed == ("s3/lake/gone.schema",)
+    found = {
+        file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()
+    }
+    assert found == kept.keys()
+
+
+def test_datasets_that_differ_in_case_only_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    urns = ["lumos://s3/lake/Orders", "lumos://s3/lake/orders"]
+    export(map(described, urns), tmp_path)
+    assert read_folder(tmp_path).keys() == set(urns)
+    alone = export([described(urns[0])], tmp_path)
+    assert len(alone.removed) == 2
+    assert alone.written == ("s3/lake/Orders.schema",)
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas/s3").symlink_to(tmp_path / "outside")
+    with pytest.raises(MisuseError, match="leads out of"):
+        export([described("lumos://s3/orders")], tmp_path / "schemas")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_file_is_no_folder_to_export_to(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    with pytest.raises(MisuseError, match="is a file"):
+        export([], tmp_path / "f")
+
+
+def schemas() -> Schemas:
+    def no_store() -> None:
+        raise AssertionError("files need no store")
+
+    return Schemas(no_store)  # type: ignore[arg-type]
+
+
+def put(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_two_plain_files_are_compared_under_the_name_of_the_new_one(tmp_path: Path) -> None:
+    old = put(tmp_path / "old.schema", "a INT32\nb STRING\n")
+    new = put(tmp_path / "new.schema", "a INT64\n")
+    report = schemas().diff(old, new)
+    (found,) = report.datasets
+    assert (found.urn, found.from_version, found.to_version) == ("lumos://schema/new", None, None)
+    assert [(change.path, change.consumer.value) for change in found.changes] == [
+        ("b", "breaking"),
+        ("a", "compatible"),
+    ]
+    assert (report.summary.datasets, report.summary.changes, report.summary.breaking) == (1, 2, 1)
+    assert schemas().diff(old, old).datasets == ()
+
+
+def test_an_edited_file_shows_what_the_version_will_be(tmp_path: Path) -> None:
+    whole = written(described("lumos://s3/lake/orders", version="2.3.0"))
+    old = put(tmp_path / "old.schema", whole)
+    new = put(tmp_path / "new.schema", f"{whole}b STRING\n")
+    (found,) = schemas().diff(old, new).datasets
+    assert (found.urn, found.from_version, found.to_version) == (
+        "lumos://s3/lake/orders", "2.3.0", "2.4.0",
+    )  # fmt: skip
+    (found,) = schemas().diff(new, put(tmp_path / "plain.schema", "id STRING\n")).datasets
+    assert (found.urn, found.to_version) == ("lumos://s3/lake/orders", "3.0.0")
+
+
+def test_the_format_in_a_file_decides_the_storage_verdict(tmp_path: Path) -> None:
+    def storage(format: str) -> str:
+        head = f"# urn: lumos://s3/x\n# format: {format}\n"
+        old = put(tmp_path / "old.schema", f"{head}a INT32\n")
+        new = put(tmp_path / "new.schema", f"{head}a FLOAT64\n")
+        return schemas().diff(old, new).datasets[0].changes[0].storage.value
+
+    assert (storage("avro"), storage("iceberg")) == ("compatible", "breaking")
+
+
+def test_two_folders_are_compared_by_urn(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    names = ["same", "changed", "gone"]
+    export([described(f"lumos://s3/{name}") for name in names], old)
+    export([described("lumos://s3/same"), described("lumos://s3/new", version="1.0.0")], new)
+    put(new / "moved.schema", written(described("lumos://s3/changed", "id STRING NOT NULL\n")))
+    put(old / "sub/plain.schema", "a INT32\n")
+    put(new / "sub/plain.schema", "a INT64\n")
+    report = schemas().diff(old, new)
+    assert [
+        (each.urn, each.from_version, each.to_version, [row.rule for row in each.changes])
+        for each in report.datasets
+    ] == [
+        ("lumos://s3/changed", "1.0.0", "2.0.0", ["scalar-to-string"]),
+        ("lumos://s3/gone", "1.0.0", None, ["dataset-removed"]),
+        ("lumos://s3/new", None, "1.0.0", ["dataset-added"]),
+        ("lumos://schema/sub/plain", None, None, ["integer-widened"]),
+    ]
+    gone = report.datasets[1].changes[0]
+    assert (gone.kind, gone.path, gone.before, gone.consumer.value) == (
+        "removed", "", "1 field", "breaking",
+    )  # fmt: skip
+    assert (report.summary.datasets, report.summary.breaking) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "error", "words"),
+    [
+        ("none.schema", "a.schema", MisuseError, "There is no file none.schema"),
+        ("a.schema", "full", NotComparable, "is a folder, the other a single schema"),
+        ("a.schema", "./empty", MisuseError, "holds no file that ends in .schema"),
+        ("s.json", "s.json", NotComparable, "snapshots cannot be compared yet"),
+        ("p.parquet", "a.schema", NotComparable, "lumos schema predict NAME p.parquet"),
+        ("bad.schema", "a.schema", UnreadableSchema, "bad.schema:2:3: no type named 'INTEGER'"),
+        ("twice", "full", UnreadableSchema, "lumos://s3/x stands in twice"),
+        ("urn.schema", "a.schema", UnreadableSchema, "urn.schema:2: 'nonsense' is not a dataset URN"),
+        ("version.schema", "a.schema", UnreadableSchema, "version.schema:1: 'two' is not a schema version"),
+    ],
+)  # fmt: skip
+def test_sides_that_cannot_be_compared_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    after: str,
+    error: type[MisuseError],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put(tmp_path / "a.schema", "a INT32\n")
+    put(tmp_path / "full/a.schema", "a INT32\n")
+    (tmp_path / "empty").mkdir()
+    put(tmp_path / "s.json", "{}")
+    put(tmp_path / "p.parquet", "PAR1")
+    put(tmp_path / "bad.schema", "a INT32\nb INTEGER\n")
+    put(tmp_path / "twice/a.schema", "# urn: lumos://s3/x\na INT32\n")
+    put(tmp_path / "twice/b.schema", "# urn: lumos://s3/x\na INT64\n")
+    put(tmp_path / "urn.schema", "# about\n# urn: nonsense\na INT32\n")
+    put(tmp_path / "version.schema", "# version: two\na INT32\n")
+    with pytest.raises(error) as found:
+        schemas().diff(before, after)
+    assert words in str(found.value)
