@@ -37,25 +37,27 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
     def shape(self) -> str:
         """The part of the field's text line that decides whether readers still work."""
-        clauses = [quoted_name(self.name), self.type.text]
+        text = f"{quoted_name(self.name)} {self.type.text}"
         if not self.nullable:
-            clauses.append("NOT NULL")
+            text += " NOT NULL"
         if self.key:
-            clauses.append("KEY")
+            text += " KEY"
         if self.partition:
-            clauses.append("PARTITION")
-        return " ".join(clauses)
+            text += " PARTITION"
+        return text
 
     def __str__(self) -> str:
-        clauses = [self.shape()]
+        text = self.shape()
         if self.default is not None:
-            clauses.append(f"DEFAULT {quoted_text(self.default)}")
+            text += f" DEFAULT {quoted_text(self.default)}"
         if self.description:
-            clauses.append(f"COMMENT {quoted_text(self.description)}")
-        return " ".join(clauses)
+            text += f" COMMENT {quoted_text(self.description)}"
+        return text
 
     def _full(self) -> str:
         """All that people may change about the field, for the full fingerprint."""
+        if not self.tags and not self.nested:
+            return str(self)
         lines = [str(self), *(f" TAG {quoted_text(tag)}" for tag in sorted(self.tags))]
         for nested in sorted(self.nested, key=lambda each: each.path):
             facts = (nested.default, nested.description, *sorted(nested.tags))

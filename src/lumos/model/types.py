@@ -4,7 +4,6 @@ Each type has one canonical text form. It is what the store keeps, what diffs co
 people read, so equality, hashing and pickling all go through it.
 """
 
-import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final, Literal, NoReturn, Self, get_args
@@ -15,12 +14,11 @@ UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
 # Deeper nesting than this is a generated or hostile schema, not one a person meets.
 MAX_DEPTH: Final = 100
 
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
-
 
 def quoted_name(name: str) -> str:
     """The name as it stands in text: bare when plain, otherwise in backticks, doubled inside."""
-    return name if _PLAIN_NAME.match(name) else "`" + name.replace("`", "``") + "`"
+    is_plain = name.isidentifier() and name.isascii()
+    return name if is_plain else "`" + name.replace("`", "``") + "`"
 
 
 def quoted_text(text: str) -> str:
