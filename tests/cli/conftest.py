@@ -1,0 +1,42 @@
+"""Command lines, run in process."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lumos.cli import main as cli
+
+
+class Result:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def words(self) -> str:
+        """What was printed, however it was aligned."""
+        return " ".join(self.out.split())
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def lumos(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command line as the installed script does."""
+
+    def run(*words: object) -> Result:
+        monkeypatch.setattr("sys.argv", ["lumos", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.delenv("LUMOS_QUIET", raising=False)
+        capfd.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as exit:
+            code = int(exit.code or 0)
+        out, err = capfd.readouterr()
+        return Result(code, out, err)
+
+    return run
