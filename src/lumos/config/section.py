@@ -36,6 +36,9 @@ Port: TypeAlias = Annotated[int, Meta(ge=1, le=65535, description="a port from 1
 Seconds: TypeAlias = Annotated[
     int, Meta(ge=1, description="a number of seconds (an integer), at least 1")
 ]
+Days: TypeAlias = Annotated[
+    int, Meta(ge=0, le=36_500, description="a number of days (an integer), 0 for no end")
+]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 # Credentials have keys of their own, which are masked; an address is printed freely.
 Address: TypeAlias = Annotated[

@@ -12,6 +12,7 @@ from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
     INTERNAL,
     Address,
+    Days,
     Location,
     Price,
     Seconds,
@@ -74,6 +75,8 @@ class Storage(Section, frozen=True, kw_only=True):
     backend: Literal["sqlite", "postgres", "file"] = "sqlite"
     path: Location | None = None
     connection_string: ConnectionString | None = None
+    # Events of new data alone; schema changes and all others are kept for good.
+    modified_retention_days: Days = 90
 
     def __post_init__(self) -> None:
         if self.backend == "postgres" and self.connection_string is None:

@@ -1,7 +1,8 @@
 """The SDK: every verb of the command line as a method."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import msgspec
 from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.written import check_free, write_sources
+from lumos.engine.handlers import ChangeHandler, Handlers
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
     DiscoverReport,
@@ -24,16 +26,19 @@ from lumos.engine.reports import (
     StoreReport,
     UpgradeReport,
 )
-from lumos.engine.scanning import sections_of
+from lumos.engine.scanning import platform_of, sections_of
+from lumos.model.change import EventType
 from lumos.sources.addresses import normal
 from lumos.store import Database, DatasetFilter, Facets, Listener, NoStore, Store
 from lumos.store.database import HEAD
 
 if TYPE_CHECKING:
+    from lumos.engine.changes import EventReport, ForgetReport
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.ingest import Announce
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
+    from lumos.engine.versions import VersionDesk
 
 _FILE = "lumos.db"
 
@@ -55,7 +60,8 @@ class Lumos:
         self._variables = os.environ if environment is None else environment
         file = find_file(Path.cwd(), self._variables) if config is None else Path(config)
         self.settings: Settings = load(file, environment=self._variables, overrides=overrides or {})
-        self._listeners: list[Listener] = []
+        self._handlers = Handlers()
+        self._listeners: list[Listener] = [self._handlers]
 
     @staticmethod
     def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> Path:
@@ -90,9 +96,8 @@ class Lumos:
             accept_removals=accept_removals,
             column_stats=column_stats,
         )
-        if self.settings.storage.backend == "file":
-            changed = [each.urn for each in ingested.datasets if each.change != "unchanged"]
-            mirror_schemas(self._store(), changed, folder=Path(str(self.settings.storage.path)))
+        self._mirror([each.urn for each in ingested.datasets if each.change != "unchanged"])
+        self.forget_old_changes()
         return ingested
 
     def discover(
@@ -168,6 +173,68 @@ class Lumos:
 
         return Schemas(lambda: self.database)
 
+    def changes(
+        self,
+        *,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        types: Iterable[EventType | str] = (),
+        breaking: bool = False,
+        dataset: str | None = None,
+        limit: int | None = None,
+    ) -> "Iterator[EventReport]":
+        """What happened to datasets, newest first; read from the store as it is asked for.
+
+        Times are as in `7d`, `2024-01-15` or `2024-01-15T10:30Z`; `dataset` is a pattern.
+        """
+        from lumos.engine.changes import reports, wanted_events
+
+        log = self._store().change_log
+        wanted = wanted_events(
+            log, since=since, until=until, types=types, breaking=breaking, dataset=dataset,
+            limit=limit,
+        )  # fmt: skip
+        return reports(log, wanted)
+
+    def on_change(
+        self,
+        handler: ChangeHandler,
+        *,
+        types: Iterable[EventType | str] = (),
+        breaking: bool | None = None,
+        dataset: str | None = None,
+    ) -> ChangeHandler:
+        """Calls a function for each change that this object records from now on.
+
+        It is called after the change is safe, in the same thread, at most once. What it raises is
+        logged and harms nothing. Gives the function back, so that this also decorates.
+        """
+        self._handlers.add(handler, types=types, breaking=breaking, dataset=dataset)
+        return handler
+
+    def forget_old_changes(self, older_than: str | timedelta | None = None) -> "ForgetReport":
+        """Lets go of old events of new data; all other events stay for good.
+
+        Without an age, storage.modified_retention_days decides.
+        """
+        from lumos.engine.changes import forget_old_events
+
+        days = self.settings.storage.modified_retention_days
+        return forget_old_events(self._store(), older_than, days=days)
+
+    @cached_property
+    def version(self) -> "VersionDesk":
+        """The two versions of datasets: which they are, and moving them."""
+        from lumos.engine.versions import VersionDesk
+        from lumos.engine.versions.steps import Steps
+
+        steps = Steps(
+            prefix=self.settings.cloud_version_prefix,
+            platform=lambda: platform_of(self.settings),
+            mirror=self._mirror,
+        )
+        return VersionDesk(self._store, steps)
+
     def explain(self, path: str | Path) -> ExplainReport:
         """What was decided about a file or folder, by which rule, and why."""
         from lumos.engine.explain import explain
@@ -228,6 +295,11 @@ class Lumos:
         if self.database.is_empty():
             raise NoStore(self.database.place)
         return self.database
+
+    def _mirror(self, urns: Sequence[str]) -> None:
+        """Keeps readable copies of schemas where the store is a folder of them."""
+        if self.settings.storage.backend == "file" and urns:
+            mirror_schemas(self._store(), urns, folder=Path(str(self.settings.storage.path)))
 
     def _store(self) -> Store:
         return Store.open(self.database, listeners=self._listeners)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
 
-from lumos.errors import LumosError
+from lumos.errors import LumosError, MisuseError
 
 
 class StoreError(LumosError):
@@ -28,6 +28,23 @@ class NoStore(StoreError):
 
     def __init__(self, place: str) -> None:
         super().__init__(f"There is no store at {place} yet. Fill one with: lumos ingest PATH")
+
+
+class UnknownDataset(MisuseError):
+    """No dataset has that URN."""
+
+    def __init__(self, urn: str, nearest: tuple[str, ...] = ()) -> None:
+        self.urn = urn
+        hint = f" Did you mean {nearest[0]}?" if nearest else " See them all with: lumos list"
+        super().__init__(f"No dataset {urn} in the store.{hint}")
+
+
+class AmbiguousName(MisuseError):
+    """A name that several datasets have."""
+
+    def __init__(self, name: str, urns: tuple[str, ...]) -> None:
+        self.urns = urns
+        super().__init__(f"Several datasets are called '{name}'. Choose one of: {', '.join(urns)}")
 
 
 class StoreNotUsable(StoreError):

@@ -7,8 +7,8 @@ from sqlalchemy import and_, func, select
 
 from lumos.store import tables
 from lumos.store.database import Database
+from lumos.store.errors import UnknownDataset
 from lumos.store.records import KnownDataset
-from lumos.store.store import UnknownDataset
 
 
 class LastVersion(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,6 @@ from sqlalchemy import (
     update,
 )
 
-from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ASPECTS, Aspect, Dataset, Versioning
@@ -33,8 +32,11 @@ from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import identity, outbox, search, tables
+from lumos.store.archive import SchemaArchive
+from lumos.store.change_log import ChangeLog
 from lumos.store.database import Database
-from lumos.store.errors import NoStore
+from lumos.store.errors import AmbiguousName, NoStore, UnknownDataset
+from lumos.store.ledger import VersionLedger
 from lumos.store.listening import Listener
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
@@ -48,23 +50,6 @@ _ASPECT_TYPES = {
     for name, annotation in Dataset.__annotations__.items()
     if name in ASPECTS and name not in _DERIVED
 }
-
-
-class UnknownDataset(MisuseError):
-    """No dataset has that URN."""
-
-    def __init__(self, urn: str, nearest: tuple[str, ...] = ()) -> None:
-        self.urn = urn
-        hint = f" Did you mean {nearest[0]}?" if nearest else " See them all with: lumos list"
-        super().__init__(f"No dataset {urn} in the store.{hint}")
-
-
-class AmbiguousName(MisuseError):
-    """A name that several datasets have."""
-
-    def __init__(self, name: str, urns: tuple[str, ...]) -> None:
-        self.urns = urns
-        super().__init__(f"Several datasets are called '{name}'. Choose one of: {', '.join(urns)}")
 
 
 class Store:
@@ -109,6 +94,21 @@ class Store:
     def outbox(self) -> outbox.Outbox:
         """The messages about changes, sent and unsent."""
         return outbox.Outbox(self._database)
+
+    @property
+    def change_log(self) -> ChangeLog:
+        """The events of all datasets."""
+        return ChangeLog(self._database)
+
+    @property
+    def archive(self) -> SchemaArchive:
+        """The schemas of all datasets over time."""
+        return SchemaArchive(self._database)
+
+    @property
+    def ledger(self) -> VersionLedger:
+        """The versions of all datasets."""
+        return VersionLedger(self._database)
 
     def alone(self, name: str) -> AbstractContextManager[None]:
         """Holds a name, such as a source's, against all other users of the store."""

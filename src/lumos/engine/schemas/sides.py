@@ -16,7 +16,7 @@ from lumos.model.schema import Schema
 from lumos.model.version import CloudVersion
 from lumos.store import Store
 from lumos.store.archive import SchemaArchive, Version
-from lumos.store.store import UnknownDataset
+from lumos.store.errors import UnknownDataset
 
 Side: TypeAlias = Described | dict[str, Described]
 

@@ -1,0 +1,244 @@
+"""The verbs of `lumos version`."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final, get_args
+
+from lumos.analysis.versioning import (
+    EVENT_OF_CHANGE,
+    USUAL_LEVEL,
+    Step,
+    change_type_of,
+    versions_by_cloud_version,
+)
+from lumos.analysis.wording import sentence_of, summary_of
+from lumos.engine.audit import audit, who
+from lumos.engine.versions.reports import (
+    ChangeDetails,
+    VersionBumpReport,
+    VersionEntry,
+    VersionMapReport,
+    Versions,
+    VersionScanReport,
+    VersionShowReport,
+)
+from lumos.engine.versions.scan import scan
+from lumos.engine.versions.steps import Steps, step_id
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType
+from lumos.model.pattern import DatasetPattern
+from lumos.model.version import ChangeType, CloudVersion, Level
+from lumos.store import KnownDataset, Store, Transaction
+from lumos.store.change_log import EventFilter
+from lumos.store.errors import UnknownDataset
+
+# They leave the cloud version as it is.
+_NO_STEPS: Final = (EventType.RENAMED, EventType.MERGED)
+_ENOUGH: Final = 20
+_EVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class VersionDesk:
+    """Shows, maps and moves versions in one store."""
+
+    def __init__(self, store: Callable[[], Store], steps: Steps) -> None:
+        self._open = store
+        self._steps = steps
+
+    def show(self, name: str) -> VersionShowReport:
+        """The versions of a dataset, what the last step was about, and its history."""
+        store = self._open()
+        known = store.ledger.known(store.find(name))
+        event = _last_step(store, known)
+        history = _history(store, known.urn)
+        cloud_versions = tuple(_versions_of(store, known, history))
+        return VersionShowReport(
+            urn=known.urn,
+            name=known.name,
+            state=known.state,
+            cloud_version=known.cloud_version,
+            schema_version=known.schema_version,
+            timestamp=known.updated_at if event is None else event.at,
+            author=None if event is None else event.author,
+            cause=None if event is None else event.cause,
+            # Of all events only those of new data are ever let go.
+            change_type=ChangeType.DATA_UPDATE if event is None else change_type_of(event),
+            change_details=_details(event),
+            previous_version=cloud_versions[-2] if len(cloud_versions) > 1 else None,
+            version_history=history,
+        )
+
+    def map(self, name: str) -> VersionMapReport:
+        """The schema version of every cloud version that a dataset had."""
+        store = self._open()
+        known = store.ledger.known(store.find(name))
+        versions = _versions_of(store, known, _history(store, known.urn))
+        return VersionMapReport(urn=known.urn, name=known.name, versions=versions)
+
+    def bump(
+        self,
+        name: str,
+        type: ChangeType | str,
+        *,
+        level: Level | None = None,
+        reason: str = "",
+        key: str | None = None,
+        author: str | None = None,
+    ) -> VersionBumpReport:
+        """Moves a dataset's versions by a person's word.
+
+        Without a level a change of schema is a minor one and all else a patch. A key moves them
+        once only, however often it is used.
+        """
+        change = _change_type(type)
+        moved = USUAL_LEVEL[change] if level is None else _level(level)
+        store, at, by = self._open(), datetime.now(UTC), author or who()
+        urn = store.find(name)
+        event_id = None if key is None else step_id("bump", urn, key)
+        with store.transaction() as transaction:
+            known = _live(transaction, urn)
+            done = None if event_id is None else transaction.event(event_id)
+            if done is not None:
+                return _bumped(known, done, applied=False)
+            after = self._steps.after(known, moved, at=at)
+            event = ChangeEvent(
+                event_id=event_id or step_id("bump", urn, after.cloud_version),
+                urn=urn,
+                type=EVENT_OF_CHANGE[change],
+                at=at,
+                cause="user",
+                author=by,
+                cloud_version=after.cloud_version,
+                schema_version=after.schema_version,
+                old_schema=known.schema_hash,
+                new_schema=known.schema_hash,
+                flags=(DECLARED_BREAKING,) if moved == "major" else (),
+                summary=reason or f"declared by {by}",
+                metadata={
+                    "level": moved,
+                    "previous_cloud_version": known.cloud_version,
+                    "previous_schema_version": known.schema_version,
+                },
+            )
+            self._steps.write(store, transaction, after, event, begins_version=moved != "none")
+            details = f"{known.cloud_version} {known.schema_version} -> "
+            details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
+            audit(transaction, "bump version", urn, at=at, details=details)
+        self._steps.written([urn])
+        return _bumped(known, event, applied=True)
+
+    def scan(self, pattern: str | None = None, *, update: bool = False) -> VersionScanReport:
+        """Compares the present schema of many datasets with the last one that has a version.
+
+        With `update` each of them gets the version that it needs.
+        """
+        wanted = DatasetPattern("*" if pattern is None else pattern)
+        report = scan(self._open(), self._steps, wanted, update=update)
+        if not report.datasets and not wanted.is_open:
+            raise UnknownDataset(wanted.text)
+        return report
+
+
+def _versions_of(
+    store: Store, known: KnownDataset, history: tuple[VersionEntry, ...]
+) -> dict[str, str]:
+    landmarks = [Step(CloudVersion.parse(each.version), each.schema_version) for each in history]
+    landmarks.append(Step(CloudVersion.parse(known.cloud_version), known.schema_version))
+    if len({step.cloud_version.prefix for step in landmarks}) == 1:
+        return versions_by_cloud_version(landmarks)
+    recorded = (
+        Step(CloudVersion.parse(event.cloud_version), event.schema_version)
+        for event in _events(store, known)
+    )
+    return versions_by_cloud_version(landmarks, recorded)
+
+
+def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
+    return tuple(
+        VersionEntry(
+            version=step.cloud_version,
+            schema_version=step.version,
+            timestamp=step.recorded_at,
+            change_type=change_type_of(step.event),
+            author=step.event.author,
+            breaking=step.event.breaking,
+            changes=_changes(step.event),
+        )
+        for step in store.archive.steps(urn=urn, until=_EVER)
+    )
+
+
+def _last_step(store: Store, known: KnownDataset) -> ChangeEvent | None:
+    """The event that led to the present cloud version, unless it was let go."""
+    return next(
+        (
+            event
+            for event in _events(store, known, limit=_ENOUGH)
+            if event.cloud_version == known.cloud_version and event.type not in _NO_STEPS
+        ),
+        None,
+    )
+
+
+def _events(store: Store, known: KnownDataset, limit: int | None = None) -> Iterator[ChangeEvent]:
+    urns = store.change_log.former_urns(known.urn) | {known.urn}
+    # Another dataset may have had the same URN before.
+    return store.change_log.events(EventFilter(urns=urns, since=known.created_at, limit=limit))
+
+
+def _details(event: ChangeEvent | None) -> ChangeDetails:
+    if event is None:
+        words = summary_of(EventType.MODIFIED, ())
+        return ChangeDetails(event=EventType.MODIFIED, summary=words, breaking=False, changes=())
+    return ChangeDetails(
+        event=event.type, summary=event.summary, breaking=event.breaking, changes=_changes(event)
+    )
+
+
+def _changes(event: ChangeEvent) -> tuple[str, ...]:
+    """What a version changed, in sentences; without any, what its author said of it."""
+    told = tuple(sentence_of(finding.change) for finding in event.findings)
+    return told if told or event.author is None else (event.summary,)
+
+
+def _change_type(name: ChangeType | str) -> ChangeType:
+    try:
+        return ChangeType(name.upper())
+    except ValueError:
+        raise UnknownName("change type", name, [each.value for each in ChangeType]) from None
+
+
+def _level(name: str) -> Level:
+    levels: tuple[Level, ...] = get_args(Level)
+    for level in levels:
+        if name.lower() == level:
+            return level
+    raise UnknownName("level", name, levels)
+
+
+def _live(transaction: Transaction, urn: str) -> KnownDataset:
+    known = transaction.known(urn)
+    if known is None:
+        raise UnknownDataset(urn)
+    if known.state != "live":
+        raise MisuseError(
+            f"{urn} is gone since {known.updated_at:%Y-%m-%d}. Its versions move again when it is "
+            "back."
+        )
+    return known
+
+
+def _bumped(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> VersionBumpReport:
+    return VersionBumpReport(
+        urn=event.urn,
+        name=known.name,
+        event_id=event.event_id,
+        change_type=change_type_of(event),
+        level=_level(str(event.metadata["level"])),
+        before=Versions(
+            cloud_version=str(event.metadata["previous_cloud_version"]),
+            schema_version=str(event.metadata["previous_schema_version"]),
+        ),
+        after=Versions(cloud_version=event.cloud_version, schema_version=event.schema_version),
+        applied=applied,
+    )

@@ -1,0 +1,70 @@
+"""How a step of a dataset's versions that no scan took is written down."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from lumos.model.change import ChangeEvent
+from lumos.model.dataset import Versioning
+from lumos.model.version import CloudVersion, Level, SchemaVersion
+from lumos.platforms import Platform
+from lumos.store import KnownDataset, Store, Transaction
+
+
+class Steps:
+    """Takes steps with a prefix, and tells a catalog and the mirror of them."""
+
+    def __init__(
+        self,
+        *,
+        prefix: str,
+        platform: Callable[[], Platform | None],
+        mirror: Callable[[Sequence[str]], None],
+    ) -> None:
+        self.prefix = prefix
+        self._platform = platform
+        self._mirror = mirror
+
+    def after(self, known: KnownDataset, level: Level, *, at: datetime) -> KnownDataset:
+        """The dataset one step further."""
+        cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self.prefix)
+        schema_version = SchemaVersion.parse(known.schema_version).next(level)
+        return msgspec.structs.replace(
+            known,
+            cloud_version=str(cloud_version),
+            schema_version=str(schema_version),
+            updated_at=at,
+        )
+
+    def write(
+        self,
+        store: Store,
+        transaction: Transaction,
+        after: KnownDataset,
+        event: ChangeEvent,
+        *,
+        begins_version: bool,
+    ) -> None:
+        """Writes a step; a catalog that refuses it takes the transaction back."""
+        transaction.save(after)
+        transaction.save_event(event)
+        if begins_version and after.schema_hash is not None:
+            transaction.save_schema_version(after, event)
+        platform = self._platform()
+        if platform is not None:
+            versioning = Versioning(
+                cloud_version=after.cloud_version, schema_version=after.schema_version
+            )
+            dataset = msgspec.structs.replace(store.get(after.urn), versioning=versioning)
+            platform.emit(dataset)
+
+    def written(self, urns: Sequence[str]) -> None:
+        """Tells the mirror, once the steps are safe."""
+        self._mirror(urns)
+
+
+def step_id(*facts: str) -> str:
+    """The same step always has the same id."""
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,67 @@
+"""Datasets that a scan might have found, recorded without a scan."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+from lumos import Lumos
+from lumos.engine.recording import Recorder
+from lumos.model.change import ChangeEvent
+from lumos.model.dataset import Location, Statistics
+from lumos.model.discovery import FoundDataset
+from lumos.model.text import parse_schema
+from lumos.model.urn import Urn
+from lumos.store import Store
+
+SOURCE = "file:/lake"
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def urn_of(path: str) -> Urn:
+    return Urn.of("file", path.strip("/").split("/"))
+
+
+class Sightings:
+    """A lake whose datasets look as they are told to, an hour after one another."""
+
+    def __init__(self, lumos: Lumos) -> None:
+        self.lumos = lumos
+        self.store = Store.open(lumos.database, create=True, listeners=lumos._listeners)
+        self.hours = count()
+        self.start = self.at = START
+
+    def recorder(self) -> Recorder:
+        self.at = self.start + timedelta(hours=next(self.hours))
+        return Recorder(
+            self.store,
+            source=SOURCE,
+            prefix=self.lumos.settings.cloud_version_prefix,
+            platform=None,
+            urn_of=urn_of,
+            at=self.at,
+        )
+
+    def see(self, name: str, schema: str, *, renamed_from: str | None = None) -> ChangeEvent:
+        """A dataset with new data in it, and perhaps another schema."""
+        recorder = self.recorder()
+        found = FoundDataset(
+            path=f"/lake/{name}",
+            format="parquet",
+            location=Location(uri=f"/lake/{name}"),
+            schema=parse_schema(schema),
+            statistics=Statistics(file_count=1, total_size_bytes=10, row_count=3,
+                                  row_count_exact=True),
+            drift=(),
+            content=str(self.at.timestamp()),
+            renamed_from=renamed_from and f"/lake/{renamed_from}",
+        )  # fmt: skip
+        known = self.store.known(source=SOURCE)
+        (outcome,) = recorder.record([(urn_of(found.path), found)], known)
+        assert outcome.event is not None
+        return outcome.event
+
+    def lose(self, name: str) -> None:
+        """A dataset that is gone."""
+        recorder = self.recorder()
+        known = self.store.known(source=SOURCE)[str(urn_of(f"/lake/{name}"))]
+        with self.store.transaction() as transaction:
+            recorder.remove(transaction, known)
