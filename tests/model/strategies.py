@@ -75,10 +75,12 @@ def maps(
     )
 
 
-def structs(inner: SearchStrategy[DataType], **limits: Any) -> SearchStrategy[DataType]:
+def structs(
+    inner: SearchStrategy[DataType], names: SearchStrategy[str] = NAMES, **limits: Any
+) -> SearchStrategy[DataType]:
     member = st.builds(
         lambda name, type, nullable: Member(name, type, nullable=nullable),
-        NAMES,
+        names,
         inner,
         st.booleans(),
     )

@@ -91,6 +91,30 @@ def test_a_finding_comes_back_from_json(change: AnySchemaChange, verdict: Verdic
     assert from_json(to_json(finding), Finding) == finding
 
 
+@pytest.mark.parametrize(
+    ("stored", "change"),
+    [
+        (
+            b'{"kind":"removed","path":"a","before":{"name":"a","type":"INT64"}}',
+            FieldRemoved(path="a", before=Field(name="a", type=INT64)),
+        ),
+        (
+            b'{"kind":"type_changed","path":"a","before":"INT32","after":"INT64","partition":true}',
+            TypeChanged(path="a", before=INT32, after=INT64, partition=True),
+        ),
+        (
+            b'{"kind":"nullability","path":"a","before":true,"after":false}',
+            NullabilityChanged(path="a", before=True, after=False),
+        ),
+    ],
+)
+def test_a_change_of_an_earlier_version_is_still_read(
+    stored: bytes, change: AnySchemaChange
+) -> None:
+    finding = b'{"change":%b,"consumer":"breaking","storage":"breaking","rule":"r"}' % stored
+    assert from_json(finding, Finding).change == change
+
+
 @pytest.mark.parametrize("kind", EventType)
 def test_an_event_comes_back_from_json(kind: EventType) -> None:
     event = msgspec.structs.replace(EVENT, type=kind)

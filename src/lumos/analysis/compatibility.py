@@ -1,9 +1,13 @@
 """Whether a schema change breaks readers of old data (storage) or unchanged queries (consumer)."""
 
-from collections.abc import Iterable
-from typing import Final, assert_never
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, assert_never
 
-from lumos.analysis.type_rules import Judgement, judge_types
+from lumos.analysis.paths import KEY, parent_of
+from lumos.analysis.regrouping import regrouped_paths
+from lumos.analysis.renames import suggest_renames
+from lumos.analysis.rules import BREAKING, RULES, Judgement
+from lumos.analysis.type_rules import judge_types
 from lumos.model.change import (
     AnySchemaChange,
     DefaultChanged,
@@ -17,27 +21,24 @@ from lumos.model.change import (
     Reordered,
     TagsChanged,
     TypeChanged,
+    Use,
     Verdict,
 )
+from lumos.model.schema import Field
 
-# Which engine's rules decide whether files of a format stay readable; text formats have no
-# engine of their own and follow their consumers.
-_ENGINE_OF_FORMAT: Final = {
-    "avro": "avro",
-    "iceberg": "iceberg",
-    "delta": "delta",
-    "csv": "consumer",
-    "json": "consumer",
-}
+# Formats that declare no partition columns: their types are guessed from the values in paths.
+_GUESSED_PARTITIONS: Final = frozenset({"parquet", "avro", "orc", "csv", "json"})
+_ORDER: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
+_CASE_ONLY: Final = ("case-only",)
+_COST: Final = ("cost",)
 
 
 def judge(changes: Iterable[AnySchemaChange], *, format: str | None = None) -> tuple[Finding, ...]:
     """Each change with its verdicts, worst for consumers first."""
     changes = tuple(changes)
-    case_only = _case_only_paths(changes)
-    findings = [_finding(change, format, case_only) for change in changes]
-    order = list(Verdict)
-    return tuple(sorted(findings, key=lambda finding: order.index(finding.consumer)))
+    company = _Company.of(changes)
+    findings = [_finding(change, format, company) for change in changes]
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.consumer]))
 
 
 def worst(findings: Iterable[Finding]) -> Verdict | None:
@@ -46,63 +47,102 @@ def worst(findings: Iterable[Finding]) -> Verdict | None:
     return next((verdict for verdict in Verdict if verdict in verdicts), None)
 
 
-def _finding(change: AnySchemaChange, format: str | None, case_only: set[str]) -> Finding:
-    judgement = _judgement(change)
-    flags = (*judgement.flags, "case-only") if change.path in case_only else judgement.flags
-    engine = _ENGINE_OF_FORMAT.get(format or "", "spark")
+class _Company(NamedTuple):
+    """What the other changes of a schema say about one of them, by its path."""
+
+    case_only: frozenset[str]
+    regrouped: frozenset[str]
+    renames: dict[str, str]
+
+    @classmethod
+    def of(cls, changes: Sequence[AnySchemaChange]) -> "_Company":
+        notes: dict[str, str] = {}
+        for rename in suggest_renames(changes):
+            because = f"(same {rename.evidence})"
+            notes[rename.before] = f"perhaps renamed to {rename.after} {because}"
+            notes[rename.after] = f"perhaps renamed from {rename.before} {because}"
+        return cls(_case_only(changes), regrouped_paths(changes), notes)
+
+
+def _case_only(changes: Sequence[AnySchemaChange]) -> frozenset[str]:
+    removed = {change.path for change in changes if isinstance(change, FieldRemoved)}
+    added = {change.path for change in changes if isinstance(change, FieldAdded)}
+    both = {path.casefold() for path in removed} & {path.casefold() for path in added}
+    return frozenset(path for path in removed | added if path.casefold() in both)
+
+
+def _finding(change: AnySchemaChange, format: str | None, company: _Company) -> Finding:
+    if isinstance(change, FieldRemoved) and change.path in company.regrouped:
+        judgement = RULES["fields-regrouped"]
+    else:
+        judgement = _judgement(change, format)
+    flags, notes = judgement.flags, judgement.notes
+    if change.path in company.case_only:
+        flags += _CASE_ONLY
+    if change.path in company.renames and isinstance(change, FieldAdded | FieldRemoved):
+        notes = (company.renames[change.path], *notes)
     return Finding(
         change=change,
         consumer=judgement.consumer,
-        storage=judgement.storage(engine),
+        storage=judgement.storage(format),
         rule=judgement.rule,
         flags=flags,
-        notes=judgement.notes,
+        notes=notes,
+        breaks_if=judgement.breaks_if,
+        holds_if=judgement.holds_if,
     )
 
 
-def _judgement(change: AnySchemaChange) -> Judgement:
+def _judgement(change: AnySchemaChange, format: str | None) -> Judgement:
     match change:
         case TypeChanged(partition=True):
-            # The type was only ever guessed from the values in the paths.
-            return Judgement("partition-type", Verdict.COMPATIBLE, flags=("cost",))
-        case TypeChanged(before=before, after=after, path=path):
-            return judge_types(before, after, is_map_key=path.endswith("{key}"))
-        case FieldAdded(after=field):
-            if field.nullable or field.default is not None:
-                return Judgement("field-added", Verdict.COMPATIBLE)
-            return Judgement(
-                "required-field-added", Verdict.COMPATIBLE, any_storage=Verdict.BREAKING
-            )
-        case FieldRemoved():
-            return Judgement("field-removed", Verdict.BREAKING, any_storage=Verdict.COMPATIBLE)
-        case NullabilityChanged(after=nullable):
-            if nullable:
-                return Judgement(
-                    "required-to-nullable", Verdict.UNDETERMINED, any_storage=Verdict.COMPATIBLE
-                )
-            return Judgement(
-                "nullable-to-required", Verdict.COMPATIBLE, any_storage=Verdict.BREAKING
-            )
+            if format in _GUESSED_PARTITIONS:
+                return RULES["partition-type"]
+            return _with_cost(judge_types(change.before, change.after))
+        case TypeChanged(before=before, after=after, path=path, key=key):
+            return _of_key(judge_types(before, after, is_map_key=path.endswith(KEY)), key)
+        case FieldAdded(after=field, path=path):
+            return _added(field, is_column=not parent_of(path))
+        case FieldRemoved(before=field):
+            judgement = RULES["field-removed"]
+            return _with_cost(judgement) if field.partition else judgement
+        case NullabilityChanged(after=nullable, key=key):
+            rule = "required-to-nullable" if nullable else "nullable-to-required"
+            return _of_key(RULES[rule], key)
         case Reordered():
-            return Judgement("reordered", Verdict.INFORMATIONAL, flags=("positional",))
+            return RULES["reordered"]
         case PartitioningChanged():
-            return Judgement("partitioning", Verdict.COMPATIBLE, flags=("cost",))
+            return RULES["partitioning"]
         case KeyChanged():
-            return Judgement("key", Verdict.UNDETERMINED, any_storage=Verdict.COMPATIBLE)
+            return RULES["key"]
         case DefaultChanged():
-            return Judgement("default", Verdict.INFORMATIONAL)
+            return RULES["default"]
         case DescriptionChanged():
-            return Judgement("description", Verdict.INFORMATIONAL)
+            return RULES["description"]
         case TagsChanged():
-            return Judgement("tags", Verdict.INFORMATIONAL)
+            return RULES["tags"]
         case _ as unreachable:
             assert_never(unreachable)
 
 
-def _case_only_paths(changes: tuple[AnySchemaChange, ...]) -> set[str]:
-    removed = {change.path.casefold(): change.path for change in changes
-               if isinstance(change, FieldRemoved)}  # fmt: skip
-    added = {change.path.casefold(): change.path for change in changes
-             if isinstance(change, FieldAdded)}  # fmt: skip
-    both = removed.keys() & added.keys()
-    return {paths[folded] for folded in both for paths in (removed, added)}
+def _added(field: Field, *, is_column: bool) -> Judgement:
+    needs_value = not field.nullable and field.default is None
+    judgement = RULES["required-field-added" if needs_value else "field-added"]
+    if field.key:
+        key = RULES["key-field-added"]
+        judgement = key._replace(engines=judgement.engines, any_engine=judgement.any_engine)
+    if not is_column:
+        # Nothing addresses the members of a struct by position.
+        judgement = judgement._replace(remarks=(), breaks_if=())
+    return _with_cost(judgement) if field.partition else judgement
+
+
+def _with_cost(judgement: Judgement) -> Judgement:
+    return judgement._replace(flags=(*judgement.flags, *_COST))
+
+
+def _of_key(judgement: Judgement, key: bool) -> Judgement:
+    """What may break a key does break one."""
+    if key and Use.KEY in judgement.breaks_if and judgement.consumer is Verdict.UNDETERMINED:
+        return judgement._replace(consumer=BREAKING)
+    return judgement

@@ -1,22 +1,21 @@
-"""The rules for a type becoming another, engine by engine.
+"""Which rule speaks of a type that became another.
 
-A pair that no rule names is breaking on both axes. A conditional pair depends on how a column is
-used; without that knowledge it is undetermined.
+A pair that no rule names is breaking on both axes.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
-from lumos.model.change import Verdict
+from lumos.analysis.rules import BREAKING, COMPATIBLE, RULES, Judgement
 from lumos.model.types import (
     BOOLEAN,
     DATE,
+    FLOAT32,
     FLOAT64,
     FLOATS,
     INT64,
     NULL,
     SIGNED,
-    STRING,
     UNSIGNED,
     Array,
     Binary,
@@ -33,78 +32,35 @@ from lumos.model.types import (
     Unknown,
 )
 
-_DECIMAL_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
-
-
-class Judgement(NamedTuple):
-    """A rule's verdicts: the consumer's, and for storage one per engine or one for all."""
-
-    rule: str
-    consumer: Verdict
-    safe_in: frozenset[str] = frozenset()
-    breaks_in: frozenset[str] = frozenset()
-    any_storage: Verdict | None = None
-    flags: tuple[str, ...] = ()
-    extra_notes: tuple[str, ...] = ()
-
-    def storage(self, engine: str) -> Verdict:
-        """The storage verdict where `engine` reads the files; unnamed engines follow consumers."""
-        if self.any_storage is not None:
-            return self.any_storage
-        if engine in self.safe_in:
-            return Verdict.COMPATIBLE
-        return Verdict.BREAKING if engine in self.breaks_in else self.consumer
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Where engines disagree, in words."""
-        if not (self.safe_in and self.breaks_in):
-            return self.extra_notes
-        safe = ", ".join(_TITLES[engine] for engine in _TITLES if engine in self.safe_in)
-        breaks = ", ".join(_TITLES[engine] for engine in _TITLES if engine in self.breaks_in)
-        return (f"safe in {safe}, breaks {breaks}", *self.extra_notes)
-
-
-_TITLES: Final = {"avro": "Avro", "iceberg": "Iceberg v2", "delta": "Delta", "spark": "Spark"}
-_ENGINES: Final = frozenset(_TITLES)
-
-
-def _engines(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
-def _rule(
-    rule: str, consumer: Verdict, *, safe: str = "", notes: tuple[str, ...] = ()
-) -> Judgement:
-    safe_in = _engines(safe)
-    return Judgement(rule, consumer, safe_in, _ENGINES - safe_in, extra_notes=notes)
+# Digits that hold every integer of so many bits.
+_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
+_FEWEST_DIGITS_IN_DELTA: Final = 10
 
 
 def judge_types(before: DataType, after: DataType, *, is_map_key: bool = False) -> Judgement:
     """The verdicts on a type that became another one."""
     if isinstance(before, Unknown) or isinstance(after, Unknown):
-        return Judgement("unknown-type", Verdict.UNDETERMINED)
-    for rules in _FAMILIES:
-        judgement = rules(before, after)
-        if judgement is not None:
-            break
-    else:
-        judgement = _rule("unrelated-types", Verdict.BREAKING)
+        return RULES["unknown-type"]
+    found = (rule for family in _FAMILIES if (rule := family(before, after)) is not None)
+    judgement = next(found, RULES["unrelated-types"])
     return _as_map_key(judgement) if is_map_key else judgement
 
 
 def _as_map_key(judgement: Judgement) -> Judgement:
-    widens = judgement.consumer is Verdict.COMPATIBLE
-    safe = {"delta"} & judgement.safe_in if widens else frozenset()
-    return _rule("map-key", Verdict.BREAKING, safe=" ".join(safe | ({"spark"} & judgement.safe_in)))
+    """Delta widens keys as it widens values, and Spark reads what it can cast up."""
+    rule = RULES["map-key"]
+    engines = dict(rule.engines)
+    if judgement.consumer is COMPATIBLE and judgement.storage("delta") is COMPATIBLE:
+        engines["delta"] = COMPATIBLE
+    if judgement.storage("parquet") is COMPATIBLE:
+        engines["spark"] = COMPATIBLE
+    return rule._replace(engines=engines)
 
 
 def _nulls(before: DataType, after: DataType) -> Judgement | None:
     if before == NULL:
-        return _rule("null-to-type", Verdict.COMPATIBLE, safe="avro iceberg delta spark")
-    if after == NULL:
-        return _rule("type-to-null", Verdict.BREAKING)
-    return None
+        return RULES["null-to-type"]
+    return RULES["type-to-null"] if after == NULL else None
 
 
 def _unions(before: DataType, after: DataType) -> Judgement | None:
@@ -112,32 +68,67 @@ def _unions(before: DataType, after: DataType) -> Judgement | None:
         return None
     old = set(before.options) if isinstance(before, Union) else {before}
     new = set(after.options) if isinstance(after, Union) else {after}
+    if any(isinstance(option, Unknown) for option in old ^ new):
+        return RULES["unknown-type"]
     if old == new:
-        return Judgement("union-reordered", Verdict.INFORMATIONAL)
+        return RULES["union-reordered"]
     if old < new:
-        return Judgement("union-widened", Verdict.BREAKING, any_storage=Verdict.COMPATIBLE)
-    if new < old:
-        return Judgement("union-narrowed", Verdict.COMPATIBLE, any_storage=Verdict.BREAKING)
-    return _rule("union-changed", Verdict.BREAKING)
+        return RULES["union-widened" if isinstance(before, Union) else "type-to-union"]
+    return RULES["union-narrowed" if new < old else "union-changed"]
+
+
+def _structs(before: DataType, after: DataType) -> Judgement | None:
+    nested = isinstance(before, _NESTED), isinstance(after, _NESTED)
+    if nested == (True, True):
+        return RULES[_PAIRS_OF_NESTED.get((type(before), type(after)), "unrelated-types")]
+    return RULES["nested-and-scalar"] if any(nested) else None
+
+
+_NESTED: Final = (Array, Map, Struct)
+_PAIRS_OF_NESTED: Final[dict[tuple[type[DataType], type[DataType]], str]] = {
+    (Struct, Map): "struct-and-map",
+    (Map, Struct): "struct-and-map",
+    # Others are compared member by member.
+    (Struct, Struct): "repeated-members",
+}
+
+
+def _strings(before: DataType, after: DataType) -> Judgement | None:
+    match before, after:
+        case String(old), String(new):
+            wider = new is None or (old is not None and new > old)
+            return RULES["string-longer" if wider else "string-shorter"]
+        case (String(), Binary(length)) | (Binary(length), String()):
+            rule = RULES["string-and-binary"]
+            # Avro reads bytes as text and back, but nothing of a fixed length.
+            return rule if length is None else rule._replace(engines={**rule.engines, **_NO_AVRO})
+        case _, String(length):
+            rule = RULES["scalar-to-string"]
+            return rule if length is None else rule._replace(engines={**rule.engines, **_NO_SPARK})
+        case String(), _:
+            return RULES["string-to-other"]
+        case _:
+            return None
+
+
+_NO_AVRO: Final = {"avro": BREAKING}
+_NO_DELTA: Final = {"delta": BREAKING}
+_NO_SPARK: Final = {"spark": BREAKING}
 
 
 def _integers(before: DataType, after: DataType) -> Judgement | None:
     if before in SIGNED and after in SIGNED:
-        return _widening(SIGNED[before] < SIGNED[after])
+        wider = SIGNED[before] < SIGNED[after]
+        return RULES["integer-widened" if wider else "integer-narrowed"]
     if before in UNSIGNED and after in UNSIGNED:
-        return _widening(UNSIGNED[before] < UNSIGNED[after])
+        wider = UNSIGNED[before] < UNSIGNED[after]
+        return RULES["unsigned-widened" if wider else "integer-narrowed"]
     if before in UNSIGNED and after in SIGNED:
         fits = SIGNED[after] > UNSIGNED[before]
-        return Judgement("unsigned-to-signed", Verdict.COMPATIBLE if fits else Verdict.BREAKING)
+        return RULES["unsigned-to-signed" if fits else "unsigned-to-narrow-signed"]
     if before in SIGNED and after in UNSIGNED:
-        return _rule("signed-to-unsigned", Verdict.BREAKING)
+        return RULES["signed-to-unsigned"]
     return None
-
-
-def _widening(wider: bool) -> Judgement:
-    if wider:
-        return _rule("integer-widened", Verdict.COMPATIBLE, safe="avro iceberg delta spark")
-    return _rule("integer-narrowed", Verdict.BREAKING)
 
 
 def _integer_to_other_number(before: DataType, after: DataType) -> Judgement | None:
@@ -145,94 +136,72 @@ def _integer_to_other_number(before: DataType, after: DataType) -> Judgement | N
     if bits is None:
         return None
     if isinstance(after, Decimal):
-        whole_digits = None if after.precision is None else after.precision - after.scale
-        if whole_digits is None or whole_digits >= _DECIMAL_DIGITS[bits]:
-            return _rule("integer-to-decimal", Verdict.COMPATIBLE, safe="delta spark")
-        return _rule("integer-to-narrow-decimal", Verdict.BREAKING)
-    if before == INT64 and after in FLOATS:
-        return _rule(
-            "int64-to-float", Verdict.BREAKING, safe="avro spark", notes=("lossy in Spark",)
-        )
-    if after == FLOAT64:
-        return _rule(
-            "integer-to-float64",
-            Verdict.UNDETERMINED,
-            safe="avro spark",
-            notes=("Delta widens it only by hand", "breaking as a key, in a join or a group"),
-        )
-    return None
+        return _integer_to_decimal(_DIGITS[bits], after)
+    if before == INT64 and after in (FLOAT32, FLOAT64):
+        return RULES["int64-to-float"]
+    return RULES["integer-to-float64"] if after == FLOAT64 else None
+
+
+def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
+    rule = RULES["integer-to-decimal"]
+    if after.precision is None:
+        return rule
+    whole_digits = after.precision - after.scale
+    if after.scale < 0 or whole_digits < digits:
+        return RULES["integer-to-narrow-decimal"]
+    if whole_digits < _FEWEST_DIGITS_IN_DELTA:
+        return rule._replace(engines={**rule.engines, **_NO_DELTA})
+    return rule
 
 
 def _floats(before: DataType, after: DataType) -> Judgement | None:
-    if before not in FLOATS or after not in FLOATS:
+    if before not in FLOATS:
         return None
-    if FLOATS[before] < FLOATS[after]:
-        return _rule(
-            "float-widened",
-            Verdict.COMPATIBLE,
-            safe="avro iceberg delta spark",
-            notes=("comparisons for equality may change",),
-        )
-    return _rule("float-narrowed", Verdict.BREAKING)
+    if after in FLOATS:
+        if FLOATS[before] > FLOATS[after]:
+            return RULES["float-narrowed"]
+        return RULES["float-widened"] if before == FLOAT32 else None
+    return RULES["float-to-exact"] if _is_exact(after) else None
+
+
+def _is_exact(type: DataType) -> bool:
+    return type in SIGNED or type in UNSIGNED or isinstance(type, Decimal)
 
 
 def _decimals(before: DataType, after: DataType) -> Judgement | None:
-    if not isinstance(before, Decimal) or not isinstance(after, Decimal):
+    if not isinstance(before, Decimal):
         return None
+    if not isinstance(after, Decimal):
+        is_number = _is_exact(after) or after in FLOATS
+        return RULES["decimal-to-other-number"] if is_number else None
     if after.precision is None:
-        return _rule("decimal-unbounded", Verdict.COMPATIBLE)
+        # As many digits as one likes, before and after the point.
+        return RULES["decimal-scale-up"]
     if before.precision is None:
-        return _rule("decimal-shrunk", Verdict.BREAKING)
+        return RULES["decimal-shrunk"]
     more_digits = after.precision - before.precision
     more_scale = after.scale - before.scale
     if more_scale == 0 and more_digits > 0:
-        return _rule("decimal-precision-up", Verdict.COMPATIBLE, safe="iceberg delta spark")
+        return RULES["decimal-precision-up"]
     if more_scale > 0 and more_digits >= more_scale:
-        return _rule("decimal-scale-up", Verdict.UNDETERMINED, safe="delta spark")
-    return _rule("decimal-shrunk", Verdict.BREAKING)
+        return RULES["decimal-scale-up"]
+    return RULES["decimal-shrunk"]
 
 
-def _strings(before: DataType, after: DataType) -> Judgement | None:
-    if isinstance(before, String) and isinstance(after, String):
-        wider = after.length is None or (before.length is not None and after.length > before.length)
-        if wider:
-            return Judgement("string-longer", Verdict.COMPATIBLE)
-        return Judgement("string-shorter", Verdict.UNDETERMINED, breaks_in=frozenset({"spark"}))
-    if {type(before), type(after)} == {String, Binary}:
-        return _rule("string-and-binary", Verdict.BREAKING, safe="avro")
-    if after == STRING and _is_scalar(before):
-        return _rule(
-            "scalar-to-string",
-            Verdict.BREAKING,
-            safe="spark",
-            notes=("compatible where every use casts",),
-        )
-    return None
-
-
-def _is_scalar(type: DataType) -> bool:
-    return not isinstance(type, Array | Map | Struct | Union)
+def _booleans(before: DataType, after: DataType) -> Judgement | None:
+    other = after if before == BOOLEAN else before
+    is_number = _is_exact(other) or other in FLOATS
+    return RULES["boolean-and-number"] if BOOLEAN in (before, after) and is_number else None
 
 
 def _times(before: DataType, after: DataType) -> Judgement | None:
     match before, after:
         case _, Timestamp(_, zoned) if before == DATE:
-            if zoned:
-                return _rule("date-to-zoned-timestamp", Verdict.BREAKING, safe="spark")
-            return _rule(
-                "date-to-timestamp",
-                Verdict.UNDETERMINED,
-                safe="delta spark",
-                notes=("safe in Iceberg v3",),
-            )
+            return RULES["date-to-zoned-timestamp" if zoned else "date-to-timestamp"]
         case Timestamp(), Timestamp() if before.zoned != after.zoned:
-            return _rule("zone-changed", Verdict.BREAKING, safe="spark")
+            return RULES["zone-changed"]
         case (Timestamp(), Timestamp()) | (Time(), Time()) | (Duration(), Duration()):
-            return _rule(
-                "unit-changed",
-                Verdict.BREAKING,
-                notes=("silently wrong in Avro", "compatible where the reader normalises units"),
-            )
+            return RULES["unit-changed"]
         case _:
             return None
 
@@ -242,26 +211,22 @@ def _enums(before: DataType, after: DataType) -> Judgement | None:
         return None
     old, new = set(before.symbols), set(after.symbols)
     if old == new:
-        return Judgement("enum-reordered", Verdict.INFORMATIONAL)
-    storage = Verdict.BREAKING if old - new else Verdict.COMPATIBLE
-    if new - old:
-        return Judgement("enum-symbol-added", Verdict.UNDETERMINED, any_storage=storage)
-    return Judgement("enum-symbol-removed", Verdict.COMPATIBLE, any_storage=storage)
-
-
-def _booleans(before: DataType, after: DataType) -> Judgement | None:
-    return _rule("boolean-and-other", Verdict.BREAKING) if BOOLEAN in (before, after) else None
+        return RULES["enum-reordered"]
+    if new > old:
+        return RULES["enum-symbol-added"]
+    return RULES["enum-symbol-removed" if new < old else "enum-symbol-replaced"]
 
 
 _FAMILIES: Final[tuple[Callable[[DataType, DataType], Judgement | None], ...]] = (
     _nulls,
     _unions,
+    _structs,
+    _strings,
     _integers,
     _integer_to_other_number,
     _floats,
     _decimals,
-    _strings,
+    _booleans,
     _times,
     _enums,
-    _booleans,
 )

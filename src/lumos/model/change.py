@@ -23,25 +23,30 @@ class FieldAdded(SchemaChange, frozen=True, kw_only=True, tag="added"):
     position: int
 
 
-class FieldRemoved(SchemaChange, frozen=True, kw_only=True, tag="removed"):
-    """A field that is gone."""
+class FieldRemoved(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="removed"):
+    """A field that is gone; `position` was its place among its old siblings, where known."""
 
     before: Field
+    position: int | None = None
 
 
 class TypeChanged(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="type_changed"):
-    """Another type at the same path; of a partition column, one that was widened."""
+    """Another type at the same path, perhaps that of a partition or a key column."""
 
     before: DataType
     after: DataType
     partition: bool = False
+    key: bool = False
 
 
-class NullabilityChanged(SchemaChange, frozen=True, kw_only=True, tag="nullability"):
-    """Nulls became possible (`after` is true) or impossible."""
+class NullabilityChanged(
+    SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="nullability"
+):
+    """Nulls became possible (`after` is true) or impossible, perhaps in a key column."""
 
     before: bool
     after: bool
+    key: bool = False
 
 
 class DefaultChanged(SchemaChange, frozen=True, kw_only=True, tag="default"):
@@ -109,8 +114,29 @@ class Verdict(enum.StrEnum):
     INFORMATIONAL = "informational"
 
 
+class Use(enum.StrEnum):
+    """How a consumer uses a column, as far as a verdict can depend on it."""
+
+    KEY = "key"
+    JOINED = "joined"
+    GROUPED = "grouped"
+    FILTERED = "filtered"
+    NOT_IN = "not_in"
+    # Inserted into a column of the old type, or into one that refuses nulls.
+    SINK = "sink"
+    NOT_NULL_SINK = "not_null_sink"
+    # INSERT without a list of columns, UNION, CSV without a header.
+    POSITIONAL = "positional"
+    CAST = "cast"
+    NORMALISED = "normalised"
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change with both verdicts and the rule that gave them."""
+    """A change with both verdicts and the rule that gave them.
+
+    Known uses may decide the consumer verdict: it is breaking where any is in `breaks_if`, and
+    compatible where all are in `holds_if`, or where `breaks_if` left it open and none is in there.
+    """
 
     change: AnySchemaChange
     consumer: Verdict
@@ -118,6 +144,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rule: str
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    breaks_if: tuple[Use, ...] = ()
+    holds_if: tuple[Use, ...] = ()
 
 
 class EventType(enum.StrEnum):

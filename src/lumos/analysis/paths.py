@@ -1,0 +1,37 @@
+"""Paths into a schema: `orders.items[].price`, map values `{}`, map keys `{key}`.
+
+Odd names stand in backticks, so a mark outside them is always a step.
+"""
+
+import re
+from typing import Final
+
+from lumos.model.types import quoted_name
+
+ELEMENT: Final = "[]"
+VALUE: Final = "{}"
+KEY: Final = "{key}"
+
+_STEP: Final = re.compile(r"\.?(?:`(?:[^`]|``)*`|\w+)|\[\]|\{key\}|\{\}|<\d+>", re.ASCII)
+_MARKS: Final = (".", "[", "{", "<")
+
+
+def child(parent: str, name: str) -> str:
+    """The path of a named part; columns have the parent ''."""
+    return f"{parent}.{quoted_name(name)}" if parent else quoted_name(name)
+
+
+def parent_of(path: str) -> str:
+    """The path of what holds the part that a path leads to."""
+    return "".join(_STEP.findall(path)[:-1])
+
+
+def column_of(path: str) -> str:
+    """The path of the column that a path leads into."""
+    match = _STEP.match(path)
+    return match.group() if match else path
+
+
+def is_within(path: str, whole: str) -> bool:
+    """Whether a path is that of `whole` or leads into it."""
+    return path == whole or (path.startswith(whole) and path[len(whole)] in _MARKS)

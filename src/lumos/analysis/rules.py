@@ -1,0 +1,260 @@
+"""The table of rules: what each means to consumers, and to the engines that read old data."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from lumos.model.change import Use, Verdict
+
+BREAKING: Final = Verdict.BREAKING
+COMPATIBLE: Final = Verdict.COMPATIBLE
+INFORMATIONAL: Final = Verdict.INFORMATIONAL
+UNDETERMINED: Final = Verdict.UNDETERMINED
+
+_TITLES: Final = {"avro": "Avro", "iceberg": "Iceberg v2", "delta": "Delta", "spark": "Spark"}
+# Read or not; where only newer tables of an engine can, the verdict depends on the table's version.
+_MARKS: Final = {"y": COMPATIBLE, "n": BREAKING, "3": UNDETERMINED}
+# Which engine's rules decide whether files of a format stay readable; text formats have no
+# engine of their own and follow their consumers.
+_ENGINE_OF_FORMAT: Final = {
+    "avro": "avro",
+    "iceberg": "iceberg",
+    "delta": "delta",
+    "csv": None,
+    "json": None,
+}
+
+
+class Judgement(NamedTuple):
+    """A rule's verdicts: the consumer's, and for storage those of engines or one for all."""
+
+    rule: str
+    consumer: Verdict
+    engines: Mapping[str, Verdict]
+    any_engine: Verdict | None
+    flags: tuple[str, ...]
+    remarks: tuple[str, ...]
+    breaks_if: tuple[Use, ...]
+    holds_if: tuple[Use, ...]
+
+    def storage(self, format: str | None) -> Verdict:
+        """The storage verdict for a format; an engine that says nothing follows consumers."""
+        engine = _ENGINE_OF_FORMAT.get(format or "", "spark")
+        if engine is None:
+            return self.consumer
+        return self.engines.get(engine, self.any_engine or self.consumer)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where engines disagree, and what else there is to say."""
+        verdicts = self.engines.items()
+        safe = [_TITLES[engine] for engine, verdict in verdicts if verdict is COMPATIBLE]
+        breaks = [_TITLES[engine] for engine, verdict in verdicts if verdict is not COMPATIBLE]
+        if not safe or not breaks:
+            return self.remarks
+        return (f"safe in {', '.join(safe)}, breaks {', '.join(breaks)}", *self.remarks)
+
+
+def _rule(
+    rule: str,
+    consumer: Verdict,
+    engines: str = "- - - -",
+    *notes: str,
+    storage: Verdict | None = None,
+    flags: tuple[str, ...] = (),
+    breaks_if: tuple[Use, ...] = (),
+    holds_if: tuple[Use, ...] = (),
+) -> Judgement:
+    """A row of the table; `engines` are marks for Avro, Iceberg, Delta and Spark."""
+    marks = zip(_TITLES, engines.split(), strict=True)
+    told = {engine: _MARKS[mark] for engine, mark in marks if mark != "-"}
+    return Judgement(rule, consumer, told, storage, flags, notes, breaks_if, holds_if)
+
+
+_NUMBERS: Final = (
+    _rule("integer-widened", COMPATIBLE, "y y y y"),
+    _rule("integer-narrowed", BREAKING, "n n n n"),
+    _rule("unsigned-widened", COMPATIBLE),
+    _rule("unsigned-to-signed", COMPATIBLE),
+    _rule("unsigned-to-narrow-signed", BREAKING),
+    _rule("signed-to-unsigned", BREAKING, "n n n n"),
+    _rule(
+        "integer-to-float64",
+        UNDETERMINED,
+        "y n y y",
+        "Delta widens it only by hand",
+        "breaking as a key, in a join or a group",
+        breaks_if=(Use.KEY, Use.JOINED, Use.GROUPED),
+    ),
+    _rule("int64-to-float", BREAKING, "y n n y", "lossy in Spark"),
+    _rule("integer-to-decimal", COMPATIBLE, "n n y y", "Delta widens it only by hand"),
+    _rule("integer-to-narrow-decimal", BREAKING, "n n n n"),
+    _rule("float-widened", COMPATIBLE, "y y y y", "comparisons for equality may change"),
+    _rule("float-narrowed", BREAKING, "n n n n"),
+    _rule("float-to-exact", BREAKING, "n n n n"),
+    _rule("decimal-to-other-number", BREAKING, "n n n n"),
+    _rule("decimal-precision-up", COMPATIBLE, "n y y y"),
+    _rule(
+        "decimal-scale-up",
+        UNDETERMINED,
+        "n n y y",
+        "breaking where it is written to a decimal of the old size",
+        breaks_if=(Use.SINK,),
+    ),
+    _rule("decimal-shrunk", BREAKING, "n n n n"),
+    _rule("boolean-and-number", BREAKING, "n n n n"),
+)
+_TEXTS: Final = (
+    _rule(
+        "scalar-to-string",
+        BREAKING,
+        "n n n y",
+        "compatible where every use casts",
+        holds_if=(Use.CAST,),
+    ),
+    _rule("string-to-other", BREAKING, "n n n n"),
+    _rule("string-and-binary", BREAKING, "y n n n"),
+    _rule("string-longer", COMPATIBLE, "- - - y"),
+    _rule(
+        "string-shorter",
+        UNDETERMINED,
+        "- - - n",
+        "breaking where longer values are joined on or compared with",
+        breaks_if=(Use.JOINED, Use.FILTERED),
+    ),
+    _rule(
+        "enum-symbol-added",
+        UNDETERMINED,
+        "- - - -",
+        "old readers in Avro need a default",
+        "breaking where all symbols are told apart or stored as such",
+        storage=COMPATIBLE,
+        breaks_if=(Use.FILTERED, Use.SINK),
+    ),
+    _rule(
+        "enum-symbol-removed",
+        COMPATIBLE,
+        "- - - -",
+        "new readers in Avro need a default",
+        storage=BREAKING,
+    ),
+    _rule(
+        "enum-symbol-replaced",
+        UNDETERMINED,
+        "- - - -",
+        "readers in Avro need a default",
+        "breaking where all symbols are told apart or stored as such",
+        storage=BREAKING,
+        breaks_if=(Use.FILTERED, Use.SINK),
+    ),
+    _rule("enum-reordered", INFORMATIONAL),
+)
+_TIMES: Final = (
+    _rule(
+        "date-to-timestamp",
+        UNDETERMINED,
+        "- 3 y y",
+        "safe in Iceberg v3",
+        "breaking where it is joined on, grouped by, compared with dates or stored as a date",
+        breaks_if=(Use.JOINED, Use.GROUPED, Use.FILTERED, Use.SINK),
+    ),
+    _rule("date-to-zoned-timestamp", BREAKING, "- n n y"),
+    _rule("zone-changed", BREAKING, "- n n y"),
+    _rule(
+        "unit-changed",
+        BREAKING,
+        "n n - -",
+        "silently wrong in Avro",
+        "compatible where the reader normalises units",
+        holds_if=(Use.NORMALISED,),
+    ),
+)
+_CONTAINERS: Final = (
+    _rule("map-key", BREAKING, "- n n n"),
+    _rule("nested-and-scalar", BREAKING, "n n n n"),
+    _rule("struct-and-map", BREAKING, "n n n n"),
+    _rule("repeated-members", BREAKING, "n n n n", "members of the same name are not told apart"),
+    _rule("union-widened", BREAKING, "- - - -", "old readers fail", storage=COMPATIBLE),
+    _rule("union-narrowed", COMPATIBLE, storage=BREAKING),
+    _rule("union-changed", BREAKING, "n n n n"),
+    _rule("union-reordered", INFORMATIONAL),
+    _rule("type-to-union", BREAKING, "y - - -", storage=COMPATIBLE),
+)
+_OTHER_TYPES: Final = (
+    _rule("null-to-type", COMPATIBLE, "y 3 y y", "safe in Iceberg v3", "in Avro by a union"),
+    _rule("type-to-null", BREAKING, "n n n n"),
+    _rule("unknown-type", UNDETERMINED),
+    _rule("unrelated-types", BREAKING, "n n n n"),
+    # The type was only ever guessed from the values in the paths.
+    _rule("partition-type", COMPATIBLE, flags=("cost",)),
+)
+_POSITIONAL: Final = "breaking where SELECT * feeds a positional INSERT or a UNION"
+_FIELDS: Final = (
+    _rule(
+        "field-added",
+        COMPATIBLE,
+        "y y y -",
+        _POSITIONAL,
+        storage=COMPATIBLE,
+        breaks_if=(Use.POSITIONAL,),
+    ),
+    _rule(
+        "required-field-added",
+        COMPATIBLE,
+        "n n - -",
+        _POSITIONAL,
+        storage=BREAKING,
+        breaks_if=(Use.POSITIONAL,),
+    ),
+    _rule(
+        "key-field-added",
+        UNDETERMINED,
+        "- - - -",
+        "breaking where the key is joined on",
+        _POSITIONAL,
+        storage=COMPATIBLE,
+        breaks_if=(Use.JOINED, Use.POSITIONAL),
+    ),
+    _rule(
+        "field-removed",
+        BREAKING,
+        "- y - -",
+        "old readers in Avro need a default",
+        storage=COMPATIBLE,
+    ),
+    _rule("fields-regrouped", BREAKING, "n n n n"),
+    _rule(
+        "required-to-nullable",
+        UNDETERMINED,
+        "- y - -",
+        "breaking in a join, in NOT IN, as a key or where nulls are refused",
+        storage=COMPATIBLE,
+        breaks_if=(Use.KEY, Use.JOINED, Use.NOT_IN, Use.NOT_NULL_SINK),
+    ),
+    _rule("nullable-to-required", COMPATIBLE, "- n - -", storage=BREAKING),
+    _rule(
+        "reordered",
+        INFORMATIONAL,
+        "- - - -",
+        "breaking for an INSERT without a list, a UNION or CSV without a header",
+        flags=("positional",),
+        breaks_if=(Use.POSITIONAL,),
+    ),
+    _rule("partitioning", COMPATIBLE, flags=("cost",)),
+    _rule(
+        "key",
+        UNDETERMINED,
+        "- - - -",
+        "breaking where it is joined on",
+        storage=COMPATIBLE,
+        breaks_if=(Use.JOINED,),
+    ),
+    _rule("default", INFORMATIONAL),
+    _rule("description", INFORMATIONAL),
+    _rule("tags", INFORMATIONAL),
+)
+
+RULES: Final = {
+    row.rule: row
+    for rows in (_NUMBERS, _TEXTS, _TIMES, _CONTAINERS, _OTHER_TYPES, _FIELDS)
+    for row in rows
+}
