@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from files import write_parquet, write_text
+from files import write_parquet
 from lumos.engine.schemas.errors import UnreadableSchema
 from lumos.engine.schemas.proposals import Kind, Proposal, Wanted, kind_of, read_proposal
 from lumos.errors import MisuseError
@@ -199,8 +199,3 @@ def test_a_byte_order_mark_and_windows_lines_are_no_problem(tmp_path: Path) -> N
     file = tmp_path / "p.schema"
     file.write_bytes("\ufeffa INT64\r\n# x\r\nb STRING COMMENT 'é'\r\n".encode())
     assert [field.name for field in read(file).schema.fields] == ["a", "b"]
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read(write_text(tmp_path / "a.schema", []).with_name("b.schema"))

@@ -75,6 +75,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_proposal(file: Path, *, kind: Kind | None, wanted: Wanted) -> Proposal:
     """The schema in a file, whose ending or content tells the kind unless it is given."""
+    if not file.is_file():
+        raise UnreadableSchema(str(file), "there is no such file")
     kind = kind or kind_of(file)
     if kind == "parquet":
         return _checked(file, _parquet(file))
@@ -264,11 +266,13 @@ def _sql(file: Path, text: str, wanted: Wanted) -> Proposal:
         raise UnreadableSchema(
             str(file), problem.problem, line=problem.line, column=problem.column
         ) from None
+    # Only Hive's statement always tells: elsewhere files or the platform see to partitions.
+    told = dialect == "hive" or any(field.partition for field in table.schema.fields)
     return Proposal(
         kind="sql",
         schema=table.schema,
         form=Form(any_case=table.unquoted),
-        rendered=lambda current: rendered_in_sql(current, dialect),
+        rendered=lambda current: rendered_in_sql(current, dialect, partitions=told),
     )
 
 

@@ -82,8 +82,8 @@ def tables_from_sql(text: str, dialect: Dialect) -> tuple[Table, ...]:
     return _Reader(text, dialect).tables()
 
 
-def rendered_in_sql(schema: Schema, dialect: Dialect) -> Schema:
-    """The schema as it comes back from a CREATE TABLE that was written for it."""
+def rendered_in_sql(schema: Schema, dialect: Dialect, *, partitions: bool = True) -> Schema:
+    """The schema as it comes back from a CREATE TABLE for it, perhaps one without partitions."""
     return Schema(
         fields=tuple(
             Field(
@@ -91,7 +91,7 @@ def rendered_in_sql(schema: Schema, dialect: Dialect) -> Schema:
                 type=type_from_sql(type_to_sql(field.type, dialect), dialect),
                 nullable=field.nullable,
                 key=field.key,
-                partition=field.partition,
+                partition=field.partition and partitions,
                 default=field.default,
             )
             for field in schema.fields

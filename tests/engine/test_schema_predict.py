@@ -1,0 +1,169 @@
+"""What would break, by proposals in every form."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from lumos.engine.schemas import Schemas
+from lumos.engine.schemas.errors import UnreadableSchema
+from lumos.engine.schemas.reports import PredictReport
+from lumos.model.conversions.arrow import schema_to_arrow
+from lumos.model.conversions.avro import schema_to_avro
+from lumos.model.conversions.json_schema import schema_to_json_schema
+from lumos.model.conversions.sql import Dialect, type_to_sql
+from lumos.model.conversions.sql_text import quoted
+from lumos.model.schema import Schema
+from lumos.model.text import parse_schema
+from lumos.store import Database, Store
+from lumos.store.store import UnknownDataset
+from schema_histories import day, record
+
+ORDERS = "lumos://s3/lake/orders"
+CURRENT = """
+id INT32 NOT NULL
+Amount DECIMAL(9,2)
+price FLOAT32
+small UINT8 NOT NULL
+placed TIMESTAMP(ms)
+zoned TIMESTAMPTZ(us)
+item STRUCT<sku: STRING NOT NULL, n: INT16, tags: ARRAY<STRING NOT NULL>>
+facts MAP<STRING, INT16>
+note STRING
+dt DATE PARTITION
+"""
+DIALECTS: tuple[Dialect, ...] = ("postgres", "snowflake", "bigquery", "hive")
+
+
+@pytest.fixture
+def schemas(tmp_path: Path) -> Schemas:
+    database = Database.sqlite(tmp_path / "lumos.db")
+    record(Store.open(database, create=True), ORDERS, CURRENT, day("2024-01-01"))
+    return Schemas(lambda: database)
+
+
+def without_partition(text: str = CURRENT) -> Schema:
+    fields = parse_schema(text).fields
+    return Schema(fields=tuple(field for field in fields if not field.partition))
+
+
+def create_table(schema: Schema, dialect: Dialect) -> str:
+    columns = [
+        f"{quoted(field.name, dialect)} {type_to_sql(field.type, dialect)}"
+        + ("" if field.nullable else " NOT NULL")
+        for field in schema.fields
+        if not (field.partition and dialect == "hive")
+    ]
+    partitioned = {"hive": "PARTITIONED BY (dt date)", "postgres": "PARTITION BY RANGE (dt)"}
+    return f"CREATE TABLE sales.orders (\n{', '.join(columns)}) {partitioned.get(dialect, '')};"
+
+
+def dbt(schema: Schema) -> str:
+    columns = [
+        {
+            "name": field.name.upper(),
+            "data_type": type_to_sql(field.type, "hive"),
+            "constraints": [] if field.nullable else [{"type": "not_null"}],
+        }
+        for field in reversed(schema.fields)
+    ]
+    contract = {"contract": {"enforced": True}}
+    return json.dumps({"models": [{"name": "orders", "config": contract, "columns": columns}]})
+
+
+def proposals(text: str) -> dict[str, tuple[str, Any, dict[str, Any]]]:
+    """The same schema in every form: file name, content, and options."""
+    schema, plain = parse_schema(text), without_partition(text)
+    forms: dict[str, tuple[str, Any, dict[str, Any]]] = {
+        "lumos": ("p.schema", str(schema), {}),
+        "avro": ("p.avsc", json.dumps(schema_to_avro(plain)), {}),
+        "json-schema": ("p.json", json.dumps(schema_to_json_schema(plain), sort_keys=True), {}),
+        "dbt": ("p.yml", dbt(schema), {"dialect": "hive"}),
+        "parquet": ("p.parquet", plain, {}),
+    }
+    for dialect in DIALECTS:
+        forms[dialect] = ("p.sql", create_table(schema, dialect), {"dialect": dialect})
+    return forms
+
+
+FORMS = tuple(proposals(CURRENT))
+
+
+def predict(schemas: Schemas, folder: Path, form: str, text: str) -> PredictReport:
+    name, content, options = proposals(text)[form]
+    if isinstance(content, Schema):
+        pq.write_table(schema_to_arrow(content).empty_table(), folder / name)
+    else:
+        (folder / name).write_text(content, encoding="utf-8")
+    return schemas.predict("orders", folder / name, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_present_schema_changes_nothing_in_any_form(
+    schemas: Schemas, tmp_path: Path, form: str
+) -> None:
+    report = predict(schemas, tmp_path, form, CURRENT)
+    assert [each.changes for each in report.datasets] == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_breaks_is_found_in_every_form(schemas: Schemas, tmp_path: Path, form: str) -> None:
+    proposed = CURRENT.replace("id INT32", "id STRING").replace("note STRING\n", "")
+    proposed = proposed.replace("dt DATE", "coupon STRING\ndt DATE")
+    report = predict(schemas, tmp_path, form, proposed)
+    (found,) = report.datasets
+    assert (found.urn, found.from_version, found.to_version) == (ORDERS, "1.0.0", "2.0.0")
+    breaking = {(row.path, row.kind) for row in found.changes if row.consumer.value == "breaking"}
+    assert breaking == {("id", "type_changed"), ("note", "removed")}
+    rest = {(row.path.lower(), row.kind) for row in found.changes} - breaking
+    assert rest == {("coupon", "added")}
+    assert report.summary.breaking == 2
+
+
+@pytest.mark.parametrize("form", ["lumos", "avro", "json-schema", "bigquery", "hive", "parquet"])
+def test_what_breaks_inside_a_column_is_found(schemas: Schemas, tmp_path: Path, form: str) -> None:
+    proposed = CURRENT.replace("n: INT16, tags", "n: STRING, tags")
+    (found,) = predict(schemas, tmp_path, form, proposed).datasets
+    assert [(row.path, row.before, row.after) for row in found.changes] == [
+        ("item.n", "INT16", "STRING")
+    ]
+
+
+def put(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_the_report_says_what_was_read_and_how(schemas: Schemas, tmp_path: Path) -> None:
+    file = put(
+        tmp_path / "schema.yml", "models: [{name: orders, columns: [{name: ID}, {name: x.y}]}]"
+    )
+    report = schemas.predict(ORDERS, file, output=tmp_path / "out.json")
+    assert (report.proposed.kind, report.proposed.file) == ("dbt", str(file))
+    assert [row.kind for row in report.datasets[0].changes] == ["removed"] * 9
+    assert len(report.remarks) == 2
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["summary"] == {
+        "datasets": 1, "changes": 9, "breaking": 9, "compatible": 0, "informational": 0,
+        "undetermined": 0,
+    }  # fmt: skip
+    assert written["format_version"] == "1.0"
+
+
+def test_a_recursive_proposal_is_undetermined_where_it_is_cut(
+    schemas: Schemas, tmp_path: Path
+) -> None:
+    properties = schema_to_json_schema(without_partition())
+    properties["properties"]["item"] = {"$ref": "#"}
+    (found,) = schemas.predict("orders", put(tmp_path / "p.json", json.dumps(properties))).datasets
+    assert [(row.path, row.consumer.value) for row in found.changes] == [("item", "undetermined")]
+
+
+def test_an_unknown_dataset_or_file_is_refused(schemas: Schemas, tmp_path: Path) -> None:
+    with pytest.raises(UnknownDataset, match="No dataset order in the store"):
+        schemas.predict("order", put(tmp_path / "p.schema", "a INT32"))
+    for path in (tmp_path / "nothing.sql", tmp_path):
+        with pytest.raises(UnreadableSchema, match="there is no such file"):
+            schemas.predict("orders", path)
