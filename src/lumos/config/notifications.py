@@ -28,13 +28,14 @@ PLACEHOLDERS: Final = (
 )
 PLACEHOLDER: Final = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}", re.ASCII)
 
-_TITLE: Final = "{verdict}: {dataset_name} {schema_version}"
+_TITLE: Final = "{dataset_name} {schema_version}: {verdict}"
 _TEMPLATE: Final = """\
-{event} of {urn}
-{summary} ({schema_version}, {cloud_version})
+{event}: {summary}
 {changes}
+{urn} {cloud_version}
+{location}
 owner: {owner_name}
-{time} {location}"""
+{time}"""
 
 
 class ChangeRule(Section, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lumos.engine.changes import EventReport, ForgetReport
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.ingest import Announce
+    from lumos.engine.notifications import Courier, NotificationDesk
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
     from lumos.engine.versions import VersionDesk
@@ -62,6 +63,10 @@ class Lumos:
         self.settings: Settings = load(file, environment=self._variables, overrides=overrides or {})
         self._handlers = Handlers()
         self._listeners: list[Listener] = [self._handlers]
+        if self.settings.notifications.changes:
+            from lumos.engine.notifications import Notifier
+
+            self._listeners.append(Notifier(self.settings.notifications.changes, self.courier))
 
     @staticmethod
     def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> Path:
@@ -96,6 +101,9 @@ class Lumos:
             accept_removals=accept_removals,
             column_stats=column_stats,
         )
+        if self.settings.notifications.channels:
+            # Also what earlier processes could not send.
+            self.courier.wake()
         self._mirror([each.urn for each in ingested.datasets if each.change != "unchanged"])
         self.forget_old_changes()
         return ingested
@@ -269,6 +277,22 @@ class Lumos:
             revision=revision,
             newest_revision=HEAD,
             rows=Store(database).counts() if revision == HEAD else {},
+        )
+
+    @cached_property
+    def courier(self) -> "Courier":
+        """Sends messages about changes, beside other work."""
+        from lumos.engine.notifications import Courier
+
+        return Courier(self.settings.notifications, lambda: Store(self.database).outbox)
+
+    @cached_property
+    def notifications(self) -> "NotificationDesk":
+        """The messages about changes: how they stand, and sending them."""
+        from lumos.engine.notifications import NotificationDesk
+
+        return NotificationDesk(
+            self.settings.notifications, lambda: self._store().outbox, self.courier
         )
 
     @cached_property

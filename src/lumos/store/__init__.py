@@ -10,6 +10,7 @@ from lumos.store.errors import (
     StoreTooOld,
 )
 from lumos.store.listening import Listener
+from lumos.store.outbox import Outbox
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.search import Facets
 from lumos.store.store import Store, Transaction
@@ -21,6 +22,7 @@ __all__ = [
     "KnownDataset",
     "Listener",
     "NoStore",
+    "Outbox",
     "Scan",
     "SchemaRecord",
     "State",

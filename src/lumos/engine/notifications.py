@@ -1,0 +1,290 @@
+"""Messages about changes: written with the event, sent beside the work, looked after by people."""
+
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from lumos.analysis.wording import sentence_of
+from lumos.config.notifications import ChangeRule, Notifications
+from lumos.errors import LumosError, MissingDependency, UnknownName
+from lumos.model.change import ChangeEvent, Verdict
+from lumos.model.dataset import Ownership
+from lumos.model.notification import Notification, NotificationState
+from lumos.model.urn import Urn
+from lumos.notifications.channels import AppriseChannel
+from lumos.notifications.delivery import Delivery, deliver
+from lumos.notifications.routing import RoutedChange, routes
+from lumos.notifications.templates import filled, plain
+from lumos.store import Outbox, Transaction
+
+FORMAT_VERSION: Final = "1.0"
+# How long a process that has nothing else to do goes on sending what it wrote last.
+_PATIENCE_SECONDS: Final = 30.0
+_MOST_CHANGES: Final = 20
+_MOST_SHOWN: Final = 20
+_log = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Hears of events and writes what channels are told of them into the same transaction."""
+
+    def __init__(self, rules: tuple[ChangeRule, ...], courier: "Courier") -> None:
+        self._rules = rules
+        self._courier = courier
+        self._has_posted = False
+
+    def within(self, transaction: Transaction, event: ChangeEvent) -> None:
+        known = transaction.known(event.urn)
+        ownership: Ownership | None = transaction.aspect(event.urn, "ownership")
+        urn = Urn.parse(event.urn)
+        change = RoutedChange(
+            urn=urn,
+            name=urn.name if known is None else known.name,
+            type=event.type,
+            verdicts=_verdicts(event),
+            owners=tuple(owner.name for owner in ownership.owners) if ownership else (),
+        )
+        facts = _facts(event, change)
+        for channel, rule in routes(change, self._rules).items():
+            message = Notification(
+                event_id=event.event_id,
+                channel=channel,
+                urn=event.urn,
+                title=filled(rule.title, facts),
+                body=filled(rule.template, facts),
+                urgent=event.breaking,
+            )
+            transaction.post(message, at=event.at)
+            self._has_posted = True
+
+    def after(self, event: ChangeEvent) -> None:  # noqa: ARG002 - the outbox says what is due
+        if self._has_posted:
+            self._has_posted = False
+            self._courier.wake()
+
+
+def _verdicts(event: ChangeEvent) -> frozenset[Verdict]:
+    declared = {Verdict.BREAKING} if event.breaking else set()
+    return frozenset({finding.consumer for finding in event.findings} | declared)
+
+
+def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
+    # Verdicts are defined from the worst to the most harmless.
+    worst = next((each for each in Verdict if each in change.verdicts), None)
+    lines = [
+        f"- {plain(sentence_of(finding.change))} ({finding.consumer})"
+        for finding in event.findings[:_MOST_CHANGES]
+    ]
+    if (more := len(event.findings) - len(lines)) > 0:
+        lines.append(f"- and {more} more")
+    facts = {
+        "dataset_name": change.name,
+        "urn": event.urn,
+        "location": event.source_path or "",
+        "owner_name": ", ".join(change.owners),
+        "event": event.type.value,
+        "event_id": event.event_id,
+        "verdict": worst or event.type.value.lower(),
+        "summary": event.summary,
+        "schema_version": event.schema_version,
+        "cloud_version": event.cloud_version,
+        "time": f"{event.at:%Y-%m-%d %H:%M:%S} UTC",
+    }
+    return {**{name: plain(fact) for name, fact in facts.items()}, "changes": "\n".join(lines)}
+
+
+class Courier:
+    """Sends what is due in a thread of its own, which ends when nothing is due any more.
+
+    The process waits for that thread at its end, but not for long: what is left over is sent by
+    the next process that records something, by `lumos watch` or by `lumos notify send`.
+    """
+
+    def __init__(self, settings: Notifications, outbox: Callable[[], Outbox]) -> None:
+        self._settings = settings
+        self._outbox = outbox
+        self._sender = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._lock = threading.Lock()
+        self._channels: dict[str, AppriseChannel] = {}
+        self._running = False
+        self._deadline = 0.0
+
+    def wake(self) -> None:
+        """Begins to send beside whatever this thread goes on with."""
+        with self._lock:
+            self._deadline = monotonic() + _PATIENCE_SECONDS
+            if self._running:
+                return
+            self._running = True
+        threading.Thread(target=self._run, name="lumos-courier").start()
+
+    def deliver(self, go_on: Callable[[], bool] = lambda: True) -> Delivery:
+        """Sends what is due, in this thread."""
+        return deliver(
+            self._outbox(),
+            self._connected(),
+            sender=self._sender,
+            max_tries=self._settings.max_tries,
+            clock=lambda: datetime.now(UTC),
+            go_on=go_on,
+        )
+
+    def send_now(self, message: Notification) -> str | None:
+        """Sends one message past the outbox; gives the reason where that failed."""
+        return self._connected()[message.channel].send(message)
+
+    def _is_due(self) -> bool:
+        due_at = self._outbox().next_due(self._settings.channels)
+        return due_at is not None and due_at <= datetime.now(UTC)
+
+    def _connected(self) -> dict[str, AppriseChannel]:
+        if not self._channels:
+            addresses = self._settings.channels
+            self._channels = {name: AppriseChannel(each) for name, each in addresses.items()}
+        return self._channels
+
+    def _run(self) -> None:
+        seen = None
+        while True:
+            with self._lock:
+                # Whoever woke us since the last round may have written more.
+                if seen == self._deadline:
+                    self._running = False
+                    return
+                seen = self._deadline
+            try:
+                if not self._is_due():
+                    continue
+                done = self.deliver(go_on=lambda: monotonic() < self._deadline)
+            except MissingDependency as problem:
+                _log.warning("messages wait in the store: %s", problem)
+            except LumosError as problem:
+                _log.warning("messages wait to be sent: %s", problem)
+            else:
+                _tell(done)
+
+
+def _tell(done: Delivery) -> None:
+    for channel, problem in done.problems.items():
+        _log.warning("channel '%s': %s; its messages are tried again later", channel, problem)
+    if done.sent:
+        _log.info("messages sent", extra={"facts": {"sent": done.sent}})
+
+
+class NotificationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that is not sent yet, or never will be unless somebody asks for it."""
+
+    channel: str
+    urn: str
+    event_id: str
+    title: str
+    state: NotificationState
+    tries: int
+    created_at: datetime
+    due_at: datetime
+    problem: str | None
+
+
+class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How the messages of a channel stand; only a configured one is sent to."""
+
+    channel: str
+    configured: bool
+    pending: int = 0
+    dead: int = 0
+    sent: int = 0
+    oldest_pending: datetime | None = None
+
+
+class NotifyStatusReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `lumos notify status`; of unsent messages the newest are named."""
+
+    format_version: str = FORMAT_VERSION
+    channels: tuple[ChannelReport, ...]
+    unsent: tuple[NotificationReport, ...]
+
+
+class NotifySendReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `lumos notify send` and `lumos notify test`; `problems` by channel."""
+
+    format_version: str = FORMAT_VERSION
+    sent: int
+    failed: int
+    given_up: int
+    problems: dict[str, str]
+
+
+class NotificationDesk:
+    """What people do with messages."""
+
+    def __init__(
+        self, settings: Notifications, outbox: Callable[[], Outbox], courier: Courier
+    ) -> None:
+        self._settings = settings
+        self._outbox = outbox
+        self._courier = courier
+
+    def status(self) -> NotifyStatusReport:
+        """How many messages wait, were sent and were given up, and which are unsent."""
+        outbox = self._outbox()
+        configured = self._settings.channels
+        rows: dict[str, ChannelReport] = {
+            name: ChannelReport(channel=name, configured=True) for name in configured
+        }
+        for each in outbox.counts():
+            row = rows.get(each.channel) or ChannelReport(channel=each.channel, configured=False)
+            facts: dict[str, object] = {each.state: each.count}
+            if each.state == "pending":
+                facts["oldest_pending"] = each.oldest
+            rows[each.channel] = msgspec.structs.replace(row, **facts)
+        unsent = outbox.list(states=("pending", "dead"), limit=_MOST_SHOWN)
+        return NotifyStatusReport(
+            channels=tuple(rows[name] for name in sorted(rows)),
+            unsent=tuple(
+                NotificationReport(
+                    channel=each.notification.channel,
+                    urn=each.notification.urn,
+                    event_id=each.notification.event_id,
+                    title=each.notification.title,
+                    state=each.state,
+                    tries=each.tries,
+                    created_at=each.created_at,
+                    due_at=each.due_at,
+                    problem=each.problem,
+                )
+                for each in unsent
+            ),
+        )
+
+    def send(self, *, all: bool = False) -> NotifySendReport:
+        """Sends what is due; with `all` also what waits for a later try or was given up."""
+        if all:
+            self._outbox().revive(self._settings.channels, now=datetime.now(UTC))
+        return _sent(self._courier.deliver())
+
+    def test(self, channel: str) -> NotifySendReport:
+        """Sends a message that says nothing over one channel."""
+        if channel not in self._settings.channels:
+            raise UnknownName("channel", channel, self._settings.channels)
+        words = f"A trial of the channel '{channel}'. Nothing has changed."
+        message = Notification(
+            event_id="", channel=channel, urn="", title="Lumos: a trial", body=words
+        )
+        problem = self._courier.send_now(message)
+        if problem is None:
+            return _sent(Delivery(sent=1))
+        return _sent(Delivery(failed=1, problems={channel: problem}))
+
+
+def _sent(done: Delivery) -> NotifySendReport:
+    return NotifySendReport(
+        sent=done.sent, failed=done.failed, given_up=done.given_up, problems=done.problems
+    )

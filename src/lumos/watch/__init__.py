@@ -1,0 +1,1 @@
+"""When sources are looked at again: a loop that polls, waits and backs off."""

@@ -1,0 +1,85 @@
+"""Sending through apprise, and what a failure may say."""
+
+import logging
+import socket
+import sys
+
+import pytest
+
+from lumos.config import Secret
+from lumos.errors import MissingDependency
+from lumos.model.notification import Notification
+from lumos.notifications.channels import AppriseChannel
+from webhook import webhook
+
+HUSH = "hush-hush-token"
+
+
+def message(**facts: object) -> Notification:
+    defaults: dict[str, object] = {
+        "event_id": "e1",
+        "channel": "chat",
+        "urn": "lumos://file/lake/orders",
+        "title": "orders 2.0.0: breaking",
+        "body": "- Removed <b>discount</b> & *co* {{x}} \\n (breaking)",
+    }
+    return Notification(**{**defaults, **facts})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("urgent", "type"), [(True, "warning"), (False, "info")])
+def test_a_message_arrives_word_for_word(urgent: bool, type: str) -> None:
+    with webhook() as hook:
+        assert AppriseChannel(Secret(hook.address())).send(message(urgent=urgent)) is None
+        (received,) = hook.received
+    assert (received["title"], received["message"]) == (message().title, message().body)
+    assert received["type"] == type
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        (f"json://127.0.0.1:{{}}/{HUSH}", "the service cannot be reached"),
+        (f"nonsense://{HUSH}", "its address is none that apprise understands"),
+        (HUSH, "its address is none that apprise understands"),
+        (f"slack://{HUSH}", "its address is none that apprise understands"),
+        (
+            f"mailto://user:{HUSH}@b.example:{{}}?smtp=127.0.0.1&to=a@b.example",
+            "the service cannot be reached",
+        ),
+    ],
+)
+def test_a_failure_says_what_is_wrong_and_nothing_logs_the_address(
+    address: str, problem: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.NOTSET)
+    channel = AppriseChannel(Secret(address.format(free_port())))
+    said = channel.send(message())
+    assert said == problem
+    printed = capfd.readouterr()
+    assert HUSH not in f"{caplog.text}{printed.out}{printed.err}{channel!r}"
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
+def test_a_service_that_refuses_is_quoted_by_its_status_alone(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.NOTSET)
+    with webhook() as hook:
+        hook.status = status
+        problem = AppriseChannel(Secret(hook.address(HUSH))).send(message())
+        assert problem == f"the service answered {status}"
+        hook.status = 200
+        assert AppriseChannel(Secret(hook.address(HUSH))).send(message()) is None
+    assert HUSH not in caplog.text
+
+
+def test_without_apprise_the_way_to_install_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'lumos\[notify\]'"):
+        AppriseChannel(Secret("json://127.0.0.1"))

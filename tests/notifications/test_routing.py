@@ -1,0 +1,141 @@
+"""Which channels hear of which change."""
+
+import pytest
+
+from lumos.config.notifications import ChangeRule
+from lumos.model.change import EventType, Verdict
+from lumos.model.urn import Urn
+from lumos.notifications.routing import RoutedChange, routes
+
+URN = "lumos://s3/data-lake/raw/events/user_clicks"
+
+
+def change(urn: str = URN, *verdicts: Verdict, **facts: object) -> RoutedChange:
+    parsed = Urn.parse(urn)
+    defaults: dict[str, object] = {
+        "urn": parsed,
+        "name": parsed.name.partition(".")[0],
+        "type": EventType.SCHEMA_CHANGED,
+        "verdicts": frozenset(verdicts or (Verdict.COMPATIBLE,)),
+    }
+    return RoutedChange(**{**defaults, **facts})  # type: ignore[arg-type]
+
+
+def is_told(changed: RoutedChange, **rule: object) -> bool:
+    return "chat" in routes(changed, [ChangeRule(channels=("chat",), **rule)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "urn", "told"),
+    [
+        ("user_clicks", URN, True),
+        ("user_*", URN, True),
+        ("clicks", URN, False),
+        ("user_click?", URN, True),
+        ("User_Clicks", URN, False),
+        ("raw/events/*", URN, True),
+        ("/raw/events/*", URN, True),
+        ("/data-lake/raw/events/*", URN, True),
+        ("aw/events/*", URN, False),
+        ("raw/*", URN, False),
+        ("raw/**", URN, True),
+        ("raw/**/user_clicks", URN, True),
+        ("raw/events", URN, False),
+        ("**", URN, True),
+        ("*", URN, True),
+        (URN, URN, True),
+        ("lumos://s3/**", URN, True),
+        ("lumos://s3/data-lake/*", URN, False),
+        ("lumos://file/**", URN, False),
+        ("lumos://s3/**", f"{URN}?env=DEV", True),
+        (f"{URN}", f"{URN}?env=DEV", False),
+        ("users", "lumos://file/lake/ref/users.csv", True),
+        ("users.csv", "lumos://file/lake/ref/users.csv", True),
+        ("users.cs.", "lumos://file/lake/ref/users.csv", False),
+        ("my table", "lumos://file/lake/my%20table", True),
+        ("a/b.c/*", "lumos://file/a/bXc/d", False),
+    ],
+)
+def test_a_pattern_means_a_name_the_end_of_a_path_or_a_urn(
+    pattern: str, urn: str, told: bool
+) -> None:
+    assert is_told(change(urn), datasets=(pattern,)) is told
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "told"),
+    [
+        ((), (Verdict.INFORMATIONAL,), True),
+        ((Verdict.BREAKING,), (Verdict.BREAKING, Verdict.COMPATIBLE), True),
+        ((Verdict.BREAKING,), (Verdict.COMPATIBLE, Verdict.UNDETERMINED), False),
+        ((Verdict.BREAKING, Verdict.UNDETERMINED), (Verdict.UNDETERMINED,), True),
+    ],
+)
+def test_a_change_is_told_if_any_part_of_it_has_a_wanted_verdict(
+    wanted: tuple[Verdict, ...], found: tuple[Verdict, ...], told: bool
+) -> None:
+    assert is_told(change(URN, *found), verdicts=wanted) is told
+
+
+@pytest.mark.parametrize(
+    ("wanted", "owners", "told"),
+    [
+        ((), (), True),
+        (("analytics",), (), False),
+        (("analytics",), ("ml", "analytics"), True),
+        (("team-*",), ("team-a",), True),
+        (("analytics",), ("Analytics",), False),
+    ],
+)
+def test_owners_choose_whose_datasets_are_told_of(
+    wanted: tuple[str, ...], owners: tuple[str, ...], told: bool
+) -> None:
+    assert is_told(change(owners=owners), owners=wanted) is told
+
+
+NO_VERDICT: frozenset[Verdict] = frozenset()
+
+
+@pytest.mark.parametrize(
+    ("rule", "type", "verdicts", "told"),
+    [
+        ({}, EventType.MODIFIED, NO_VERDICT, False),
+        ({}, EventType.DELETED, NO_VERDICT, False),
+        ({}, EventType.RESTORED, {Verdict.BREAKING}, True),
+        ({"events": (EventType.DELETED,)}, EventType.DELETED, NO_VERDICT, True),
+        ({"events": (EventType.DELETED,)}, EventType.SCHEMA_CHANGED, {Verdict.BREAKING}, False),
+        (
+            {
+                "events": (EventType.DELETED, EventType.SCHEMA_CHANGED),
+                "verdicts": (Verdict.BREAKING,),
+            },
+            EventType.DELETED,
+            NO_VERDICT,
+            True,
+        ),
+        (
+            {
+                "events": (EventType.DELETED, EventType.SCHEMA_CHANGED),
+                "verdicts": (Verdict.BREAKING,),
+            },
+            EventType.SCHEMA_CHANGED,
+            {Verdict.COMPATIBLE},
+            False,
+        ),
+    ],
+)
+def test_events_without_schema_changes_are_told_where_they_are_asked_for(
+    rule: dict[str, object], type: EventType, verdicts: set[Verdict], told: bool
+) -> None:
+    assert is_told(change(type=type, verdicts=frozenset(verdicts)), **rule) is told
+
+
+def test_several_rules_tell_a_channel_once_and_the_first_one_has_the_words() -> None:
+    first = ChangeRule(channels=("chat", "mail"), title="first")
+    second = ChangeRule(channels=("chat", "pager"), title="second", verdicts=(Verdict.BREAKING,))
+    found = routes(change(URN, Verdict.BREAKING), [first, second])
+    assert {name: rule.title for name, rule in found.items()} == {
+        "chat": "first",
+        "mail": "first",
+        "pager": "second",
+    }

@@ -1,0 +1,64 @@
+"""A tiny HTTP server on loopback that keeps every message it is sent."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Webhook:
+    """What was received; while `status` is an error, every message is refused."""
+
+    def __init__(self) -> None:
+        self.received: list[dict[str, Any]] = []
+        self.refused = 0
+        self.status = 200
+        self._arrived = threading.Condition()
+        self._port = 0
+
+    def address(self, path: str = "hook") -> str:
+        """The address as apprise takes it."""
+        return f"json://127.0.0.1:{self._port}/{path}"
+
+    def wait_for(self, count: int, *, seconds: float = 60) -> list[dict[str, Any]]:
+        """The messages, as soon as there are that many."""
+        with self._arrived:
+            self._arrived.wait_for(lambda: len(self.received) >= count, timeout=seconds)
+            return list(self.received)
+
+    def _take(self, body: bytes) -> int:
+        with self._arrived:
+            if self.status >= 300:
+                self.refused += 1
+            else:
+                self.received.append(json.loads(body))
+            self._arrived.notify_all()
+            return self.status
+
+
+@contextmanager
+def webhook() -> Iterator[Webhook]:
+    """A webhook that listens while the block runs."""
+    hook = Webhook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(hook._take(body))
+            self.end_headers()
+
+        def log_message(self, *_words: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hook._port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield hook
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
