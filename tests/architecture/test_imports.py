@@ -53,6 +53,37 @@ def test_commands_that_need_no_spark_import_neither_spark_nor_arrow(
     assert imported_by(*words, cwd=tmp_path).isdisjoint({*HEAVY, "alembic"})
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("diff", "a.schema", "a.schema"),
+        ("diff", "x@1.0.0", "x"),
+        ("history", "x"),
+        ("timeline", "x"),
+        ("evolution",),
+        ("export", "schemas"),
+        ("predict", "x", "p.json"),
+        ("predict", "x", "p.sql"),
+        ("predict", "x", "p.yml"),
+    ],
+    ids=" ".join,
+)
+def test_commands_on_schemas_import_neither_spark_nor_arrow(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    from lumos.store import Database, Store
+    from schema_histories import day, record
+
+    store = Store.open(Database.sqlite(tmp_path / ".lumos/lumos.db"), create=True)
+    record(store, "lumos://file/lake/x", "a INT32", day("2024-01-01"))
+    store.close()
+    (tmp_path / "a.schema").write_text("a INT32\n")
+    (tmp_path / "p.json").write_text('{"properties": {"a": {"type": "string"}}}')
+    (tmp_path / "p.sql").write_text("CREATE TABLE x (a int)")
+    (tmp_path / "p.yml").write_text("models: [{name: x, columns: [{name: a}]}]")
+    assert imported_by("schema", *words, cwd=tmp_path).isdisjoint({*HEAVY, "alembic"})
+
+
 def test_explaining_a_file_needs_no_spark(tmp_path: Path) -> None:
     (tmp_path / "users.csv").write_text("id,name\n1,Ann\n")
     assert "pyspark" not in imported_by("explain", "users.csv", cwd=tmp_path)
