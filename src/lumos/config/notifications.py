@@ -10,6 +10,7 @@ from lumos.config.section import Section, spelled
 from lumos.config.sources import Names
 from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.change import EventType, Verdict
+from lumos.model.pattern import DatasetPattern
 
 # What a template may name in braces; anything else in braces stays as it is written.
 PLACEHOLDERS: Final = (
@@ -55,6 +56,8 @@ class ChangeRule(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for text in (self.title, self.template):
             _check_placeholders(text)
+        for pattern in self.datasets:
+            DatasetPattern(pattern)
 
 
 class Reminder(Section, frozen=True, kw_only=True):

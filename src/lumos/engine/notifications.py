@@ -44,10 +44,9 @@ class Notifier:
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
         known = transaction.known(event.urn)
         ownership: Ownership | None = transaction.aspect(event.urn, "ownership")
-        urn = Urn.parse(event.urn)
         change = RoutedChange(
-            urn=urn,
-            name=urn.name if known is None else known.name,
+            urn=event.urn,
+            name=Urn.parse(event.urn).name if known is None else known.name,
             type=event.type,
             verdicts=_verdicts(event),
             owners=tuple(owner.name for owner in ownership.owners) if ownership else (),

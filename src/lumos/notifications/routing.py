@@ -1,19 +1,19 @@
 """Which channels a change is told over, and by which rule."""
 
-import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
 from lumos.config.notifications import ChangeRule
 from lumos.model.change import EventType, Verdict
-from lumos.model.urn import SCHEME, Urn
+from lumos.model.pattern import DatasetPattern
 
 
 class RoutedChange(NamedTuple):
     """As much of a change as rules look at; `verdicts` are those of its schema changes."""
 
-    urn: Urn
+    urn: str
     name: str
     type: EventType
     verdicts: frozenset[Verdict]
@@ -39,30 +39,12 @@ def _wants(rule: ChangeRule, change: RoutedChange) -> bool:
     if rule.verdicts and change.verdicts and change.verdicts.isdisjoint(rule.verdicts):
         return False
     if rule.owners and not any(
-        _glob(pattern).fullmatch(owner) for pattern in rule.owners for owner in change.owners
+        fnmatchcase(owner, pattern) for pattern in rule.owners for owner in change.owners
     ):
         return False
     return not rule.datasets or any(
-        _names(pattern, change.urn, change.name) for pattern in rule.datasets
+        _pattern(text).matches(change.urn, change.name) for text in rule.datasets
     )
 
 
-def _names(pattern: str, urn: Urn, name: str) -> bool:
-    """Whether a pattern means a dataset: by URN, by the end of its path, or by its name."""
-    if pattern.startswith(SCHEME):
-        return _glob(pattern).fullmatch(str(urn)) is not None
-    if "/" not in pattern:
-        return any(_glob(pattern).fullmatch(each) for each in (name, urn.name))
-    path = "/" + "/".join(urn.path).strip("/")
-    return _glob(f"**/{pattern.lstrip('/')}").fullmatch(path) is not None
-
-
-@cache
-def _glob(pattern: str) -> re.Pattern[str]:
-    """`*` stands for anything up to the next slash, `**` for anything at all."""
-    signs = {"*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*{2,}|[*?])", pattern)
-    return re.compile(
-        "".join(".*" if part[:2] == "**" else signs.get(part, re.escape(part)) for part in parts),
-        re.DOTALL,
-    )
+_pattern = cache(DatasetPattern)
