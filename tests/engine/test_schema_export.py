@@ -167,6 +167,13 @@ def test_an_edited_file_shows_what_the_version_will_be(tmp_path: Path) -> None:
     assert (found.urn, found.to_version) == ("lumos://s3/lake/orders", "3.0.0")
 
 
+def test_another_dataset_has_its_own_version(tmp_path: Path) -> None:
+    old = put(tmp_path / "old.schema", written(described("lumos://s3/a", "x INT32\n")))
+    new = put(tmp_path / "new.schema", written(described("lumos://s3/b", "x STRING\n")))
+    (found,) = schemas().diff(old, new).datasets
+    assert (found.urn, found.from_version, found.to_version) == ("lumos://s3/b", "1.0.0", "1.0.0")
+
+
 def test_the_format_in_a_file_decides_the_storage_verdict(tmp_path: Path) -> None:
     def storage(format: str) -> str:
         head = f"# urn: lumos://s3/x\n# format: {format}\n"

@@ -40,8 +40,9 @@ DIALECTS: tuple[Dialect, ...] = ("postgres", "snowflake", "bigquery", "hive")
 @pytest.fixture
 def schemas(tmp_path: Path) -> Schemas:
     database = Database.sqlite(tmp_path / "lumos.db")
-    record(Store.open(database, create=True), ORDERS, CURRENT, day("2024-01-01"))
-    return Schemas(lambda: database)
+    store = Store.open(database, create=True)
+    record(store, ORDERS, CURRENT, day("2024-01-01"))
+    return Schemas(lambda: store)
 
 
 def without_partition(text: str = CURRENT) -> Schema:

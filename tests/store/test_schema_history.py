@@ -9,8 +9,7 @@ from lumos.engine.schemas import Schemas
 from lumos.engine.schemas.errors import UnknownVersion
 from lumos.errors import MisuseError
 from lumos.model.notification import Notification
-from lumos.store import Database, KnownDataset, Store
-from lumos.store.archive import SchemaArchive
+from lumos.store import KnownDataset, Store
 from schema_histories import day, record
 
 EVENTS = "lumos://s3/data-lake-prod/raw/user_events"
@@ -21,7 +20,7 @@ THIRD = SECOND.replace("user_id STRING", "user_id INT64")
 
 
 @pytest.fixture
-def schemas(database: Database, store: Store) -> Schemas:
+def schemas(store: Store) -> Schemas:
     """The founding documents' example, with new data between the changes, and another dataset."""
     record(store, EVENTS, FIRST, day("2023-06-01"))
     record(store, EVENTS, FIRST, day("2023-07-01"), content="more data")
@@ -30,7 +29,7 @@ def schemas(database: Database, store: Store) -> Schemas:
     record(store, EVENTS, THIRD, day("2024-01-10"))
     record(store, OTHER, "a INT32", day("2023-12-01"))
     record(store, OTHER, "a INT64\nb DATE", day("2023-12-24"))
-    return Schemas(lambda: database)
+    return Schemas(lambda: store)
 
 
 def test_history_tells_every_version_newest_first(schemas: Schemas) -> None:
@@ -199,13 +198,13 @@ def test_names_that_hold_an_at_sign_are_names(schemas: Schemas, store: Store) ->
         schemas.diff("lumos://kafka@eu/none", "orders@v2")
 
 
-def test_the_archive_tells_of_datasets_that_are_there(store: Store, database: Database) -> None:
+def test_the_archive_tells_of_datasets_that_are_there(store: Store) -> None:
     record(store, EVENTS, FIRST, day("2023-06-01"))
     record(store, OTHER, "a INT32", day("2023-06-01"))
     with store.transaction() as transaction:
         known = transaction.known(OTHER)
         assert isinstance(known, KnownDataset)
         transaction.save(msgspec.structs.replace(known, state="missing"))
-    (live,) = SchemaArchive(database).live()
+    (live,) = store.archive.live()
     assert (live.urn, live.format, live.schema_version) == (EVENTS, "parquet", "1.0.0")
     assert str(live.schema).startswith("event_id STRING NOT NULL")

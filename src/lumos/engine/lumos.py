@@ -179,7 +179,7 @@ class Lumos:
         """Schemas: comparing them, their history, predictions, and schemas as code."""
         from lumos.engine.schemas import Schemas
 
-        return Schemas(lambda: self.database)
+        return Schemas(self._store)
 
     def changes(
         self,

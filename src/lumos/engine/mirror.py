@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from lumos.engine.schemas.files import place_of
 from lumos.model.urn import Urn
 from lumos.storage import storage_of
 from lumos.store import Store
@@ -11,8 +12,7 @@ from lumos.store import Store
 def mirror_schemas(store: Store, urns: Iterable[str], *, folder: Path) -> None:
     """Writes every schema version of the datasets as `<platform>/<path>/<version>.schema`."""
     for urn in urns:
-        name = Urn.parse(urn)
-        place = folder / "schemas" / name.platform / name.path_text
+        place = (folder / "schemas" / place_of(Urn.parse(urn))).with_suffix("")
         for record in store.history(urn):
             text = (
                 f"# {urn}\n# {record.cloud_version}, {record.recorded_at:%Y-%m-%d %H:%M:%S} UTC\n"

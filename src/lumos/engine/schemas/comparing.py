@@ -49,7 +49,11 @@ def _difference(urn: str, before: Described | None, after: Described | None) -> 
     if not findings:
         return None
     to_version = after.version
-    if before.version is not None and after.version in (None, before.version):
+    is_stepped = after.version is not None and (after.version, after.urn) != (
+        before.version,
+        before.urn,
+    )
+    if before.version is not None and not is_stepped:
         # Nobody stepped the version yet; this is what it will be.
         to_version = str(next_schema_version(SchemaVersion.parse(before.version), findings))
     return DatasetDiff(

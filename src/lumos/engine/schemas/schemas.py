@@ -33,12 +33,12 @@ from lumos.engine.schemas.sides import Shelf, Side, side_in_files
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_json
 from lumos.model.conversions.sql import Dialect
+from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
 from lumos.model.urn import SCHEME
 from lumos.storage import storage_of
-from lumos.store import Database, Store
-from lumos.store.archive import SchemaArchive, Step, Version
-from lumos.store.outbox import Outbox
+from lumos.store import Store
+from lumos.store.archive import Step, Version
 
 Told = TypeVar("Told", bound=DiffReport)
 
@@ -46,8 +46,8 @@ Told = TypeVar("Told", bound=DiffReport)
 class Schemas:
     """Compares schemas and tells their history; the store is opened only where it is needed."""
 
-    def __init__(self, database: Callable[[], Database]) -> None:
-        self._database = database
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._open = store
 
     def diff(
         self, before: str | Path, after: str | Path, *, output: str | Path | None = None
@@ -106,10 +106,9 @@ class Schemas:
 
     def history(self, name: str, *, as_of: str | None = None) -> HistoryReport:
         """Every schema version of a dataset, newest first; with `as_of` those that were then."""
-        shelf = self._shelf()
-        dataset = shelf.known(name)
-        versions = self._versions(shelf, dataset.urn, as_of=as_of)
-        alerts = Outbox(self._database()).alerts(each.event.event_id for each in versions)
+        store = self._open()
+        dataset, versions = self._versions(store, name, as_of=as_of)
+        alerts = store.outbox.alerts(each.event.event_id for each in versions)
         states = {event_id: alert.state for event_id, alert in alerts.items()}
         return HistoryReport(
             urn=dataset.urn,
@@ -122,9 +121,7 @@ class Schemas:
 
     def timeline(self, name: str, *, as_of: str | None = None) -> TimelineReport:
         """The schema versions of a dataset at a glance, oldest first."""
-        shelf = self._shelf()
-        dataset = shelf.known(name)
-        versions = self._versions(shelf, dataset.urn, as_of=as_of)
+        dataset, versions = self._versions(self._open(), name, as_of=as_of)
         return TimelineReport(
             urn=dataset.urn, name=dataset.name, versions=tuple(map(TimelineEntry.of, versions))
         )
@@ -136,9 +133,10 @@ class Schemas:
         now = datetime.now(UTC)
         start = None if since is None else moment(since, now=now)
         end = now if until is None else moment(until, now=now, end=True)
-        known = None if name is None else self._shelf().known(name)
+        store = self._open()
+        known = None if name is None else Shelf(store, now=now).known(name)
         urn = None if known is None else known.urn
-        steps = list(self._archive().steps(urn=urn, since=start, until=end))
+        steps = list(store.archive.steps(urn=urn, since=start, until=end))
         start = start or min((step.recorded_at for step in steps), default=end)
         by_dataset = {urn: list(own) for urn, own in groupby(steps, key=lambda step: step.urn)}
         datasets = [_evolution(own, start, end) for own in by_dataset.values()]
@@ -160,27 +158,27 @@ class Schemas:
                 version=live.schema_version,
                 format=live.format,
             )
-            for live in self._archive().live()
+            for live in self._open().archive.live()
         )
         return export(datasets, Path(folder))
 
-    def _versions(self, shelf: Shelf, urn: str, *, as_of: str | None) -> tuple[Version, ...]:
-        versions = self._archive().versions(urn)
-        if as_of is None:
-            return versions
-        last = shelf.as_of(shelf.known(urn), as_of)
-        return tuple(each for each in versions if each.record.number <= last.record.number)
+    def _versions(
+        self, store: Store, name: str, *, as_of: str | None
+    ) -> tuple[Dataset, tuple[Version, ...]]:
+        shelf = Shelf(store, now=datetime.now(UTC))
+        dataset = shelf.known(name)
+        versions = store.archive.versions(dataset.urn)
+        if as_of is not None:
+            last = shelf.as_of(dataset, as_of).record.number
+            versions = tuple(each for each in versions if each.record.number <= last)
+        return dataset, versions
 
     def _side(self, text: str) -> Side:
         found = side_in_files(text)
         return self._shelf().dataset(text) if found is None else found
 
     def _shelf(self) -> Shelf:
-        store = Store.open(self._database())
-        return Shelf(store, self._archive(), now=datetime.now(UTC))
-
-    def _archive(self) -> SchemaArchive:
-        return SchemaArchive(self._database())
+        return Shelf(self._open(), now=datetime.now(UTC))
 
 
 def _compared(old: Side, new: Side, before: str, after: str) -> DiffReport:

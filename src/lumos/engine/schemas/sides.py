@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from lumos.analysis.versioning import Step, versions_by_cloud_version
 from lumos.engine.schemas.errors import NotComparable, UnknownVersion
 from lumos.engine.schemas.files import ENDING, Described, files_in, read_file, read_folder
 from lumos.errors import MisuseError
@@ -15,7 +14,7 @@ from lumos.model.moment import moment
 from lumos.model.schema import Schema
 from lumos.model.version import CloudVersion
 from lumos.store import Store
-from lumos.store.archive import SchemaArchive, Version
+from lumos.store.archive import Version
 from lumos.store.errors import UnknownDataset
 
 Side: TypeAlias = Described | dict[str, Described]
@@ -26,11 +25,10 @@ _SNAPSHOTS: Final = (".json", ".jsonl", ".yaml", ".yml", ".zst")
 
 
 class Shelf:
-    """Where the sides of comparisons are taken from: files here, and datasets in a store."""
+    """The datasets of a store, as they are and as they were."""
 
-    def __init__(self, store: Store, archive: SchemaArchive, *, now: datetime) -> None:
+    def __init__(self, store: Store, *, now: datetime) -> None:
         self._store = store
-        self._archive = archive
         self._now = now
 
     def dataset(self, text: str) -> Described:
@@ -51,7 +49,7 @@ class Shelf:
 
     def at_version(self, dataset: Dataset, version: str) -> Described:
         """The dataset as it was at a schema version, at a cloud version or on a date."""
-        versions = self._archive.versions(dataset.urn)
+        versions = self._store.archive.versions(dataset.urn)
         if _SEMVER.match(version):
             found = next((each for each in versions if each.record.version == version), None)
         elif _DATE.match(version):
@@ -70,7 +68,7 @@ class Shelf:
     def as_of(self, dataset: Dataset, when: str) -> Version:
         """The version that was in force at a time; a date is meant with its last moment."""
         at = moment(when, now=self._now, end=True)
-        versions = self._archive.versions(dataset.urn)
+        versions = self._store.archive.versions(dataset.urn)
         in_force = [version for version in versions if version.record.recorded_at <= at]
         if not in_force:
             first = versions[0].record.recorded_at if versions else None
@@ -129,15 +127,21 @@ def _described(dataset: Dataset) -> Described:
 def _at_cloud_version(
     dataset: Dataset, versions: Sequence[Version], version: str
 ) -> Version | None:
-    steps = [
-        Step(CloudVersion.parse(each.record.cloud_version), each.record.version)
-        for each in versions
-    ]
-    if dataset.versioning is not None:
-        present = CloudVersion.parse(dataset.versioning.cloud_version)
-        steps.append(Step(present, dataset.versioning.schema_version))
-    wanted = versions_by_cloud_version(steps).get(version)
-    return next((each for each in versions if each.record.version == wanted), None)
+    """The version that was in force at a cloud version that the dataset really had."""
+    present = [dataset.versioning.cloud_version] if dataset.versioning else []
+    known = [CloudVersion.parse(text) for text in (*map(_cloud_version, versions), *present)]
+    wanted = CloudVersion.parse(version) if version[-1:].isdigit() else None
+    if wanted is None or wanted.prefix not in {each.prefix for each in known}:
+        return None
+    if wanted.number > max(each.number for each in known):
+        return None
+    begun = zip(versions, known, strict=False)
+    in_force = [each for each, cloud in begun if cloud.number <= wanted.number]
+    return in_force[-1] if in_force else None
+
+
+def _cloud_version(version: Version) -> str:
+    return version.record.cloud_version
 
 
 def _known_versions(versions: Sequence[Version]) -> list[str]:
