@@ -1,5 +1,6 @@
 """Datasets that a scan might have found, recorded without a scan."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -8,6 +9,7 @@ from lumos.engine.recording import Recorder
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset
+from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
 from lumos.model.urn import Urn
 from lumos.store import Store
@@ -42,22 +44,33 @@ class Sightings:
 
     def see(self, name: str, schema: str, *, renamed_from: str | None = None) -> ChangeEvent:
         """A dataset with new data in it, and perhaps another schema."""
+        (event,) = self.see_all([name], schema, renamed_from=renamed_from)
+        return event
+
+    def see_all(
+        self, names: Iterable[str], schema: str, *, renamed_from: str | None = None
+    ) -> list[ChangeEvent]:
+        """Several datasets in one scan."""
         recorder = self.recorder()
-        found = FoundDataset(
+        parsed = parse_schema(schema)
+        found = [self._found(name, parsed, renamed_from) for name in names]
+        known = self.store.known(source=SOURCE)
+        outcomes = recorder.record([(urn_of(each.path), each) for each in found], known)
+        return [outcome.event for outcome in outcomes if outcome.event is not None]
+
+    def _found(self, name: str, schema: Schema, renamed_from: str | None) -> FoundDataset:
+        return FoundDataset(
             path=f"/lake/{name}",
             format="parquet",
             location=Location(uri=f"/lake/{name}"),
-            schema=parse_schema(schema),
-            statistics=Statistics(file_count=1, total_size_bytes=10, row_count=3,
-                                  row_count_exact=True),
+            schema=schema,
+            statistics=Statistics(
+                file_count=1, total_size_bytes=10, row_count=3, row_count_exact=True
+            ),
             drift=(),
             content=str(self.at.timestamp()),
             renamed_from=renamed_from and f"/lake/{renamed_from}",
-        )  # fmt: skip
-        known = self.store.known(source=SOURCE)
-        (outcome,) = recorder.record([(urn_of(found.path), found)], known)
-        assert outcome.event is not None
-        return outcome.event
+        )
 
     def lose(self, name: str) -> None:
         """A dataset that is gone."""

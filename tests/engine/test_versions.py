@@ -123,7 +123,7 @@ def test_a_person_can_move_versions(
     assert (bumped.after.cloud_version, bumped.after.schema_version) == ("S-2", version)
     newest = events(seen)[0]
     assert (newest.type, newest.cause, newest.author) == (event, "user", "ann")
-    assert newest.summary == "amounts are in cents now"
+    assert (newest.summary, newest.source_path) == ("amounts are in cents now", "/lake/orders")
     assert newest.breaking is (level == "major")
     assert seen.lumos.version.map("orders").versions == {"S-1": "1.0.0", "S-2": version}
     assert audits(seen)[-1] == (

@@ -1,5 +1,7 @@
 """lumos db"""
 
+from typing import Annotated
+
 import typer
 
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
@@ -31,3 +33,28 @@ def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
     )
     for name, count in report.rows.items():
         typer.echo(f"  {name:<16}{count:>10,}")
+
+
+@app.command(epilog="Example: lumos db prune --older-than 30d")
+def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="Such as 30d or 12h. Default: storage.modified_retention_days.",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Let go of old events that only say that data is new (MODIFIED); all others stay."""
+    report = lumos_of(config, store).forget_old_changes(older_than)
+    if json:
+        print_json(report)
+    elif report.before is None:
+        typer.echo("storage.modified_retention_days is 0: all events are kept.")
+    else:
+        before = f"{report.before:%Y-%m-%d %H:%M:%S} UTC"
+        typer.echo(f"{report.removed:,} MODIFIED events from before {before} were let go.")

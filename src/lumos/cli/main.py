@@ -15,6 +15,7 @@ import typer
 from lumos import __version__
 from lumos.cli import (
     config,
+    changes,
     datasets,
     db,
     discover,
@@ -27,7 +28,9 @@ from lumos.cli import (
     search,
 )
 from lumos.cli.logs import LogFormat
-from lumos.cli.options import DEBUG, QUIET
+    version,
+    watch,
+from lumos.cli.options import DEBUG, QUIET, stop_printing
 from lumos.errors import FAILED, LumosError
 
 _ANYWHERE: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
@@ -48,6 +51,8 @@ schema.add_to(app)
 search.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)
+app.add_typer(version.app, name="version")
+changes.add_to(app)
 init.add_to(app)
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
@@ -120,8 +125,7 @@ def main() -> None:
     except LumosError as problem:
         _fail(str(problem), problem.exit_code)
     except BrokenPipeError:
-        # The reader of our output went away (`lumos list | head`): nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stop_printing()
     except OSError as problem:
         if problem.errno == errno.ENOSPC:
             _fail("No room left on the disk. Free some and run the command again.", FAILED)

@@ -1,5 +1,6 @@
 """Options that several commands share, and how results are printed."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -36,6 +37,11 @@ def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
 
     overrides = {} if store is None else {"storage.path": str(store.absolute())}
     return Lumos(config, overrides=overrides)
+
+
+def stop_printing() -> None:
+    """For when the reader of our output went away (`lumos list | head`): nothing is wrong."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(report: object) -> None:

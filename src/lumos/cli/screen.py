@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lumos.analysis.report import ChangeRow, Side
     from lumos.engine.ingest import Announce
 
-_STYLES: Final = {
+STYLES: Final = {
     "breaking": "bold red",
     "undetermined": "yellow",
     "compatible": "green",
@@ -116,7 +116,7 @@ def changes_table(changes: "Iterable[ChangeRow]") -> Table:
         column.min_width = width
     for change in changes:
         verdict = change.consumer.value
-        judged = Text(verdict.upper() if verdict == "breaking" else verdict, style=_STYLES[verdict])
+        judged = Text(verdict.upper() if verdict == "breaking" else verdict, style=STYLES[verdict])
         if change.storage.value == "breaking" != verdict:
             judged.append(", old data BREAKING", style="red")
         if change.flags:

@@ -23,7 +23,7 @@ from lumos.engine.versions.reports import (
     VersionShowReport,
 )
 from lumos.engine.versions.scan import scan
-from lumos.engine.versions.steps import Steps, step_id
+from lumos.engine.versions.steps import Steps, source_path, step_id
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType
 from lumos.model.pattern import DatasetPattern
@@ -110,6 +110,7 @@ class VersionDesk:
                 author=by,
                 cloud_version=after.cloud_version,
                 schema_version=after.schema_version,
+                source_path=source_path(transaction, urn),
                 old_schema=known.schema_hash,
                 new_schema=known.schema_hash,
                 flags=(DECLARED_BREAKING,) if moved == "major" else (),

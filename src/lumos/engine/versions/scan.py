@@ -17,7 +17,7 @@ from lumos.engine.versions.reports import (
     VersionScanReport,
     VersionScanSummary,
 )
-from lumos.engine.versions.steps import Steps, step_id
+from lumos.engine.versions.steps import Steps, source_path, step_id
 from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.pattern import DatasetPattern
 from lumos.model.version import CloudVersion
@@ -92,7 +92,7 @@ def _update(
                 if known != each.entry.known:
                     continue
                 begins = each.need != "prefix"
-                event = _event(each, steps.prefix, at)
+                event = _event(each, steps.prefix, source_path(transaction, known.urn), at)
                 steps.write(store, transaction, each.after, event, begins_version=begins)
                 updated.append(known.urn)
     with store.transaction() as transaction:
@@ -102,7 +102,7 @@ def _update(
     return updated
 
 
-def _event(needed: _Needed, prefix: str, at: datetime) -> ChangeEvent:
+def _event(needed: _Needed, prefix: str, path: str | None, at: datetime) -> ChangeEvent:
     known, after = needed.entry.known, needed.after
     last = needed.entry.last
     type = _EVENTS[needed.need]
@@ -116,6 +116,7 @@ def _event(needed: _Needed, prefix: str, at: datetime) -> ChangeEvent:
         author=who(),
         cloud_version=after.cloud_version,
         schema_version=after.schema_version,
+        source_path=path,
         old_schema=None if last is None else last.schema_hash,
         new_schema=known.schema_hash,
         findings=needed.findings,

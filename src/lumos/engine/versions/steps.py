@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from lumos.model.change import ChangeEvent
-from lumos.model.dataset import Versioning
+from lumos.model.dataset import Location, Versioning
 from lumos.model.version import CloudVersion, Level, SchemaVersion
 from lumos.platforms import Platform
 from lumos.store import KnownDataset, Store, Transaction
@@ -63,6 +63,12 @@ class Steps:
     def written(self, urns: Sequence[str]) -> None:
         """Tells the mirror, once the steps are safe."""
         self._mirror(urns)
+
+
+def source_path(transaction: Transaction, urn: str) -> str | None:
+    """Where the data of a dataset lies, as far as it is on record."""
+    location: Location | None = transaction.aspect(urn, "location")
+    return None if location is None else location.uri
 
 
 def step_id(*facts: str) -> str:

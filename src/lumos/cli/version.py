@@ -1,0 +1,191 @@
+"""lumos version: the cloud version and the schema version of datasets."""
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.schema import Name
+
+if TYPE_CHECKING:
+    from lumos.engine.versions.reports import (
+        VersionBumpReport,
+        VersionMapReport,
+        VersionScanReport,
+        VersionShowReport,
+    )
+
+app = typer.Typer(help="See and move the versions of datasets.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: lumos version show orders")
+def show(
+    name: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
+) -> None:
+    """Show a dataset's versions, what the last step was about, and its history."""
+    report = lumos_of(config, store).version.show(name)
+    if json:
+        print_json(report)
+    else:
+        _print_show(report)
+
+
+@app.command("map", epilog="Example: lumos version map orders --json")
+def map_(
+    name: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
+) -> None:
+    """Show which schema version each cloud version of a dataset has."""
+    report = lumos_of(config, store).version.map(name)
+    if json:
+        print_json(report)
+    else:
+        _print_map(report)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos version bump orders --type SCHEMA_CHANGE --level major --reason 'amounts in cents'\n\n"
+    "lumos version bump orders --type DATA_UPDATE --key release-42"
+)
+def bump(
+    name: Name,
+    type: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE",
+            help="SCHEMA_CHANGE, DATA_UPDATE or METADATA_UPDATE.",
+            show_default=False,
+        ),
+    ],
+    level: Annotated[
+        Literal["major", "minor", "patch", "none"] | None,
+        typer.Option(
+            help="How far the schema version moves. Default: minor for SCHEMA_CHANGE, else patch.",
+            show_default=False,
+        ),
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why, for those who come after.")] = "",
+    key: Annotated[
+        str | None,
+        typer.Option(help="Move the versions once only, however often this key is used."),
+    ] = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Move a dataset's versions by hand, for changes that no scan can see."""
+    report = lumos_of(config, store).version.bump(name, type, level=level, reason=reason, key=key)
+    if json:
+        print_json(report)
+    else:
+        _print_bump(report)
+
+
+@app.command(epilog="Examples:\n\nlumos version scan 'sales/*'\n\nlumos version scan --update")
+def scan(
+    pattern: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATTERN]", help="Only datasets such as sales/* or lumos://s3/lake/*."
+        ),
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Give each dataset the version that it needs.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show datasets that need nothing, too.")
+    ] = False,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Compare the schemas of many datasets with the last ones that have a version."""
+    report = lumos_of(config, store).version.scan(pattern, update=update)
+    if json:
+        print_json(report)
+    else:
+        _print_scan(report, every=every)
+
+
+def _print_show(report: "VersionShowReport") -> None:
+    from rich.text import Text
+
+    from lumos.cli.screen import STYLES, stdout, table, when
+
+    console = stdout()
+    console.print(report.name, style="bold", end="  ")
+    console.print(report.urn)
+    before = f", {report.previous_version} before" if report.previous_version else ""
+    facts = table("", "")
+    facts.show_header = False
+    facts.add_row("cloud version", f"{report.cloud_version}{before}")
+    facts.add_row("schema version", report.schema_version)
+    by = report.author or report.cause
+    facts.add_row("changed", when(report.timestamp) + (f" by {by}" if by else ""))
+    facts.add_row("", f"{report.change_type.value}: {report.change_details.summary}")
+    if report.state == "missing":
+        facts.add_row("state", "gone: it was not there at the last scan")
+    console.print(facts)
+    console.print()
+    rows = table("SCHEMA", "CLOUD", "SINCE (UTC)", "CHANGE", "", "WHAT")
+    for entry in reversed(report.version_history):
+        what = "; ".join(entry.changes) or "first seen"
+        rows.add_row(
+            entry.schema_version,
+            entry.version,
+            when(entry.timestamp),
+            entry.change_type.value,
+            Text("BREAKING" if entry.breaking else "", style=STYLES["breaking"]),
+            what,
+        )
+    console.print(rows)
+
+
+def _print_map(report: "VersionMapReport") -> None:
+    from lumos.cli.screen import stdout, table
+
+    console = stdout()
+    console.print(report.name, style="bold", end="  ")
+    console.print(report.urn)
+    rows = table("CLOUD", "SCHEMA")
+    for schema_version, pairs in groupby(report.versions.items(), key=lambda pair: pair[1]):
+        cloud = [cloud_version for cloud_version, _ in pairs]
+        rows.add_row(cloud[0] if len(cloud) == 1 else f"{cloud[0]} ... {cloud[-1]}", schema_version)
+    console.print(rows)
+
+
+def _print_bump(report: "VersionBumpReport") -> None:
+    before, after = report.before, report.after
+    typer.echo(
+        f"{report.name}: {before.cloud_version} {before.schema_version} -> "
+        f"{after.cloud_version} {after.schema_version}"
+        + ("" if report.applied else " (done before with this key; nothing was changed)")
+    )
+
+
+def _print_scan(report: "VersionScanReport", *, every: bool) -> None:
+    from lumos.cli.screen import plural, stdout, table
+
+    console = stdout()
+    rows = table("DATASET", "HAS", "NEEDS", "WHY", "WHAT", "URN")
+    for each in report.datasets:
+        if each.need == "none" and not every:
+            continue
+        needs = each.needs
+        rows.add_row(
+            each.name,
+            f"{each.has.cloud_version} {each.has.schema_version}",
+            "" if each.need == "none" else f"{needs.cloud_version} {needs.schema_version}",
+            "" if each.need == "none" else each.need,
+            "; ".join(each.changes),
+            each.urn,
+        )
+    if rows.row_count:
+        console.print(rows)
+    sums = report.summary
+    needed = f"{sums.outdated:,} need another version" if sums.outdated else "none needs another"
+    updated = f", {sums.updated:,} got it" if sums.updated else ""
+    console.print(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
+    if sums.outdated and not sums.updated:
+        console.print("Give them what they need with: lumos version scan --update", style="dim")
