@@ -29,7 +29,6 @@ from lumos.cli import (
 )
 from lumos.cli.logs import LogFormat
     version,
-    watch,
 from lumos.cli.options import DEBUG, QUIET, stop_printing
 from lumos.errors import FAILED, LumosError
 
