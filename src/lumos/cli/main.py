@@ -14,8 +14,8 @@ import typer
 
 from lumos import __version__
 from lumos.cli import (
-    config,
     changes,
+    config,
     datasets,
     db,
     discover,
@@ -26,9 +26,9 @@ from lumos.cli import (
     logs,
     schema,
     search,
+    version,
 )
 from lumos.cli.logs import LogFormat
-    version,
 from lumos.cli.options import DEBUG, QUIET, stop_printing
 from lumos.errors import FAILED, LumosError
 
@@ -47,11 +47,11 @@ ingest.add_to(app)
 discover.add_to(app)
 datasets.add_to(app)
 schema.add_to(app)
+app.add_typer(version.app, name="version")
+changes.add_to(app)
 search.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)
-app.add_typer(version.app, name="version")
-changes.add_to(app)
 init.add_to(app)
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
