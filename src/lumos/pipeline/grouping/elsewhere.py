@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lumos.pipeline.grouping.rules import PIECES, one
+from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import Rule, Unit, clusters
+from lumos.pipeline.grouping.values import PIECES
 from lumos.pipeline.grouping.words import looks_like_table
 from lumos.pipeline.placement import ANY_NAME
 

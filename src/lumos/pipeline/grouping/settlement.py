@@ -8,7 +8,7 @@ import msgspec
 
 from lumos.pipeline.crowds import is_in_crowd
 from lumos.pipeline.grouping.hinted import Hinted, former_datasets
-from lumos.pipeline.grouping.rules import one
+from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import Rule, Unit
 from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.summaries import PlaceSummary

@@ -1,0 +1,147 @@
+"""The rules on folders: of one table, or of values, runs and dates above the same tables."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from lumos.pipeline.grouping.union import one
+from lumos.pipeline.grouping.units import Rule, Unit, clusters, fixed_part, kinds_of
+from lumos.pipeline.grouping.values import MANY_FOLDERS, common, why_values
+from lumos.pipeline.grouping.words import STAGES, looks_like_table, words_of
+from lumos.pipeline.variables import TIMES
+
+_DOMAIN: Final = re.compile(
+    r"(?:[a-z0-9-]+\.)+(?:com|org|net|info|biz|edu|gov|app|dev|shop|[a-z]{2}|\{place\})\Z", re.ASCII
+)
+_STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
+
+
+def folders_as_values(units: list[Unit]) -> list[Unit]:
+    """Sibling folders with the same tables inside, where their names are values of one kind."""
+    depth = max((len(unit.folders) for unit in units), default=0)
+    for level in reversed(range(depth)):
+        families: dict[tuple[object, ...], list[Unit]] = {}
+        rest: list[Unit] = []
+        for unit in units:
+            if len(unit.folders) > level and not _only_tells_time(unit.folders[level]):
+                families.setdefault(_below(unit, level), []).append(unit)
+            else:
+                rest.append(unit)
+        alike = [
+            cluster
+            for family in families.values()
+            for cluster in clusters(family, lambda pair: pair.similar)
+        ]
+        tables = _tables_by_folder(alike, level)
+        units = rest + [unit for some in alike for unit in _one_of_folders(some, level, tables)]
+    return units
+
+
+def hierarchies_as_values(units: list[Unit]) -> list[Unit]:
+    """The same tables again below folders of several levels: country, region and city."""
+    depth = max((len(unit.folders) for unit in units), default=0)
+    for level in reversed(range(depth - 1)):
+        families: dict[tuple[object, ...], list[Unit]] = {}
+        rest: list[Unit] = []
+        for unit in units:
+            if len(unit.folders) > level + 1:
+                key = (unit.folders[:level], len(unit.folders), unit.stem, unit.ending, unit.format)
+                families.setdefault(key, []).append(unit)
+            else:
+                rest.append(unit)
+        rest += (unit for some in families.values() if not _span(some, level) for unit in some)
+        alike = [
+            cluster
+            for family in families.values()
+            if _span(family, level)
+            for cluster in clusters(family, lambda pair: pair.similar)
+        ]
+        spans = [_span(cluster, level) for cluster in alike]
+        tables = Counter(path for paths in spans for path in set(paths))
+        units = rest
+        for cluster, paths in zip(alike, spans, strict=True):
+            shared = min((tables[path] for path in paths), default=0)
+            reason = why_values(paths, "", cluster, many=(), tables=shared)
+            rule = Rule("values", f"below folders of several levels, {reason}")
+            units += cluster if reason is None else one(cluster, rule)
+    return units
+
+
+def _span(units: Sequence[Unit], level: int) -> list[str]:
+    """The folders of several levels in which units differ; nothing where it is one level."""
+    after = common([unit.folders[level:][::-1] for unit in units])
+    stop = len(units[0].folders) - after
+    if stop - level < 2 or len({unit.folders[level] for unit in units}) < 2:
+        return []
+    return ["/".join(unit.folders[level:stop]) for unit in units]
+
+
+def _only_tells_time(folder: str) -> bool:
+    kinds = kinds_of(folder)
+    return bool(kinds) and kinds <= {*TIMES, "hive"} and not fixed_part(folder)
+
+
+def _below(unit: Unit, level: int) -> tuple[object, ...]:
+    """What a unit shares with those in other folders at a level."""
+    own = words_of(unit.folders[level])
+    title = tuple(word for word in unit.title if word not in own)
+    return (level, unit.folders[:level], unit.folders[level + 1 :], title, unit.ending, unit.format)
+
+
+def _tables_by_folder(families: Iterable[Sequence[Unit]], level: int) -> Counter[str]:
+    """How many tables each folder name at a level has in common with siblings, wherever it is."""
+    return Counter(unit.folders[level] for family in families if len(family) > 1 for unit in family)
+
+
+def _one_of_folders(units: list[Unit], level: int, tables: Counter[str]) -> Iterator[Unit]:
+    texts = [unit.folders[level] for unit in units]
+    reason = None
+    if len(set(texts)) == len(texts) > 1:
+        parent = units[0].folders[level - 1] if level else ""
+        shared = min(tables[text] for text in texts)
+        reason = why_values(texts, parent, units, many=MANY_FOLDERS, tables=shared)
+        if reason is None and all(map(_DOMAIN.match, texts)):
+            reason = f"the names are those of sites ({', '.join(sorted(texts)[:3])})"
+        if reason is None and _are_dated_runs(units, level):
+            reason = f"a date and a remark name each run ({', '.join(sorted(texts)[:3])})"
+    if reason is None:
+        yield from units
+    else:
+        yield from one(units, Rule("values", f"in sibling folders, {reason}"))
+
+
+def _are_dated_runs(units: Sequence[Unit], level: int) -> bool:
+    """Whether folders begin with dates of their own, followed by a word on what was done then."""
+    texts = [unit.folders[level] for unit in units]
+    remarks = [_STARTING_DATE.sub("", text) for text in texts]
+    if not all(map(_STARTING_DATE.match, texts)) or any(map(looks_like_table, remarks)):
+        return False
+    if any(not STAGES.isdisjoint(words_of(remark)) for remark in remarks):
+        return False
+    dates = [
+        # Some rows of a unit may lie less deep than most.
+        {
+            path[level].values[:1]
+            for row in unit.rows
+            for path in (row.first, row.last)
+            if len(path) > level
+        }
+        for unit in units
+    ]
+    return len(set().union(*dates)) == sum(map(len, dates))
+
+
+def same_address(units: list[Unit]) -> list[Unit]:
+    """Files of one folder and name, whether in date folders of one form, another or none."""
+    addresses: dict[tuple[object, ...], list[Unit]] = {}
+    for unit in units:
+        key = (unit.address, unit.title, unit.ending if unit.title else "", unit.format)
+        addresses.setdefault(key, []).append(unit)
+    reason = "below one folder, the files differ only in dates, numbers or runs"
+    return [
+        unit
+        for some in addresses.values()
+        for cluster in clusters(some, lambda pair: pair.alike)
+        for unit in one(cluster, Rule("pattern", reason))
+    ]
