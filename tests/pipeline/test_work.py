@@ -9,7 +9,7 @@ import pytest
 from files import write_parquet, write_text
 from lumos.pipeline import work
 from lumos.pipeline.listing import plan, plan_left_over
-from lumos.pipeline.parts import Part, PartIndex, read_rows
+from lumos.pipeline.parts import Part, PartIndex, read_part
 from lumos.pipeline.summaries import PlaceSummary
 from lumos.pipeline.work import Done, Job, Work
 from lumos.storage import USUAL, Selection
@@ -54,7 +54,7 @@ class Scanner:
         return places
 
     def paths(self) -> list[str]:
-        return sorted(row.path for part in self.parts for row in read_rows(part.path, access=USUAL))
+        return sorted(row.path for part in self.parts for row in read_part(part.path, access=USUAL)[0])
 
 
 @pytest.fixture

@@ -34,6 +34,11 @@ def without_crowds(places: "Iterable[PlaceSummary]") -> "list[PlaceSummary]":
     return found
 
 
+def is_crowd(pattern: str) -> bool:
+    """Whether a place stands for files or folders of any name."""
+    return ANY_NAME in pattern
+
+
 def is_in_crowd(base: str, pattern: str, crowd: "tuple[str, str]") -> bool:
     """Whether a place is one of those that were summed up under a crowd's base and pattern."""
     names, any_names = f"{base}/{pattern}".split("/"), "/".join(crowd).split("/")

@@ -10,7 +10,7 @@ from lumos.pipeline.grouping import Group, group
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.manifest import Manifest
 from lumos.pipeline.merging import Merged, Schemas, merge
-from lumos.pipeline.parts import read_identities, read_rows
+from lumos.pipeline.parts import read_identities, read_part
 from lumos.pipeline.placement import ANY_NAME, Partitions, Placement
 from lumos.pipeline.reading import Reader
 from lumos.pipeline.sidecars import why_sidecar
@@ -122,7 +122,7 @@ class Lens:
             return
         for part in self._manifest.parts:
             if part.first <= last and part.last >= first:
-                rows = read_rows(part.path, access=self._state_access)
+                rows, _ = read_part(part.path, access=self._state_access)
                 yield from (row for row in rows if first <= row.path <= last)
 
     def _taken_in(self, path: str) -> FileRow:

@@ -142,14 +142,16 @@ def read_identities(path: str, *, access: Access) -> tuple[Identities, Summary]:
     return dict(zip(paths, zip(*identity, strict=True), strict=True)), _DECODE(footer)
 
 
-def read_rows(path: str, *, access: Access) -> Iterator[FileRow]:
-    """Every file of a part; none where it is lost."""
+def read_part(path: str, *, access: Access) -> tuple[Iterator[FileRow], Summary | None]:
+    """Every file of a part and what they came to; nothing where it is lost."""
     try:
-        table = _open(path, access).read()
+        file = _open(path, access)
+        table = file.read()
         columns = [table.column(name).to_pylist() for name in _FILES.names]
+        summary = _DECODE(file.schema_arrow.metadata[_SUMMARY])
     except LOST:
-        return iter(())
-    return map(FileRow._make, zip(*columns, strict=True))
+        return iter(()), None
+    return map(FileRow._make, zip(*columns, strict=True)), summary
 
 
 _DECODE: Final = msgspec.msgpack.Decoder(Summary).decode

@@ -2,15 +2,16 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
 
 from lumos.formats import ColumnFacts, merge_columns, unpack_columns
 from lumos.model.discovery import Problem
-from lumos.pipeline.crowds import without_crowds
+from lumos.pipeline.crowds import is_crowd, without_crowds
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.placement import place, tells_time
 from lumos.storage import Hint
@@ -115,6 +116,11 @@ class Summary(msgspec.Struct, array_like=True):
         """Whether the statistics of all columns are known."""
         return all(place.columns is not None for place in self.places)
 
+    @property
+    def keeps_places_apart(self) -> bool:
+        """Whether no crowd of names was summed up as one place."""
+        return not any(is_crowd(place.pattern) for place in self.places)
+
 
 def merged_places(places: Iterable[PlaceSummary]) -> list[PlaceSummary]:
     """What several tasks summed up, each place once."""
@@ -138,25 +144,53 @@ def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left + right
 
 
-def summarise(rows: Iterable[FileRow], *, root: str, hints: Sequence[Hint] = ()) -> Summary:
-    """Sums up files by their place and schema."""
+class Earlier(NamedTuple):
+    """What files came to before, and which of them have come, changed or gone since."""
+
+    summary: Summary
+    changed: Collection[str]
+
+
+def summarise(
+    rows: Sequence[FileRow],
+    *,
+    root: str,
+    hints: Sequence[Hint] = (),
+    earlier: Earlier | None = None,
+) -> Summary:
+    """Sums up files by their place and schema; what no change touched is taken from `earlier`."""
     told = Hints(hints, root=root)
+    problems = (
+        Problem(path=row.path, code=row.code, reason=row.reason or "", remark=not row.failed)
+        for row in rows
+        if row.code is not None
+    )
+    failed = sum(row.failed for row in rows)
+    kept: list[PlaceSummary] = []
+    anew: Iterable[FileRow] = rows
+    if earlier is not None and not hints and earlier.summary.keeps_places_apart:
+        # Whatever lies below the base of a changed file is summed up again.
+        touched = tuple({f"{place(path, root).base}/" for path in earlier.changed})
+        kept = [each for each in earlier.summary.places if not f"{each.base}/".startswith(touched)]
+        anew = (row for row in rows if row.path.startswith(touched))
+    places = [*kept, *_places(anew, root, told if hints else None)]
+    return Summary(
+        without_crowds(places),
+        len(rows),
+        failed,
+        list(islice(problems, _MOST_PROBLEMS)),
+        told.fingerprint,
+    )
+
+
+def _places(rows: Iterable[FileRow], root: str, hints: Hints | None) -> Iterable[PlaceSummary]:
     places: dict[tuple[str, str, str, str], PlaceSummary] = {}
     columns: dict[tuple[str, str, str, str], list[tuple[ColumnFacts, ...]] | None] = {}
     met: set[tuple[tuple[str, str, str, str], Partitions]] = set()
-    problems: list[Problem] = []
-    listed = failed = 0
     for row in rows:
-        listed += 1
-        failed += row.failed
-        if row.code is not None and len(problems) < _MOST_PROBLEMS:
-            reason = row.reason or ""
-            problems.append(
-                Problem(path=row.path, code=row.code, reason=reason, remark=not row.failed)
-            )
         if row.format is None or row.full is None:
             continue
-        placed = told.place(row.path) if hints else place(row.path, root)
+        placed = place(row.path, root) if hints is None else hints.place(row.path)
         partitions = placed.partitions
         key = (placed.base, placed.pattern, row.format, row.full)
         newest = (age(partitions), row.modified)
@@ -186,7 +220,7 @@ def summarise(rows: Iterable[FileRow], *, root: str, hints: Sequence[Hint] = ())
             found.keys = merged_keys(found.keys, _keys(partitions))
     for key, files in columns.items():
         places[key].columns = None if files is None else merge_columns(files)
-    return Summary(without_crowds(places.values()), listed, failed, problems, told.fingerprint)
+    return places.values()
 
 
 def _print(row: FileRow) -> int:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from lumos.model.discovery import Problem
 from lumos.pipeline.arrays import column
 from lumos.pipeline.hints import Hints
-from lumos.pipeline.parts import LOST, Part, read_identities, read_rows, write_part
+from lumos.pipeline.parts import LOST, Part, read_identities, read_part, write_part
 from lumos.pipeline.reading import Reader
-from lumos.pipeline.summaries import FileRow, Summary, summarise
+from lumos.pipeline.summaries import Earlier, FileRow, Summary, summarise
 from lumos.storage import Access, Listed, Selection, Stretch, Unlisted, storage_of
 
 # A task that meets more files than this leaves them to others, in portions of their own.
@@ -152,7 +152,7 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
 
 
 def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[Unlisted]) -> Done:
-    known = _known(job, work)
+    known, before = _known(job, work)
     rows: list[FileRow] = []
     fresh: list[tuple[Listed, FileRow | None]] = []
     for each in listed:
@@ -167,12 +167,17 @@ def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[
     rows.extend(reader.read(fresh))
     # What lies in places that could not be listed this time is as it was.
     hidden = tuple(f"{each.path.rstrip('/')}/" for each in unlisted)
-    rows.extend(
+    hidden_rows = [
         row
         for row in known.values()
         if row.path.startswith(hidden) and any(_holds(place, row.path) for place in work.places)
-    )
-    summary = summarise(rows, root=job.selection.root, hints=job.selection.hints)
+    ]
+    rows.extend(hidden_rows)
+    earlier = None
+    if before is not None:
+        gone = known.keys() - {row.path for row in hidden_rows}
+        earlier = Earlier(before, [*gone, *(each.path for each, _ in fresh)])
+    summary = summarise(rows, root=job.selection.root, hints=job.selection.hints, earlier=earlier)
     part = write_part(job.parts_folder, rows, summary, work.places, access=job.state_access)
     problems = [Problem(path=each.path, code=each.code, reason=each.reason) for each in unlisted]
     return Done(summary, len(fresh), problems, reader.bodies, part, [])
@@ -184,6 +189,10 @@ def _holds(place: Stretch, path: str) -> bool:
     return inside and path > place.after and (not place.until or path <= place.until)
 
 
-def _known(job: Job, work: Work) -> dict[str, FileRow]:
-    rows = (read_rows(part, access=job.state_access) for part in work.known)
-    return {row.path: row for row in chain.from_iterable(rows)}
+def _known(job: Job, work: Work) -> tuple[dict[str, FileRow], Summary | None]:
+    """The files of the last manifest, and what they came to where one part holds them all."""
+    parts = [read_part(part, access=job.state_access) for part in work.known]
+    rows = {row.path: row for some, _ in parts for row in some}
+    summary = parts[0][1] if len(parts) == 1 else None
+    without_hints = Hints((), root=job.selection.root).fingerprint
+    return rows, summary if summary is not None and summary.hints == without_hints else None
