@@ -14,7 +14,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line
 
 Every command, as its `--help` tells it. Results go to stdout, progress and complaints to stderr.
-`--json` prints one object with a `format_version`. Exit codes: 0 done, 1 failed, 2 misused.
+`--json` prints one object with a `format_version`. Exit codes: 0 done, 1 failed, 2 misused;
+with `--exit-code` also 10 breaking, 11 undetermined.
 """
 PLAIN = {"COLUMNS": "90", "TERMINAL_WIDTH": "90", "NO_COLOR": "1", "TERM": "dumb"}
 

@@ -213,7 +213,7 @@ def test_two_folders_are_compared_by_urn(tmp_path: Path) -> None:
     ("before", "after", "error", "words"),
     [
         ("none.schema", "a.schema", MisuseError, "There is no file none.schema"),
-        ("a.schema", "full", NotComparable, "is a folder, the other a single schema"),
+        ("a.schema", "full", NotComparable, "is a folder of schemas, the other a single schema"),
         ("a.schema", "./empty", MisuseError, "holds no file that ends in .schema"),
         ("s.json", "s.json", NotComparable, "snapshots cannot be compared yet"),
         ("p.parquet", "a.schema", NotComparable, "lumos schema predict NAME p.parquet"),

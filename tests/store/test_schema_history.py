@@ -1,6 +1,7 @@
 """The schemas of datasets over time, on every database."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -9,6 +10,8 @@ from lumos.engine.schemas import Schemas
 from lumos.engine.schemas.errors import UnknownVersion
 from lumos.errors import MisuseError
 from lumos.model.notification import Notification
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.text import parse_type
 from lumos.store import KnownDataset, Store
 from schema_histories import day, record
 
@@ -186,6 +189,25 @@ def test_an_unknown_version_is_refused_with_those_that_there_are(
         schemas.diff(f"user_events@{version}", "user_events")
     assert words in str(error.value)
     assert error.value.known == ("1.0.0", "1.1.0", "2.0.0")
+
+
+def test_what_a_file_cannot_say_of_a_dataset_is_no_change(
+    schemas: Schemas, store: Store, tmp_path: Path
+) -> None:
+    with store.transaction() as transaction:
+        known = transaction.known(OTHER)
+        assert known is not None
+        field = Field(name="a", type=parse_type("STRUCT<b: INT32>"), tags=("pii",),
+                      nested=(NestedField(path="a.b", description="x"),))  # fmt: skip
+        hash = transaction.save_schema(Schema(fields=(field,)))
+        transaction.save(msgspec.structs.replace(known, schema_hash=hash))
+    file = tmp_path / "other.schema"
+    file.write_text("a STRUCT<b: INT32>\n")
+    assert schemas.diff(file, OTHER).datasets == ()
+    assert schemas.diff(OTHER, file).datasets == ()
+    file.write_text("a STRUCT<b: INT64>\n")
+    (found,) = schemas.diff(OTHER, file).datasets
+    assert (found.urn, [change.path for change in found.changes]) == (OTHER, ["a.b"])
 
 
 def test_names_that_hold_an_at_sign_are_names(schemas: Schemas, store: Store) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from lumos.engine.schemas.files import place_of
 from lumos.model.urn import Urn
 from lumos.storage import storage_of
 from lumos.store import Store
@@ -11,6 +10,8 @@ from lumos.store import Store
 
 def mirror_schemas(store: Store, urns: Iterable[str], *, folder: Path) -> None:
     """Writes every schema version of the datasets as `<platform>/<path>/<version>.schema`."""
+    from lumos.engine.schemas.files import place_of
+
     for urn in urns:
         place = (folder / "schemas" / place_of(Urn.parse(urn))).with_suffix("")
         for record in store.history(urn):

@@ -35,6 +35,7 @@ from lumos.model.codec import to_json
 from lumos.model.conversions.sql import Dialect
 from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
+from lumos.model.text import parse_schema
 from lumos.model.urn import SCHEME
 from lumos.storage import storage_of
 from lumos.store import Store
@@ -57,8 +58,12 @@ class Schemas:
         A side is a `.schema` file, a folder of them, or a dataset: its URN or unique name, alone
         or with `@2.1.0`, `@S-312` or `@2024-01-15` behind it.
         """
-        old, new = self._side(str(before)), self._side(str(after))
-        return _kept(_compared(old, new, str(before), str(after)), output)
+        old, new = side_in_files(str(before)), side_in_files(str(after))
+        report = _compared(
+            self._dataset(str(before), as_text=new is not None) if old is None else old,
+            self._dataset(str(after), as_text=old is not None) if new is None else new,
+        )
+        return _kept(report, output)
 
     def diff_revisions(
         self,
@@ -173,22 +178,25 @@ class Schemas:
             versions = tuple(each for each in versions if each.record.number <= last)
         return dataset, versions
 
-    def _side(self, text: str) -> Side:
-        found = side_in_files(text)
-        return self._shelf().dataset(text) if found is None else found
+    def _dataset(self, text: str, *, as_text: bool) -> Described:
+        """A dataset of the store; for a comparison with a file only what a file can say of it."""
+        found = self._shelf().dataset(text)
+        if not as_text:
+            return found
+        return msgspec.structs.replace(found, schema=parse_schema(str(found.schema)))
 
     def _shelf(self) -> Shelf:
         return Shelf(self._open(), now=datetime.now(UTC))
 
 
-def _compared(old: Side, new: Side, before: str, after: str) -> DiffReport:
+def _compared(old: Side, new: Side) -> DiffReport:
     if isinstance(old, Described) and isinstance(new, Described):
         # A file without a URN is about the dataset that it is compared with.
         is_named = not new.urn.startswith(f"{SCHEME}{UNNAMED}/")
         return compared_pair(old, new, urn=new.urn if is_named else _named(old, new))
     if isinstance(old, Described) or isinstance(new, Described):
         raise NotComparable(
-            f"One of {before} and {after} is a folder, the other a single schema. "
+            "One of the two is a folder of schemas, the other a single schema. "
             "Give two of the same kind."
         )
     return compared(old, new)
