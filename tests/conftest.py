@@ -7,12 +7,15 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lumos.pipeline.session import spark_session
+
+if TYPE_CHECKING:
+    from databases import PostgresDatabase
 
 
 @pytest.fixture(scope="session")
@@ -112,3 +115,11 @@ def empty_postgres(postgres: str) -> Iterator[str]:
     yield f"{postgres.rpartition('/')[0]}/{name}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(empty_postgres: str) -> "PostgresDatabase":
+    """An empty database on that server, with ways to fill it and to look at it."""
+    from databases import PostgresDatabase
+
+    return PostgresDatabase(empty_postgres)

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from lumos.config.secret import MASK
+from lumos.config.secret import MASK, ConnectionString
 from lumos.config.sources import PostgresSource as Settings
 from lumos.sources.interface import SourceNotUsable
 
@@ -20,6 +20,8 @@ _CONNECT_SECONDS: Final = 10
 _DEFAULT_PORT: Final = 5432
 # People take the addresses of other tools, which name their driver.
 _DRIVER: Final = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
+
+_ATTEMPT: Final = re.compile(r".*(?:FATAL|ERROR|\bfailed):\s*")
 
 
 class Connector:
@@ -41,19 +43,23 @@ class Connector:
             given |= {"host": settings.host, "port": settings.port}
             written: dict[str, Any] = {}
         else:
-            written = self._written(settings.connection_string.reveal())
+            written = self._written(settings.connection_string)
         return written | {name: value for name, value in given.items() if value is not None}
 
-    def _written(self, text: str) -> dict[str, Any]:
+    def _written(self, string: ConnectionString) -> dict[str, Any]:
+        text = string.reveal()
         try:
+            # Marks that should be encoded shift where the parts of a URL begin, so that a piece
+            # of the password would pass for a host, and be shown.
+            if "://" in text and str(string) == MASK:
+                raise psycopg.ProgrammingError
             return conninfo_to_dict(_DRIVER.sub(r"\1", text))
         except psycopg.Error:
             # What libpq says would show parts of it.
             raise SourceNotUsable(
-                f"The connection string {self._settings.connection_string} of a postgres source "
-                "cannot be read.",
+                "The connection string of a postgres source cannot be read.",
                 "It looks like postgresql://user:password@host:5432/database, with special marks "
-                "percent-encoded (@ is %40, / is %2F).",
+                "percent-encoded (@ is %40, / is %2F, # is %23).",
             ) from None
 
     @property
@@ -116,6 +122,8 @@ class Connector:
                 return self._told(text, *_LOCKED)
             case errors.InsufficientPrivilege():
                 return self._told(text, *_NOT_ALLOWED)
+            case errors.CharacterNotInRepertoire() | errors.UntranslatableCharacter():
+                return self._told(text, *_NOT_UTF8)
             case _:
                 return self._told(text, *_BROKEN)
 
@@ -131,15 +139,11 @@ class Connector:
 
     def _words(self, problem: psycopg.Error) -> str:
         """What server or driver say, without what lets one in."""
-        written = self._settings.connection_string
-        if written is not None and "://" in written.reveal() and str(written) == MASK:
-            # Marks that should be encoded shift where its parts begin, so that a piece of the
-            # password may pass for a host.
-            return "the connection string seems to hold marks that must be percent-encoded"
         message = problem.diag.message_primary or str(problem).strip() or type(problem).__name__
-        lines = [line.strip() for line in message.splitlines() if line.strip()]
-        # Of several attempts, the last one is told of last.
-        text = re.sub(r"^.*?(FATAL|ERROR):\s*", "", lines[-1]).rstrip(".")
+        lines = message.strip().splitlines()
+        # Of several attempts, the last one is told of last; questions and details follow.
+        line = next((each for each in reversed(lines) if _ATTEMPT.match(each)), lines[0])
+        text = _ATTEMPT.sub("", line).strip().rstrip(".")
         password = self._parameters.get("password")
         return text.replace(str(password), MASK) if password else text
 
@@ -207,6 +211,10 @@ _LOCKED: Final = (
 _NOT_ALLOWED: Final = (
     "{user} may not read the catalog of {name} at {host}: {text}.",
     "Grant SELECT on it, which usually everybody has; docs/POSTGRES.md lists what is read.",
+)
+_NOT_UTF8: Final = (
+    "{name} at {host} holds names that are no UTF-8, which the encoding SQL_ASCII lets through.",
+    "Rename them; the server says: {text}.",
 )
 _BROKEN: Final = (
     "Reading the catalog of {name} at {host} failed: {text}.",

@@ -16,7 +16,7 @@ from lumos.config.sources import PostgresSource as Settings
 from lumos.errors import did_you_mean
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.model.urn import Urn
-from lumos.sources.interface import SourceNotUsable, TableSource, Watch
+from lumos.sources.interface import TableSource, Watch
 from lumos.sources.postgres import queries
 from lumos.sources.postgres.connection import Connector
 from lumos.sources.postgres.datasets import (
@@ -93,19 +93,16 @@ class PostgresSource(TableSource):
                 except _CHANGED_MEANWHILE:
                     if not left:
                         raise
-                except UnicodeDecodeError:
-                    raise SourceNotUsable(
-                        f"{self.address} holds names that are no UTF-8, which a database with the "
-                        "encoding SQL_ASCII does not prevent.",
-                        "Rename them, or leave their schemas out.",
-                    ) from None
         raise AssertionError("unreachable")
 
     def _read(self, connection: _Connection, watch: Watch) -> Discovery:
         self._prepare(connection)
         remarks = tuple(self._unknown_schemas(connection))
         relations = {each.oid: each for each in self._relations(connection)}
-        definitions, locked = self._definitions(connection, relations.values())
+        views = [oid for oid, relation in relations.items() if relation.kind in VIEWS]
+        definitions, locked = self._definitions(connection, views)
+        for vanished in {*views} - {*definitions, *locked}:
+            del relations[vanished]
         catalog = self._catalog(connection, relations, definitions)
         found: dict[int, FoundDataset] = {}
         for oid, columns in _columns(connection, list(relations)):
@@ -162,19 +159,16 @@ class PostgresSource(TableSource):
         )
 
     def _definitions(
-        self, connection: _Connection, relations: Iterable[Relation]
+        self, connection: _Connection, views: Sequence[int]
     ) -> tuple[dict[int, str], set[int]]:
         """The queries of views, and the views that others keep locked.
 
         The server writes a query out only while it holds the tables that the query reads.
         """
-        views = [relation.oid for relation in relations if relation.kind in VIEWS]
-        if not views:
-            return {}, set()
         try:
             with connection.transaction():
-                return dict(connection.execute(queries.VIEWS, {"relations": views})), set()
-        except errors.LockNotAvailable:
+                return _asked_for(connection, views), set()
+        except (errors.LockNotAvailable, *_CHANGED_MEANWHILE):
             return self._definitions_one_by_one(connection, views)
 
     def _definitions_one_by_one(
@@ -186,9 +180,12 @@ class PostgresSource(TableSource):
             try:
                 with connection.transaction():
                     connection.execute(queries.LOCK_TIMEOUT, {"timeout": _LOCK_TIMEOUT_EACH})
-                    definitions |= dict(connection.execute(queries.VIEWS, {"relations": [view]}))
+                    definitions |= _asked_for(connection, [view])
             except errors.LockNotAvailable:
                 locked.add(view)
+            except _CHANGED_MEANWHILE:
+                # Somebody has dropped it since.
+                continue
         return definitions, locked
 
     def _catalog(
@@ -207,7 +204,8 @@ class PostgresSource(TableSource):
             keys[oid].append(Key(primary, name, tuple(map(int, numbers.split()))[:count]))
         constraints: dict[int, dict[str, str]] = defaultdict(dict)
         for oid, name, text in connection.execute(queries.CONSTRAINTS, wanted):
-            constraints[oid][name] = text
+            if text is not None:
+                constraints[oid][name] = text
         partition_columns: dict[int, set[int]] = defaultdict(set)
         partitions: dict[int, list[Size]] = defaultdict(list)
         if partitioned:
@@ -228,6 +226,11 @@ class PostgresSource(TableSource):
             partitions=partitions,
             definitions=definitions,
         )
+
+
+def _asked_for(connection: _Connection, views: Sequence[int]) -> dict[int, str]:
+    found = connection.execute(queries.VIEWS, {"relations": views})
+    return {oid: query for oid, query in found if query is not None}
 
 
 def _columns(
