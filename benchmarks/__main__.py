@@ -9,9 +9,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import discovery, discovery_memory, discovery_s3, formats, model, search, start
+from benchmarks import (
+    changes,
+    discovery,
+    discovery_memory,
+    discovery_s3,
+    formats,
+    model,
+    search,
+    start,
+)
 
 MEASUREMENTS = {
+    "changes": changes.measure,
     "discovery_10k": discovery.measure_10k,
     "discovery_40k": discovery.measure_40k,
     "discovery_csv": discovery.measure_csv,

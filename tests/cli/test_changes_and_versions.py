@@ -175,7 +175,7 @@ def test_versions_of_many_datasets_are_looked_through_and_updated(
     monkeypatch.setenv("LUMOS_CLOUD_VERSION_PREFIX", "V-")
     needed = lumos("version", "scan", "ord*")
     assert "orders S-2 2.0.0 V-3 2.0.0 prefix" in needed.words
-    assert "1 need another version." in needed.words
+    assert "1 needs another version." in needed.words
     assert "2 need another version, 2 got it." in lumos("version", "scan", "--update").words
     assert lumos("version", "scan", "--json").json["summary"] == {
         "datasets": 2, "outdated": 0, "updated": 0,

@@ -107,6 +107,16 @@ def table(*columns: str, right: Iterable[str] = ()) -> Table:
     return built
 
 
+def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Rows in columns under their names, for more of them than a table can take."""
+    if not rows:
+        return
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
 def changes_table(changes: "Iterable[ChangeRow]") -> Table:
     """Judged changes, old and new side by side: removed  discount  DECIMAL(9,2)  BREAKING."""
     built = table("", "", "", "")

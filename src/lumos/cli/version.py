@@ -10,6 +10,7 @@ from lumos.cli.schema import Name
 
 if TYPE_CHECKING:
     from lumos.engine.versions.reports import (
+        ScannedVersion,
         VersionBumpReport,
         VersionMapReport,
         VersionScanReport,
@@ -165,27 +166,23 @@ def _print_bump(report: "VersionBumpReport") -> None:
 
 
 def _print_scan(report: "VersionScanReport", *, every: bool) -> None:
-    from lumos.cli.screen import plural, stdout, table
+    from lumos.cli.screen import aligned, plural
 
-    console = stdout()
-    rows = table("DATASET", "HAS", "NEEDS", "WHY", "WHAT", "URN")
-    for each in report.datasets:
-        if each.need == "none" and not every:
-            continue
-        needs = each.needs
-        rows.add_row(
-            each.name,
-            f"{each.has.cloud_version} {each.has.schema_version}",
-            "" if each.need == "none" else f"{needs.cloud_version} {needs.schema_version}",
-            "" if each.need == "none" else each.need,
-            "; ".join(each.changes),
-            each.urn,
-        )
-    if rows.row_count:
-        console.print(rows)
+    rows = [_scanned(each) for each in report.datasets if every or each.need != "none"]
+    for line in aligned(("DATASET", "HAS", "NEEDS", "WHY", "URN", "WHAT"), rows):
+        typer.echo(line)
     sums = report.summary
-    needed = f"{sums.outdated:,} need another version" if sums.outdated else "none needs another"
+    verb = "needs" if sums.outdated == 1 else "need"
+    needed = f"{sums.outdated:,} {verb} another version" if sums.outdated else "none needs another"
     updated = f", {sums.updated:,} got it" if sums.updated else ""
-    console.print(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
+    typer.echo(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
     if sums.outdated and not sums.updated:
-        console.print("Give them what they need with: lumos version scan --update", style="dim")
+        typer.echo("Give them what they need with: lumos version scan --update")
+
+
+def _scanned(each: "ScannedVersion") -> tuple[str, ...]:
+    has = f"{each.has.cloud_version} {each.has.schema_version}"
+    if each.need == "none":
+        return (each.name, has, "", "", each.urn, "")
+    needs = f"{each.needs.cloud_version} {each.needs.schema_version}"
+    return (each.name, has, needs, each.need, each.urn, "; ".join(each.changes))

@@ -15,13 +15,16 @@ from sqlalchemy import (
     delete,
     func,
     literal_column,
+    or_,
     select,
+    true,
 )
 
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.codec import from_json, to_json
 from lumos.model.pattern import DatasetPattern
 from lumos.model.schema import Schema
+from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables
 from lumos.store.database import Database
 
@@ -56,11 +59,10 @@ class ChangeLog:
     def urns(self, pattern: DatasetPattern) -> frozenset[str]:
         """Every URN, present or former, under which datasets that are meant have events."""
         dataset, alias = tables.dataset.c, tables.alias.c
+        statement = select(dataset.urn, dataset.name).where(_may_match(pattern))
         with self._database.reading() as connection:
             found = {
-                urn
-                for urn, name in connection.execute(select(dataset.urn, dataset.name))
-                if pattern.matches(urn, name)
+                urn for urn, name in connection.execute(statement) if pattern.matches(urn, name)
             }
             for former, now in connection.execute(select(alias.urn, alias.dataset_urn)):
                 if now in found or pattern.matches(former):
@@ -100,6 +102,17 @@ class ChangeLog:
         with self._database.writing() as connection:
             statement = delete(tables.change_event).where(event.sequence.in_(old))
             return connection.execute(statement).rowcount
+
+
+def _may_match(pattern: DatasetPattern) -> ColumnElement[bool]:
+    """Spares the database from handing out every dataset where a single one is asked for."""
+    dataset = tables.dataset.c
+    if pattern.is_open:
+        return true()
+    if pattern.text.startswith(SCHEME):
+        return dataset.urn == pattern.text
+    ending = Urn.of("any", pattern.text.strip("/").split("/")).path_text
+    return or_(dataset.name == pattern.text, dataset.urn.contains(f"/{ending}", autoescape=True))
 
 
 def _statement(connection: Connection, wanted: EventFilter) -> Select[Any]:
