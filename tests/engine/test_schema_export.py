@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lumos.engine.schemas import Schemas
 from lumos.engine.schemas.errors import NotComparable, UnreadableSchema
 from lumos.engine.schemas.export import export, places_of
-from lumos.engine.schemas.files import Described, place_of, read, read_folder, written
+from lumos.engine.schemas.files import Described, place_of, read, read_folders, written
 from lumos.errors import MisuseError
 from lumos.model.text import parse_schema
 from lumos.model.urn import Urn
@@ -74,7 +74,7 @@ def test_an_export_writes_what_changed_and_removes_what_is_gone(tmp_path: Path) 
         "# urn: lumos://s3/lake/users\n# version: 1.0.0\n# format: parquet\n"
         "# written by: lumos schema export\nid INT64 NOT NULL\n"
     )
-    assert read_folder(tmp_path).keys() == {orders, users}
+    assert read_folders(tmp_path, tmp_path / "none")[0].keys() == {orders, users}
     again = export([described(orders), described(users)], tmp_path)
     assert (again.written, again.removed) == ((), ())
     less = export([described(users, version="1.0.1")], tmp_path)
@@ -107,7 +107,7 @@ def test_an_export_leaves_files_of_people_alone(tmp_path: Path) -> None:
 def test_datasets_that_differ_in_case_only_do_not_overwrite_each_other(tmp_path: Path) -> None:
     urns = ["lumos://s3/lake/Orders", "lumos://s3/lake/orders"]
     export(map(described, urns), tmp_path)
-    assert read_folder(tmp_path).keys() == set(urns)
+    assert read_folders(tmp_path, tmp_path / "none")[0].keys() == set(urns)
     alone = export([described(urns[0])], tmp_path)
     assert len(alone.removed) == 2
     assert alone.written == ("s3/lake/Orders.schema",)

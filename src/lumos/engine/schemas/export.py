@@ -18,7 +18,6 @@ from lumos.engine.schemas.reports import ExportReport
 from lumos.errors import LumosError, MisuseError
 from lumos.model.schema import fingerprint
 from lumos.model.urn import Urn
-from lumos.storage import storage_of
 
 _APART: Final = 8
 
@@ -29,10 +28,12 @@ def export(datasets: Iterable[Described], folder: Path) -> ExportReport:
         raise MisuseError(f"{folder} is a file. Name a folder to write schemas to.")
     described = {each.urn: each for each in datasets}
     places = places_of(described)
+    for parent in sorted({place.parent for place in places.values()}):
+        _make(folder / parent, inside=folder)
     changed = [
         place.as_posix()
         for urn, place in places.items()
-        if _write(folder, place, written(described[urn]))
+        if _write(folder / place, written(described[urn]))
     ]
     removed = _remove_others(folder, set(places.values()))
     return ExportReport(
@@ -55,15 +56,20 @@ def places_of(urns: Iterable[str]) -> dict[str, PurePosixPath]:
     return places
 
 
-def _write(folder: Path, place: PurePosixPath, text: str) -> bool:
+def _make(parent: Path, *, inside: Path) -> None:
+    if not parent.resolve().is_relative_to(inside.resolve()):
+        raise MisuseError(f"{parent} is a link that leads out of {inside}. Remove it first.")
+    parent.mkdir(parents=True, exist_ok=True)
+
+
+def _write(file: Path, text: str) -> bool:
     """Writes a file unless it is as it should be; says whether it did."""
-    file = folder / place
     data = text.encode("utf-8", "surrogatepass")
-    if not file.parent.resolve().is_relative_to(folder.resolve()):
-        raise MisuseError(f"{file.parent} is a link that leads out of {folder}. Remove it first.")
-    if file.is_file() and file.read_bytes() == data:
+    if file.is_file() and not file.is_symlink() and file.read_bytes() == data:
         return False
-    storage_of(str(file)).write(str(file), data)
+    unfinished = file.with_name(f"{file.name}.part")
+    unfinished.write_bytes(data)
+    unfinished.replace(file)
     return True
 
 

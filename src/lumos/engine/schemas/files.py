@@ -85,10 +85,25 @@ def read_file(file: Path) -> Described:
     return read(str(file), file.read_bytes(), called=file.name.removesuffix(ENDING))
 
 
-def read_folder(folder: Path) -> dict[str, Described]:
-    """What the files of a folder describe, by URN."""
-    found = ((str(file), file.relative_to(folder), file.read_bytes()) for file in files_in(folder))
-    return by_urn((name, read(name, data, called=called(place))) for name, place, data in found)
+def read_folders(before: Path, after: Path) -> tuple[dict[str, Described], dict[str, Described]]:
+    """What the files of two folders describe, by URN; files that are the same are not parsed."""
+    old, new = _contents(before), _contents(after)
+    alike = old.items() & new.items()
+    return (
+        _described(before, dict(old.items() - alike)),
+        _described(after, dict(new.items() - alike)),
+    )
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    return {file.relative_to(folder): file.read_bytes() for file in files_in(folder)}
+
+
+def _described(folder: Path, contents: dict[Path, bytes]) -> dict[str, Described]:
+    return by_urn(
+        (str(folder / place), read(str(folder / place), data, called=called(place)))
+        for place, data in sorted(contents.items())
+    )
 
 
 def files_in(folder: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from lumos.analysis.proposals import understood
 from lumos.engine.schemas.comparing import compared, compared_pair
 from lumos.engine.schemas.errors import NotComparable
 from lumos.engine.schemas.export import export
-from lumos.engine.schemas.files import UNNAMED, Described
+from lumos.engine.schemas.files import UNNAMED, Described, read_folders
 from lumos.engine.schemas.proposals import Kind, Wanted, read_proposal
 from lumos.engine.schemas.reports import (
     DatasetEvolution,
@@ -199,7 +199,7 @@ def _compared(old: Side, new: Side) -> DiffReport:
             "One of the two is a folder of schemas, the other a single schema. "
             "Give two of the same kind."
         )
-    return compared(old, new)
+    return compared(*read_folders(old, new))
 
 
 def _named(old: Described, new: Described) -> str:

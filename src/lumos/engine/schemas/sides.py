@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from lumos.engine.schemas.errors import NotComparable, UnknownVersion
-from lumos.engine.schemas.files import ENDING, Described, files_in, read_file, read_folder
+from lumos.engine.schemas.files import ENDING, Described, files_in, read_file
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
@@ -17,7 +17,8 @@ from lumos.store import Store
 from lumos.store.archive import Version
 from lumos.store.errors import UnknownDataset
 
-Side: TypeAlias = Described | dict[str, Described]
+# A schema, or a folder of them.
+Side: TypeAlias = Described | Path
 
 _SEMVER: Final = re.compile(r"\d+\.\d+\.\d+\Z", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?\Z", re.ASCII)
@@ -84,7 +85,7 @@ def side_in_files(text: str) -> Side | None:
         return None
     if path.is_dir():
         if next(files_in(path), None) is not None:
-            return read_folder(path)
+            return path
         # A folder of data beside the store is often called like its dataset.
         if path.name == text:
             return None
