@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import sys
+import threading
 import traceback
 from contextlib import suppress
 from itertools import islice
@@ -24,9 +25,11 @@ from lumos.cli import (
     ingest,
     init,
     logs,
+    notify,
     schema,
     search,
     version,
+    watch,
 )
 from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET, stop_printing
@@ -45,6 +48,7 @@ app = typer.Typer(
 )
 ingest.add_to(app)
 discover.add_to(app)
+watch.add_to(app)
 datasets.add_to(app)
 schema.add_to(app)
 app.add_typer(version.app, name="version")
@@ -55,6 +59,7 @@ doctor.add_to(app)
 init.add_to(app)
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
+app.add_typer(notify.app, name="notify")
 
 
 def _print_version(asked: bool) -> None:
@@ -108,6 +113,9 @@ def command() -> None:
         main()
     except SystemExit as leaving:
         code = leaving.code
+    # A second Ctrl-C is for those who do not want to wait.
+    with suppress(KeyboardInterrupt):
+        _wait_for_threads()
     if not isinstance(code, int):
         sys.exit(code)
     logging.shutdown()
@@ -115,6 +123,13 @@ def command() -> None:
         sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _wait_for_threads() -> None:
+    """Lets our own threads end, as Python itself would; those of libraries may never do."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("lumos-") and not thread.daemon:
+            thread.join()
 
 
 def main() -> None:

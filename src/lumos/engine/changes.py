@@ -15,10 +15,16 @@ from lumos.model.change import Cause, ChangeEvent, EventType
 from lumos.model.moment import duration, moment
 from lumos.model.pattern import DatasetPattern
 from lumos.model.version import ChangeType
-from lumos.store import Store
+from lumos.store import KnownDataset, Store
 from lumos.store.change_log import ChangeLog, EventFilter
 from lumos.store.errors import UnknownDataset
 
+MILESTONES: Final = (
+    EventType.DELETED,
+    EventType.RESTORED,
+    EventType.RENAMED,
+    EventType.MERGED,
+)
 _TOGETHER: Final = 200
 _REMEMBERED_SCHEMAS: Final = 5_000
 _FORGOTTEN_AT_ONCE: Final = 10_000
@@ -52,6 +58,16 @@ class ChangesSummary(Report, frozen=True, kw_only=True):
     events: int
     breaking: int
     datasets: int
+
+
+class Milestone(Report, frozen=True, kw_only=True):
+    """What became of a dataset as a whole: it was gone, was back, got a name or took others in."""
+
+    timestamp: datetime
+    event: EventType
+    cloud_version: str
+    schema_version: str
+    summary: str
 
 
 class ForgetReport(Report, frozen=True, kw_only=True):
@@ -115,6 +131,41 @@ def reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
             schemas.update({hash: SchemaReport.of(schema) for hash, schema in found.items()})
         for event in some:
             yield _report(event, schemas)
+
+
+def report_of(log: ChangeLog, event: ChangeEvent) -> EventReport:
+    """One event as it is printed."""
+    found = log.schemas({hash for hash in _changed_schemas(event) if hash})
+    schemas = {hash: SchemaReport.of(schema) for hash, schema in found.items()}
+    return _report(event, schemas)
+
+
+def events_of(
+    store: Store,
+    known: KnownDataset,
+    *,
+    types: tuple[EventType, ...] = (),
+    limit: int | None = None,
+) -> Iterator[ChangeEvent]:
+    """The events of one dataset, newest first, under all the names it had."""
+    urns = store.change_log.former_urns(known.urn) | {known.urn}
+    # Another dataset may have had the same URN before.
+    wanted = EventFilter(urns=urns, types=types, since=known.created_at, limit=limit)
+    return store.change_log.events(wanted)
+
+
+def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
+    """When a dataset was gone, back, renamed or merged, newest first."""
+    return tuple(
+        Milestone(
+            timestamp=event.at,
+            event=event.type,
+            cloud_version=event.cloud_version,
+            schema_version=event.schema_version,
+            summary=event.summary,
+        )
+        for event in events_of(store, known, types=MILESTONES)
+    )
 
 
 def _changed_schemas(event: ChangeEvent) -> tuple[str | None, str | None]:

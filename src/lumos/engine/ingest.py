@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Protocol
 
 from lumos.config import Settings
+from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
 from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
 from lumos.engine.scanning import Lake, places_of, platform_of
@@ -50,21 +51,30 @@ def ingest(
     announce: Announce,
     accept_removals: bool = False,
     column_stats: bool = False,
+    sections: Sequence[Source] = (),
+    unattended: bool = False,
 ) -> IngestReport:
-    """Scans the paths, or else the configured sources, and records what changed.
+    """Scans the sections, or else the paths or the configured sources, and records what changed.
 
     The store is only opened once everything that can be checked beforehand was found in order.
-    Without lakes among them, no Spark is started.
+    Without lakes among them, no Spark is started. Of an `unattended` scan that finds nothing new,
+    no audit is kept: there may be thousands a day.
     """
     started = monotonic()
-    places = places_of(settings, paths)
-    state_access = access_of(state, settings.sources)
+    places = places_of(settings, paths, sections)
+    state_access = access_of(state, (*settings.sources, *sections))
     if places.lakes:
         check_state(state, state_access)
     platform = platform_of(settings)
 
     def scanner() -> Scanner:
-        return Scanner(settings, store(), platform, accept_removals=accept_removals)
+        return Scanner(
+            settings,
+            store(),
+            platform,
+            accept_removals=accept_removals,
+            unattended=unattended,
+        )
 
     passes: list[Pass] = []
     if places.databases:

@@ -1,11 +1,12 @@
 """The SDK: every verb of the command line as a method."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -35,13 +36,19 @@ from lumos.store.database import HEAD
 if TYPE_CHECKING:
     from lumos.engine.changes import EventReport, ForgetReport
     from lumos.engine.doctor import DoctorReport
+    from lumos.engine.estates import Estates
     from lumos.engine.ingest import Announce
     from lumos.engine.notifications import Courier, NotificationDesk
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
     from lumos.engine.versions import VersionDesk
+    from lumos.engine.watching import WatchReport
 
 _FILE = "lumos.db"
+
+
+def _say_nothing(_step: str, **_progress: object) -> None:
+    """Announces nothing."""
 
 
 class Lumos:
@@ -90,16 +97,50 @@ class Lumos:
         `accept_removals` believes that datasets are gone, however many they are. `column_stats`
         also records what footers say of each column.
         """
+        return self._ingest(
+            [str(path) for path in paths],
+            announce=announce,
+            accept_removals=accept_removals,
+            column_stats=column_stats,
+        )
+
+    def watch(
+        self,
+        *,
+        once: bool = False,
+        interval: float | None = None,
+        tell: Callable[["EventReport"], None] | None = None,
+        stop: threading.Event | None = None,
+        started: Callable[[], None] = lambda: None,
+    ) -> "WatchReport":
+        """Looks at the watched sources again and again until `stop` is set, or `once`.
+
+        What is found is recorded, told to `tell` and the handlers of `on_change`, and sent as
+        messages. `interval` overrules the polling intervals of all sources. `started` is called
+        whenever Spark was started, which takes SIGINT for itself.
+        """
+        from lumos.engine.changes import report_of
+        from lumos.engine.watching import Watcher
+
+        if tell is not None:
+            self.on_change(lambda event: tell(report_of(self._store().change_log, event)))
+        watcher = Watcher(
+            self.settings,
+            scan=lambda section: self._ingest([], sections=[section], unattended=True),
+            send=self.courier.wake,
+            started=started,
+        )
+        return watcher.run(stop or threading.Event(), once=once, interval=interval)
+
+    def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
         from lumos.engine.ingest import ingest
 
         ingested = ingest(
             self.settings,
-            [str(path) for path in paths],
+            paths,
             store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
             state=self.state_uri,
-            announce=announce,
-            accept_removals=accept_removals,
-            column_stats=column_stats,
+            **{"announce": _say_nothing, **options},
         )
         if self.settings.notifications.channels:
             # Also what earlier processes could not send.
@@ -173,6 +214,13 @@ class Lumos:
     def history(self, urn: str) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""
         return self.schema.history(urn)
+
+    @cached_property
+    def estates(self) -> "Estates":
+        """Snapshots of all schemas, and comparing two of them on Spark."""
+        from lumos.engine.estates import Estates
+
+        return Estates(self.settings, self._store)
 
     @cached_property
     def schema(self) -> "Schemas":

@@ -69,12 +69,15 @@ def platform_of(settings: Settings) -> Platform | None:
     return platform
 
 
-def places_of(settings: Settings, paths: Sequence[str]) -> Places:
-    """What to scan for some paths and addresses, or else for the configured sources.
+def places_of(
+    settings: Settings, paths: Sequence[str], sections: Sequence[Section] = ()
+) -> Places:
+    """What to scan for sections, or else for paths and addresses, or for the configured sources.
 
     All of it was looked at, so that nothing is begun that cannot be ended.
     """
-    sources = [source_of(section) for section in scannable(sections_of(settings, paths))]
+    wanted = sections or sections_of(settings, paths)
+    sources = [source_of(section) for section in scannable(wanted)]
     lakes = [source for source in sources if isinstance(source, LakeSource)]
     databases = [source for source in sources if isinstance(source, TableSource)]
     for source in databases:

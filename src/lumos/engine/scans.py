@@ -48,11 +48,13 @@ class Scanner:
         platform: Platform | None,
         *,
         accept_removals: bool,
+        unattended: bool = False,
     ) -> None:
         self._settings = settings
         self._store = store
         self._platform = platform
         self._accept_removals = accept_removals
+        self._unattended = unattended
 
     def scan(self, source: Source, place: str, look: Look) -> Pass:
         """Looks at a place of a source and records what changed."""
@@ -111,17 +113,19 @@ class Scanner:
             for path in filter(None, (found.renamed_from, *found.merged_from))
         }
         gone, held = self._missing(source, discovery, known, seen)
+        is_news = bool(gone) or any(outcome.event is not None for outcome in outcomes)
         with self._store.transaction() as transaction:
             for dataset in gone:
                 recorder.remove(transaction, dataset)
             transaction.save_scan(scan)
-            transaction.audit(
-                "ingest",
-                scan.source,
-                actor=getpass.getuser(),
-                origin=socket.gethostname(),
-                at=scan.finished_at,
-            )
+            if is_news or not self._unattended:
+                transaction.audit(
+                    "ingest",
+                    scan.source,
+                    actor=getpass.getuser(),
+                    origin=socket.gethostname(),
+                    at=scan.finished_at,
+                )
         return Pass(discovery, tuple(outcomes), missing=_urns(gone), held=_urns(held))
 
     def _missing(

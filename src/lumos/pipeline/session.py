@@ -52,6 +52,13 @@ class SparkFailed(LumosError):
     """Spark gave up in the middle of a job."""
 
 
+class SparkLost(SparkFailed):
+    """The JVM behind the session does not answer any more; another process gets a new one."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark's JVM has ended or does not answer any more. Run this again.")
+
+
 @contextmanager
 def spark_session(
     *,
@@ -69,7 +76,8 @@ def spark_session(
     """
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
+    with _clear_errors():
+        active = SparkSession.getActiveSession()
     if active is not None:
         meanwhile()
         with _clear_errors():
@@ -214,7 +222,7 @@ def _connected(address: str, settings: Mapping[str, str]) -> "SparkSession":
 @contextmanager
 def _clear_errors() -> Iterator[None]:
     """Turns what Spark and its JVM raise into one sentence."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
@@ -222,6 +230,9 @@ def _clear_errors() -> Iterator[None]:
     except (PySparkException, Py4JError, ConnectionError) as problem:
         if _was_interrupted(problem):
             raise KeyboardInterrupt from problem
+        is_ours = bool(_jvms) and not _jvms[-1].is_running
+        if is_ours or isinstance(problem, ConnectionError | Py4JNetworkError):
+            raise SparkLost from problem
         text = str(problem)
         if "No space left on device" in text:
             raise SparkFailed(

@@ -1,0 +1,130 @@
+"""lumos watch"""
+
+import os
+import signal
+import sys
+import threading
+from time import monotonic, sleep
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from lumos.cli.options import QUIET, ConfigFile, StorePath, lumos_of
+
+if TYPE_CHECKING:
+    from lumos.engine.changes import EventReport
+
+_BEFORE_RESTART: Final = 10.0
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        epilog="Examples:\n\n"
+        "lumos watch --config lumos.yaml\n\n"
+        "lumos watch --json | jq 'select(.breaking)'\n\n"
+        "lumos watch --once"
+    )(watch)
+
+
+def watch(
+    config: ConfigFile = None,
+    store: StorePath = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Look at every source once; 1 if any failed.")
+    ] = False,
+    interval: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="SECONDS", help="Overrules every polling_interval."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+) -> None:
+    """Look at the sources again and again; print a line and send messages for each change.
+
+    Watches the sources of change_detection, or else all sources of the configuration, each at its
+    polling_interval, until Ctrl-C or SIGTERM: the scan in hand is ended first, and a second signal
+    leaves at once. A source that fails is tried again later and stops no other.
+    """
+    from lumos.pipeline.session import SparkLost
+
+    signals = _Signals()
+    signals.take()
+    lumos = lumos_of(config, store)
+    printer = _Printer(signals.stop, json=json)
+    try:
+        report = lumos.watch(
+            once=once,
+            interval=interval,
+            tell=printer.tell,
+            stop=signals.stop,
+            # Spark takes Ctrl-C for itself when it starts.
+            started=signals.take,
+        )
+    except SparkLost:
+        if once or signals.received:
+            raise
+        typer.echo("lumos: Spark's JVM is gone; watching starts again.", err=True)
+        if signals.stop_after(_BEFORE_RESTART):
+            return
+        _start_again()
+    if once and report.failures:
+        raise typer.Exit(1)
+
+
+class _Signals:
+    """Lets the first signal end the watch in good order, and the second one at once."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.received = 0
+
+    def take(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._hear)
+
+    def stop_after(self, seconds: float) -> bool:
+        """Waits, and says whether a signal came meanwhile."""
+        deadline = monotonic() + seconds
+        while not self.received and (left := deadline - monotonic()) > 0:
+            sleep(min(left, 0.2))
+        return self.received > 0
+
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        self.received += 1
+        if self.received > 1:
+            # Whatever is in hand is abandoned: scans may be killed at any moment without harm.
+            os._exit(128 + number)
+        self.stop.set()
+        if not os.environ.get(QUIET):
+            os.write(2, b"lumos: stopping after what is in hand; again to leave at once.\n")
+
+
+class _Printer:
+    """One line a change; when nobody reads them any more, watching ends."""
+
+    def __init__(self, stop: threading.Event, *, json: bool) -> None:
+        self._stop = stop
+        self._json = json
+
+    def tell(self, event: "EventReport") -> None:
+        try:
+            sys.stdout.buffer.write(self._line(event) + b"\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self._stop.set()
+
+    def _line(self, event: "EventReport") -> bytes:
+        from lumos.cli.changes import line_of
+        from lumos.engine.reports import FORMAT_VERSION
+        from lumos.model.codec import to_json, to_plain
+
+        if self._json:
+            return to_json({"format_version": FORMAT_VERSION, **to_plain(event)})
+        return line_of(event).encode("utf-8", "replace")
+
+
+def _start_again() -> None:
+    """Begins anew as a fresh process: PySpark cannot let go of a JVM that died."""
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -1,0 +1,217 @@
+"""`lumos watch`: sources looked at again and again, on one warm Spark session."""
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+
+from lumos import plugins
+from lumos.config import Settings
+from lumos.config.check import later_mode
+from lumos.config.settings import Spark, WatchedSource
+from lumos.config.sources import Source
+from lumos.engine.reports import FORMAT_VERSION, IngestReport, Report
+from lumos.engine.scanning import source_of
+from lumos.errors import LumosError, MisuseError, UnknownName
+from lumos.sources import LakeSource
+from lumos.store.locks import AlreadyHeld
+from lumos.watch.polling import Watched, watch
+
+# How often messages that could not be sent are looked at again.
+_BETWEEN_MESSAGES: Final = 30.0
+_MOST_PROBLEMS: Final = 20
+_log = logging.getLogger(__name__)
+
+
+class WatchReport(Report, frozen=True, kw_only=True):
+    """What a watcher did while it ran."""
+
+    format_version: str = FORMAT_VERSION
+    looks: int
+    failures: int
+
+
+class Watcher:
+    """Watches the sources of a configuration; `scan` looks at one of them and records changes."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        scan: Callable[[Source], IngestReport],
+        send: Callable[[], None],
+        started: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._scan = scan
+        self._send = send
+        self._spark = _WarmSpark(settings.spark, started)
+        self._lost: LumosError | None = None
+        self._told: dict[str, frozenset[object]] = {}
+
+    def run(self, stop: threading.Event, *, once: bool, interval: float | None) -> WatchReport:
+        """Watches until somebody sets `stop`; fails where the JVM of Spark is lost for good."""
+        chosen = list(watched_sources(self._settings))
+        sources = [
+            Watched(
+                name_of(each.source),
+                interval or each.polling_interval,
+                partial(self._look, each.source, stop),
+            )
+            for each in chosen
+        ]
+        for source in sources:
+            _log.info("watching", extra={"facts": {"source": source.name, "seconds": source[1]}})
+        looks = list(sources)
+        if self._settings.notifications.channels:
+            looks.append(Watched("messages", _BETWEEN_MESSAGES, self._send))
+        with self._spark:
+            if any(isinstance(source_of(each.source), LakeSource) for each in chosen):
+                self._spark.start()
+            tally = watch(
+                looks,
+                clock=monotonic,
+                stopped=stop.wait,
+                random=random.random,
+                failed=partial(_tell_failure, once=once),
+                once=once,
+            )
+        if self._lost is not None:
+            raise self._lost
+        return WatchReport(looks=tally.looks, failures=tally.failures)
+
+    def _look(self, section: Source, stop: threading.Event) -> None:
+        from lumos.pipeline.session import SparkFailed, SparkLost
+
+        try:
+            report = self._scan(section)
+        except AlreadyHeld as held:
+            _log.info("passed over: %s", held)
+            return
+        except SparkLost as problem:
+            self._lost = problem
+            stop.set()
+            raise
+        except SparkFailed:
+            self._spark.renew()
+            raise
+        self._tell(section, report)
+
+    def _tell(self, section: Source, report: IngestReport) -> None:
+        """Names what is wrong with files, and what is held back, when it is news."""
+        name = name_of(section)
+        problems = {(each.path, each.code): each for each in report.problems if not each.remark}
+        news = problems.keys() - self._told.get(f"problems of {name}", frozenset())
+        for key in sorted(news)[:_MOST_PROBLEMS]:
+            _log.warning("%s: %s (%s)", problems[key].path, problems[key].reason, key[1])
+        if len(news) > _MOST_PROBLEMS:
+            _log.warning("... and %d more problems in %s", len(news) - _MOST_PROBLEMS, name)
+        held = frozenset(report.held)
+        if held - self._told.get(f"held of {name}", frozenset()):
+            _log.warning(
+                "%d datasets of %s cannot be found, which is too much to believe; if they are "
+                "really gone, run: lumos ingest --accept-removals",
+                len(held),
+                name,
+            )
+        self._told[f"problems of {name}"] = frozenset(problems)
+        self._told[f"held of {name}"] = held
+
+
+class _WarmSpark:
+    """A session that is kept between looks, since starting one takes longer than a look."""
+
+    def __init__(self, settings: Spark, started: Callable[[], None]) -> None:
+        self._settings = settings
+        self._started = started
+        self._kept = ExitStack()
+        self._in_use = False
+
+    def start(self) -> None:
+        from lumos.pipeline.session import spark_session
+
+        spark = self._settings
+        self._kept.enter_context(spark_session(master=spark.master, settings=spark.properties()))
+        self._in_use = True
+        self._started()
+
+    def renew(self) -> None:
+        """Ends a session on a cluster or a server after a failure, and starts another."""
+        if self._in_use:
+            self._kept.close()
+            self.start()
+
+    def __enter__(self) -> "_WarmSpark":
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        self._kept.close()
+
+
+def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
+    """The sources of `change_detection`, or else all, that this version can watch."""
+    if settings.change_detection.enabled is False:
+        raise MisuseError(
+            "change_detection.enabled is false, so nothing is watched. Set it to true, or leave "
+            "the key out."
+        )
+    listed = settings.change_detection.sources or tuple(
+        WatchedSource(source=source) for source in settings.sources
+    )
+    if not listed:
+        raise MisuseError(
+            "Nothing to watch. List sources in lumos.yaml, under 'change_detection' or 'sources' "
+            "(lumos init writes a file to start from)."
+        )
+    installed = plugins.names(plugins.SOURCES)
+    usable = [each for each in listed if each.source.type in installed]
+    for each in listed:
+        if each not in usable:
+            _log.warning("this version cannot watch '%s'; it is passed over", name_of(each.source))
+    if not usable:
+        raise UnknownName("source", listed[0].source.type, installed, listed="Installed")
+    wanted = [chosen for each in usable if (chosen := _narrowed(each)) is not None]
+    if not wanted:
+        raise MisuseError("Nothing to watch: 'watch_tables' is false for every source.")
+    yield from wanted
+
+
+def _narrowed(watched: WatchedSource) -> WatchedSource | None:
+    """A source with the tables that are watched; nothing where none are."""
+    source: Any = watched.source
+    if watched.watch_mode != "polling":
+        _log.warning("%s: %s", name_of(source), later_mode(watched))
+    if watched.watch_tables is True or not hasattr(source, "tables"):
+        return watched
+    if watched.watch_tables is False:
+        _log.warning("%s: watch_tables is false, so it is passed over", name_of(source))
+        return None
+    narrowed = msgspec.structs.replace(source, tables=watched.watch_tables)
+    return msgspec.structs.replace(watched, source=narrowed)
+
+
+def name_of(source: Any) -> str:
+    """What a source is called in messages: by its name or its place, without any secret."""
+    places: tuple[str, ...] = getattr(source, "paths", ()) or getattr(source, "buckets", ())
+    address = getattr(source, "connection_string", None) or getattr(source, "host", None) or ""
+    return source.name or f"{source.type} {', '.join(places) or address}".strip()
+
+
+def _tell_failure(
+    watched: Watched, problem: Exception, *, failures: int, wait: float, once: bool
+) -> None:
+    foreseen = isinstance(problem, LumosError | OSError)
+    again = "" if once else f" Failure {failures}, next try in {wait:.0f} s."
+    _log.warning(
+        "%s: %s%s",
+        watched.name,
+        problem if foreseen else f"{type(problem).__name__}: {problem}.",
+        again,
+        exc_info=None if foreseen else problem,
+    )

@@ -1,0 +1,215 @@
+"""Watching sources: what is watched, what is told, and what failures do."""
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from files import write_parquet
+from lumos import Lumos
+from lumos.config.settings import ChangeDetection, Settings, WatchedSource
+from lumos.config.sources import FileSource, KafkaSource, PostgresSource
+from lumos.engine.changes import EventReport
+from lumos.engine.watching import WatchReport, name_of, watched_sources
+from lumos.errors import MisuseError
+from lumos.model.change import EventType
+from lumos.pipeline.session import SparkFailed
+from lumos.store import Store
+
+DATABASE = PostgresSource(connection_string=None, host="db", tables=("a", "b"))
+
+
+def settings(*watched: WatchedSource, **facts: Any) -> Settings:
+    return Settings(change_detection=ChangeDetection(sources=watched), **facts)
+
+
+def test_the_watched_sources_are_those_of_change_detection() -> None:
+    folder = WatchedSource(source=FileSource(paths=("/lake",)), polling_interval=7)
+    both = settings(folder, sources=(FileSource(paths=("/other",)),))
+    assert list(watched_sources(both)) == [folder]
+
+
+def test_without_change_detection_all_sources_are_watched() -> None:
+    (only,) = watched_sources(Settings(sources=(FileSource(paths=("/lake",)),)))
+    assert (only.source, only.polling_interval) == (FileSource(paths=("/lake",)), 300)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (Settings(), "Nothing to watch. List sources"),
+        (settings(WatchedSource(source=KafkaSource(bootstrap_servers=("k",)))), "'kafka'"),
+        (
+            Settings(
+                change_detection=ChangeDetection(enabled=False),
+                sources=(FileSource(paths=("/lake",)),),
+            ),
+            "enabled is false",
+        ),
+        (settings(WatchedSource(source=DATABASE, watch_tables=False)), "'watch_tables' is false"),
+    ],
+    ids=["nothing", "not installed", "forbidden", "no tables"],
+)
+def test_where_nothing_can_be_watched_the_way_out_is_told(wrong: Settings, words: str) -> None:
+    with pytest.raises(MisuseError, match=words):
+        list(watched_sources(wrong))
+
+
+@pytest.mark.parametrize(
+    ("watch_tables", "tables"), [(True, ("a", "b")), (("orders",), ("orders",))]
+)
+def test_of_a_database_only_the_watched_tables_are_read(
+    watch_tables: bool | tuple[str, ...], tables: tuple[str, ...]
+) -> None:
+    (chosen,) = watched_sources(settings(WatchedSource(source=DATABASE, watch_tables=watch_tables)))
+    assert isinstance(chosen.source, PostgresSource)
+    assert chosen.source.tables == tables
+
+
+@pytest.mark.parametrize("mode", ["events", "hybrid"])
+def test_event_modes_are_polled_and_say_so(mode: Any, caplog: pytest.LogCaptureFixture) -> None:
+    wanted = WatchedSource(source=FileSource(paths=("/lake",)), watch_mode=mode)
+    assert list(watched_sources(settings(wanted))) == [wanted]
+    assert f"watch_mode '{mode}' comes in a later version" in caplog.text
+    assert "polled every 300 s" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (FileSource(paths=("/lake", "/pond")), "file /lake, /pond"),
+        (FileSource(paths=("/lake",), name="lake"), "lake"),
+        (DATABASE, "postgres db"),
+    ],
+)
+def test_a_source_is_called_by_its_name_or_its_place(source: Any, name: str) -> None:
+    assert name_of(source) == name
+
+
+@pytest.fixture
+def lake(spark: object, workplace: Path) -> Path:  # noqa: ARG001
+    write_parquet(workplace / "lake/users/dt=2024-01-01/part-0.parquet", user_id=pa.string(), name=pa.string())
+    return workplace / "lake"
+
+
+def watch(
+    *folders: Path | str,
+    then: Callable[[EventReport, threading.Event], None],
+    interval: float = 0.05,
+    **options: Any,
+) -> tuple[WatchReport, list[str]]:
+    """Watches folders; `then` is called for each change, and may stop the watch."""
+    stop, told = threading.Event(), []
+    lumos = Lumos(overrides={"spark.master": "local[2]"})
+    sources = tuple(WatchedSource(source=FileSource(paths=(str(each),))) for each in folders)
+    lumos.settings = settings(*sources, storage=lumos.settings.storage)
+
+    def tell(event: EventReport) -> None:
+        told.append(f"{Path(event.urn).name} {event.type} {event.schema_version}")
+        then(event, stop)
+
+    report = lumos.watch(tell=tell, stop=stop, interval=interval, **options)
+    return report, told
+
+
+def test_changes_are_told_one_by_one_as_they_happen(lake: Path) -> None:
+    def go_on(event: EventReport, stop: threading.Event) -> None:
+        match event.schema_version:
+            case "1.0.0" if event.type is EventType.CREATED:
+                columns = {"user_id": pa.string(), "name": pa.string(), "session_id": pa.string()}
+                write_parquet(lake / "users/dt=2024-01-02/part-0.parquet", **columns)
+            case "1.1.0":
+                columns = {"user_id": pa.int64(), "name": pa.string(), "session_id": pa.string()}
+                write_parquet(lake / "users/dt=2024-01-03/part-0.parquet", **columns)
+            case _:
+                stop.set()
+
+    report, told = watch(lake, then=go_on)
+    assert told == [
+        "users CREATED 1.0.0",
+        "users SCHEMA_CHANGED 1.1.0",
+        "users SCHEMA_CHANGED 2.0.0",
+    ]
+    assert report.failures == 0
+
+
+def test_a_source_that_is_not_there_stops_no_other_and_is_taken_up_when_it_comes(
+    lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pond = lake.with_name("pond")
+
+    def go_on(event: EventReport, stop: threading.Event) -> None:
+        if "/lake/" in event.urn:
+            shutil.copytree(lake / "users", pond / "ducks")
+        else:
+            stop.set()
+
+    report, told = watch(pond, lake, then=go_on)
+    assert told == ["users CREATED 1.0.0", "ducks CREATED 1.0.0"]
+    assert report.failures == 1
+    assert "There is nothing at" in caplog.text
+    assert "Failure 1, next try in" in caplog.text
+
+
+def test_looks_that_find_nothing_new_leave_no_trace_in_the_store(lake: Path) -> None:
+    rows: list[dict[str, int]] = []
+
+    def count(_event: EventReport, stop: threading.Event) -> None:
+        timer = threading.Timer(3, stop.set)
+        timer.start()
+
+    report, _ = watch(lake, then=count)
+    lumos = Lumos()
+    rows.append(lumos.store_status().rows)
+    assert report.looks > 3
+    again, _ = watch(lake, then=count, once=True)
+    assert again.looks == 1
+    rows.append(lumos.store_status().rows)
+    assert rows[0] == rows[1]
+    assert rows[0]["audit"] == 1
+
+
+def test_a_broken_file_is_told_once(lake: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (lake / "users/dt=2024-01-01/broken.parquet").write_bytes(b"PAR1 no footer")
+
+    def wait(_event: EventReport, stop: threading.Event) -> None:
+        threading.Timer(2, stop.set).start()
+
+    report, _ = watch(lake, then=wait)
+    assert report.looks > 1
+    assert caplog.text.count("broken.parquet") == 1
+
+
+def test_a_source_that_somebody_else_scans_is_passed_over(
+    lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "lumos")
+    lumos = Lumos()
+    store = Store.open(lumos.database, create=True)
+    with store.alone(f"file:{lake}"):
+        report, told = watch(lake, then=lambda _event, _stop: None, once=True)
+    assert (report.failures, told) == (0, [])
+    assert "passed over: Another scan" in caplog.text
+
+
+def test_a_failure_of_spark_is_a_failure_of_one_look(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import lumos.pipeline.discovery as discovery
+
+    works = discovery.discover
+    failing = iter([True])
+
+    def discover(*words: Any, **options: Any) -> Any:
+        if next(failing, False):
+            raise SparkFailed("Spark failed: no room")
+        return works(*words, **options)
+
+    monkeypatch.setattr(discovery, "discover", discover)
+    report, told = watch(lake, then=lambda _event, stop: stop.set())
+    assert (report.looks, report.failures, told) == (2, 1, ["users CREATED 1.0.0"])
