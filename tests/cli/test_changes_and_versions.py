@@ -125,6 +125,7 @@ def test_a_version_shows_its_history_newest_first(lumos: Any) -> None:
     assert set(plain) == {
         "format_version", "urn", "name", "state", "cloud_version", "schema_version", "timestamp",
         "author", "cause", "change_type", "change_details", "previous_version", "version_history",
+        "milestones",
     }  # fmt: skip
     assert plain["version_history"][1] == {
         "version": "S-2",
@@ -135,6 +136,13 @@ def test_a_version_shows_its_history_newest_first(lumos: Any) -> None:
         "breaking": True,
         "changes": ["Removed discount field"],
     }
+
+
+def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: Sightings) -> None:
+    lake.lose("orders")
+    shown = lumos("version", "show", "orders").words
+    assert "gone: it was not there at the last scan" in shown
+    assert "S-3 2024-01-01 04:00:00 DELETED gone 2.0.0 S-2 2024-01-01 02:00:00" in shown
 
 
 def test_the_map_of_versions_folds_what_is_the_same(lumos: Any, lake: Sightings) -> None:

@@ -1,12 +1,16 @@
 """What happened to datasets: told, remembered, let go, and handed to functions."""
 
 import logging
+import shutil
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from engine.sightings import START, Sightings
+from files import write_parquet
 from lumos import Lumos
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent, EventType
@@ -260,3 +264,29 @@ def test_a_handler_for_nothing_is_refused(
 ) -> None:
     with pytest.raises(MisuseError, match=complaint):
         seen.lumos.on_change(print, **words)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_scan_calls_handlers_and_lets_old_events_go(workplace: Path) -> None:
+    lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
+    earlier = Sightings(lumos)
+    earlier.see("elsewhere", "id INT64")
+    earlier.see("elsewhere", "id INT64")
+    heard: list[tuple[str, str, bool]] = []
+    lumos.on_change(
+        lambda event: heard.append((event.type.value, event.summary, event.breaking)),
+        dataset="orders",
+    )
+    file = workplace / "lake/orders/part-0.parquet"
+    for columns in ({"id": pa.int64(), "note": pa.string()}, {"id": pa.int64()}):
+        write_parquet(file, **columns)
+        lumos.ingest(workplace / "lake")
+    write_parquet(workplace / "lake/users/part-0.parquet", id=pa.int64())
+    shutil.rmtree(workplace / "lake/orders")
+    lumos.ingest(workplace / "lake", accept_removals=True)
+    assert heard == [
+        ("CREATED", "first seen", False),
+        ("SCHEMA_CHANGED", "1 field removed: note", True),
+        ("DELETED", "gone", False),
+    ]
+    assert {event.type.value for event in lumos.changes(dataset="elsewhere")} == {"CREATED"}

@@ -1,5 +1,7 @@
 """The versions of datasets: shown, mapped, moved by hand and for many at once."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from engine.sightings import Sightings
@@ -86,6 +88,11 @@ def test_gone_and_back_are_steps_of_the_cloud_version_alone(seen: Sightings) -> 
         "DATA_UPDATE",
     )
     assert seen.see("orders", "id INT64").type is EventType.RESTORED
+    milestones = seen.lumos.version.show("orders").milestones
+    assert [(each.event, each.cloud_version, each.summary) for each in milestones] == [
+        ("RESTORED", "S-3", "back again"),
+        ("DELETED", "S-2", "gone"),
+    ]
     assert seen.lumos.version.map("orders").versions == {
         "S-1": "1.0.0", "S-2": "1.0.0", "S-3": "1.0.0",
     }  # fmt: skip
@@ -98,6 +105,32 @@ def test_a_renamed_dataset_goes_on_counting(seen: Sightings) -> None:
     assert (shown.urn, shown.cloud_version) == ("lumos://file/lake/sales", "S-2")
     assert shown.change_type == "SCHEMA_CHANGE"
     assert seen.lumos.version.map("sales").versions == {"S-1": "1.0.0", "S-2": "1.1.0"}
+    assert [each.summary for each in shown.milestones] == [f"was {ORDERS}"]
+
+
+def test_a_dataset_under_an_old_name_of_another_has_a_life_of_its_own(seen: Sightings) -> None:
+    seen.see("orders", "id INT64")
+    seen.see("orders", "id STRING")
+    seen.see("sales", "id STRING", renamed_from="orders")
+    seen.see("orders", "key INT64")
+    assert seen.lumos.version.map("orders").versions == {"S-1": "1.0.0"}
+    shown = seen.lumos.version.show("orders")
+    assert (shown.change_details.event, shown.milestones) == (EventType.CREATED, ())
+    assert seen.lumos.version.map("sales").versions == {
+        "S-1": "1.0.0", "S-2": "2.0.0", "S-3": "2.0.0",
+    }  # fmt: skip
+
+
+def test_people_who_move_versions_at_the_same_time_do_not_lose_one(seen: Sightings) -> None:
+    seen.see("orders", "id INT64")
+    bump = seen.lumos.version.bump
+    with ThreadPoolExecutor(4) as people:
+        keyed = list(people.map(lambda _: bump("orders", "DATA_UPDATE", key="once"), range(4)))
+        free = list(people.map(lambda _: bump("orders", "SCHEMA_CHANGE"), range(4)))
+    assert sum(each.applied for each in keyed) == 1
+    assert {each.after.cloud_version for each in keyed} == {"S-2"}
+    assert {each.after.cloud_version for each in free} == {"S-3", "S-4", "S-5", "S-6"}
+    assert seen.lumos.version.show("orders").schema_version == "1.4.0"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """lumos version: the cloud version and the schema version of datasets."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -9,6 +9,9 @@ from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_jso
 from lumos.cli.schema import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
     from lumos.engine.versions.reports import (
         ScannedVersion,
         VersionBumpReport,
@@ -129,18 +132,21 @@ def _print_show(report: "VersionShowReport") -> None:
         facts.add_row("state", "gone: it was not there at the last scan")
     console.print(facts)
     console.print()
-    rows = table("SCHEMA", "CLOUD", "SINCE (UTC)", "CHANGE", "", "WHAT")
-    for entry in reversed(report.version_history):
-        what = "; ".join(entry.changes) or "first seen"
-        rows.add_row(
-            entry.schema_version,
-            entry.version,
-            when(entry.timestamp),
-            entry.change_type.value,
-            Text("BREAKING" if entry.breaking else "", style=STYLES["breaking"]),
-            what,
-        )
+    rows = table("SCHEMA", "CLOUD", "SINCE (UTC)", "EVENT", "", "WHAT")
+    for moment, cells in sorted(_steps(report), key=lambda step: step[0], reverse=True):
+        schema_version, cloud_version, event, breaking, what = cells
+        verdict = Text("BREAKING" if breaking else "", style=STYLES["breaking"])
+        rows.add_row(schema_version, cloud_version, when(moment), event, verdict, what)
     console.print(rows)
+
+
+def _steps(report: "VersionShowReport") -> "Iterator[tuple[datetime, tuple[Any, ...]]]":
+    for entry in report.version_history:
+        what = "; ".join(entry.changes) or "first seen"
+        cells = (entry.schema_version, entry.version, entry.change_type, entry.breaking, what)
+        yield entry.timestamp, cells
+    for each in report.milestones:
+        yield each.timestamp, ("", each.cloud_version, each.event, False, each.summary)
 
 
 def _print_map(report: "VersionMapReport") -> None:

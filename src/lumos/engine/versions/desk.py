@@ -1,6 +1,6 @@
 """The verbs of `lumos version`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, get_args
 
@@ -13,6 +13,7 @@ from lumos.analysis.versioning import (
 )
 from lumos.analysis.wording import sentence_of, summary_of
 from lumos.engine.audit import audit, who
+from lumos.engine.changes import events_of, milestones_of
 from lumos.engine.versions.reports import (
     ChangeDetails,
     VersionBumpReport,
@@ -29,7 +30,6 @@ from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType
 from lumos.model.pattern import DatasetPattern
 from lumos.model.version import ChangeType, CloudVersion, Level
 from lumos.store import KnownDataset, Store, Transaction
-from lumos.store.change_log import EventFilter
 from lumos.store.errors import UnknownDataset
 
 # They leave the cloud version as it is.
@@ -66,6 +66,7 @@ class VersionDesk:
             change_details=_details(event),
             previous_version=cloud_versions[-2] if len(cloud_versions) > 1 else None,
             version_history=history,
+            milestones=milestones_of(store, known),
         )
 
     def map(self, name: str) -> VersionMapReport:
@@ -149,7 +150,7 @@ def _versions_of(
         return versions_by_cloud_version(landmarks)
     recorded = (
         Step(CloudVersion.parse(event.cloud_version), event.schema_version)
-        for event in _events(store, known)
+        for event in events_of(store, known)
     )
     return versions_by_cloud_version(landmarks, recorded)
 
@@ -174,17 +175,11 @@ def _last_step(store: Store, known: KnownDataset) -> ChangeEvent | None:
     return next(
         (
             event
-            for event in _events(store, known, limit=_ENOUGH)
+            for event in events_of(store, known, limit=_ENOUGH)
             if event.cloud_version == known.cloud_version and event.type not in _NO_STEPS
         ),
         None,
     )
-
-
-def _events(store: Store, known: KnownDataset, limit: int | None = None) -> Iterator[ChangeEvent]:
-    urns = store.change_log.former_urns(known.urn) | {known.urn}
-    # Another dataset may have had the same URN before.
-    return store.change_log.events(EventFilter(urns=urns, since=known.created_at, limit=limit))
 
 
 def _details(event: ChangeEvent | None) -> ChangeDetails:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
+from lumos.engine.changes import Milestone
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.model.change import Cause, EventType
 from lumos.model.version import ChangeType, Level
@@ -33,7 +34,7 @@ class ChangeDetails(Report, frozen=True, kw_only=True):
 
 
 class VersionShowReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos version show`, its history oldest first."""
+    """The answer of `lumos version show`: history oldest first, milestones newest first."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -48,6 +49,7 @@ class VersionShowReport(Report, frozen=True, kw_only=True):
     change_details: ChangeDetails
     previous_version: str | None
     version_history: tuple[VersionEntry, ...]
+    milestones: tuple[Milestone, ...]
 
 
 class VersionMapReport(Report, frozen=True, kw_only=True):
