@@ -10,9 +10,10 @@ from lumos.engine.schemas import Schemas
 from lumos.engine.schemas.errors import NotComparable, UnreadableSchema
 from lumos.engine.schemas.export import export, places_of
 from lumos.engine.schemas.files import Described, place_of, read, read_folders, written
-from lumos.errors import MisuseError
+from lumos.errors import LumosError, MisuseError
 from lumos.model.text import parse_schema
 from lumos.model.urn import Urn
+from lumos.store import NoStore, Store
 
 SEGMENTS = st.one_of(
     st.sampled_from(["", ".", "..", ".git", "a.schema", "a", "A", "x" * 300, "CON", "-x", "a/b"]),
@@ -129,10 +130,10 @@ def test_a_file_is_no_folder_to_export_to(tmp_path: Path) -> None:
 
 
 def schemas() -> Schemas:
-    def no_store() -> None:
-        raise AssertionError("files need no store")
+    def no_store() -> Store:
+        raise NoStore("here")
 
-    return Schemas(no_store)  # type: ignore[arg-type]
+    return Schemas(no_store)
 
 
 def put(file: Path, text: str) -> Path:
@@ -214,7 +215,8 @@ def test_two_folders_are_compared_by_urn(tmp_path: Path) -> None:
     [
         ("none.schema", "a.schema", MisuseError, "There is no file none.schema"),
         ("a.schema", "full", NotComparable, "is a folder of schemas, the other a single schema"),
-        ("a.schema", "./empty", MisuseError, "holds no file that ends in .schema"),
+        ("a.schema", "nothing", NoStore, "There is no store at here"),
+        ("a.schema", "empty", NotComparable, "holds no file that ends in .schema"),
         ("s.json", "s.json", NotComparable, "snapshots cannot be compared yet"),
         ("p.parquet", "a.schema", NotComparable, "lumos schema predict NAME p.parquet"),
         ("bad.schema", "a.schema", UnreadableSchema, "bad.schema:2:3: no type named 'INTEGER'"),
@@ -228,7 +230,7 @@ def test_sides_that_cannot_be_compared_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     before: str,
     after: str,
-    error: type[MisuseError],
+    error: type[LumosError],
     words: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -155,6 +155,11 @@ def test_thousands_of_brackets_do_not_crash() -> None:
     assert len(tables_from_sql("(" * 100_000, "hive")) == 0
 
 
+@pytest.mark.parametrize("text", ["/*", "$a$", "'", '"', "`", "--"])
+def test_what_is_opened_and_never_closed_does_not_hang(text: str) -> None:
+    assert tables_from_sql(text * 20_001, "postgres") == ()
+
+
 def test_a_schema_is_shown_with_the_types_that_the_dialect_has() -> None:
     schema = parse_schema("id INT32 NOT NULL KEY COMMENT 'x'\nat TIMESTAMP(us)")
     assert str(rendered_in_sql(schema, "snowflake")) == (

@@ -210,6 +210,21 @@ def test_what_a_file_cannot_say_of_a_dataset_is_no_change(
     assert (found.urn, [change.path for change in found.changes]) == (OTHER, ["a.b"])
 
 
+def test_data_that_is_called_like_its_dataset_is_no_schema_file(
+    schemas: Schemas, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "user_events").mkdir()
+    (tmp_path / "Other").touch()
+    assert len(schemas.diff("user_events@1.0.0", "user_events").datasets) == 1
+    assert len(schemas.diff("Other", "user_events").datasets) == 1
+
+
+def test_a_period_does_not_end_before_it_begins(schemas: Schemas) -> None:
+    with pytest.raises(MisuseError, match=r"ends \(2023-01-01\) before it begins \(2024-01-01\)"):
+        schemas.evolution(since="2024-01-01", until="2023-01-01")
+
+
 def test_names_that_hold_an_at_sign_are_names(schemas: Schemas, store: Store) -> None:
     record(store, "lumos://kafka@eu/orders@v2", "a INT32", day("2024-01-01"))
     record(store, "lumos://kafka@eu/orders@v2", "a STRING", day("2024-01-02"))

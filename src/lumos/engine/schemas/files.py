@@ -1,8 +1,10 @@
 """Schemas as text files: what stands in one, and what it is called in a folder."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import quote
@@ -23,6 +25,7 @@ UNNAMED: Final = "schema"
 _HEADER: Final = re.compile(r"#[ \t]*(urn|version|format|written by):[ \t]*(.*?)[ \t\r]*\Z")
 _SAFE: Final = "-_~=@+,."
 _LONGEST_NAME: Final = 200
+_GLANCE: Final = 10_000
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +112,13 @@ def _described(folder: Path, contents: dict[Path, bytes]) -> dict[str, Described
 def files_in(folder: Path) -> Iterator[Path]:
     """The schema files of a folder and of those below it, in order."""
     return iter(sorted(path for path in folder.rglob(f"*{ENDING}") if path.is_file()))
+
+
+def has_files(folder: Path) -> bool:
+    """Whether a folder holds schema files, as far as a glance tells."""
+    # A folder that is called like its dataset may be a lake of millions of files.
+    glance = islice((name for _, _, names in os.walk(folder) for name in names), _GLANCE)
+    return any(name.endswith(ENDING) for name in glance)
 
 
 def called(place: PurePosixPath | Path) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 
 from lumos.analysis.evolution import Evolution
 from lumos.analysis.report import ChangeRow, Summary, change_rows
+from lumos.engine.changes import Milestone
 from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport
 from lumos.model.notification import AlertState
 from lumos.store.archive import Step, Version
@@ -89,12 +90,16 @@ class VersionReport(Report, frozen=True, kw_only=True):
 
 
 class HistoryReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema history`, newest version first."""
+    """The answer of `lumos schema history`, newest first.
+
+    Milestones are when the dataset was gone, back, renamed or merged.
+    """
 
     format_version: str = FORMAT_VERSION
     urn: str
     name: str
     versions: tuple[VersionReport, ...]
+    milestones: tuple[Milestone, ...]
 
 
 class TimelineEntry(Report, frozen=True, kw_only=True):

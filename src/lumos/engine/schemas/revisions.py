@@ -133,7 +133,10 @@ class Repository:
         at = 0
         while at < len(answer):
             end = answer.index(b"\n", at)
-            size = int(answer[at:end].rsplit(b" ", 1)[1])
+            facts = answer[at:end].split()
+            if facts[-1] == b"missing":
+                raise GitFailed(f"The repository lacks the object {facts[0].decode()}: git fsck.")
+            size = int(facts[-1])
             contents.append(answer[end + 1 : end + 1 + size])
             at = end + size + 2
         return contents

@@ -10,6 +10,7 @@ import msgspec
 
 from lumos.analysis.evolution import evolution
 from lumos.analysis.proposals import understood
+from lumos.engine.changes import Milestone, milestones_of
 from lumos.engine.schemas.comparing import compared, compared_pair
 from lumos.engine.schemas.errors import NotComparable
 from lumos.engine.schemas.export import export
@@ -29,7 +30,8 @@ from lumos.engine.schemas.reports import (
     VersionReport,
 )
 from lumos.engine.schemas.revisions import Repository
-from lumos.engine.schemas.sides import Shelf, Side, side_in_files
+from lumos.engine.schemas.sides import Shelf, Side, refuse_file, side_in_files
+from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_json
 from lumos.model.conversions.sql import Dialect
@@ -38,8 +40,9 @@ from lumos.model.moment import moment
 from lumos.model.text import parse_schema
 from lumos.model.urn import SCHEME
 from lumos.storage import storage_of
-from lumos.store import Store
+from lumos.store import NoStore, Store
 from lumos.store.archive import Step, Version
+from lumos.store.errors import UnknownDataset
 
 Told = TypeVar("Told", bound=DiffReport)
 
@@ -122,6 +125,7 @@ class Schemas:
                 VersionReport.of(dataset.urn, each, states.get(each.event.event_id))
                 for each in reversed(versions)
             ),
+            milestones=_milestones(store, dataset.urn, as_of=as_of),
         )
 
     def timeline(self, name: str, *, as_of: str | None = None) -> TimelineReport:
@@ -138,6 +142,10 @@ class Schemas:
         now = datetime.now(UTC)
         start = None if since is None else moment(since, now=now)
         end = now if until is None else moment(until, now=now, end=True)
+        if start is not None and start > end:
+            raise MisuseError(
+                f"The period ends ({end:%Y-%m-%d}) before it begins ({start:%Y-%m-%d})."
+            )
         store = self._open()
         known = None if name is None else Shelf(store, now=now).known(name)
         urn = None if known is None else known.urn
@@ -180,13 +188,25 @@ class Schemas:
 
     def _dataset(self, text: str, *, as_text: bool) -> Described:
         """A dataset of the store; for a comparison with a file only what a file can say of it."""
-        found = self._shelf().dataset(text)
+        try:
+            found = self._shelf().dataset(text)
+        except (UnknownDataset, NoStore):
+            refuse_file(text)
+            raise
         if not as_text:
             return found
         return msgspec.structs.replace(found, schema=parse_schema(str(found.schema)))
 
     def _shelf(self) -> Shelf:
         return Shelf(self._open(), now=datetime.now(UTC))
+
+
+def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone, ...]:
+    found = milestones_of(store, store.ledger.known(urn))
+    if as_of is None:
+        return found
+    end = moment(as_of, now=datetime.now(UTC), end=True)
+    return tuple(each for each in found if each.timestamp <= end)
 
 
 def _compared(old: Side, new: Side) -> DiffReport:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from lumos.engine.schemas.errors import NotComparable, UnknownVersion
-from lumos.engine.schemas.files import ENDING, Described, files_in, read_file
+from lumos.engine.schemas.files import ENDING, Described, has_files, read_file
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
 from lumos.model.schema import Schema
+from lumos.model.urn import SCHEME
 from lumos.model.version import CloudVersion
 from lumos.store import Store
 from lumos.store.archive import Version
@@ -79,40 +80,36 @@ class Shelf:
 
 
 def side_in_files(text: str) -> Side | None:
-    """The side that is a file or a folder, or nothing where the text must mean a dataset."""
+    """The side that is a schema file or a folder of them, or nothing for what is neither."""
     path = Path(text)
-    if text.startswith("lumos://"):
+    if path.is_dir() and has_files(path):
+        return path
+    if not text.endswith(ENDING) or text.startswith(SCHEME):
         return None
+    if not path.exists():
+        raise MisuseError(f"There is no file {path}.")
+    return read_file(path)
+
+
+def refuse_file(text: str) -> None:
+    """Says why a file or folder that is no dataset's name either cannot be compared."""
+    path = Path(text)
     if path.is_dir():
-        if next(files_in(path), None) is not None:
-            return path
-        # A folder of data beside the store is often called like its dataset.
-        if path.name == text:
-            return None
-        raise MisuseError(
+        raise NotComparable(
             f"The folder {path} holds no file that ends in {ENDING}. "
             f"Write some with: lumos schema export {path}"
         )
-    if text.endswith(ENDING):
-        if not path.exists():
-            raise MisuseError(f"There is no file {path}.")
-        return read_file(path)
-    if path.is_file():
-        raise _wrong_file(path)
-    return None
-
-
-def _wrong_file(path: Path) -> NotComparable:
-    if path.name.lower().endswith(_SNAPSHOTS):
-        return NotComparable(
+    if path.name.lower().endswith(_SNAPSHOTS) and path.exists():
+        raise NotComparable(
             f"{path}: snapshots cannot be compared yet. Compare folders that "
             "'lumos schema export' wrote, or check a proposed schema with: "
             f"lumos schema predict NAME {path}"
         )
-    return NotComparable(
-        f"{path} is no schema in text form (a name that ends in {ENDING}). To compare a dataset "
-        f"with a schema in another form: lumos schema predict NAME {path}"
-    )
+    if path.exists():
+        raise NotComparable(
+            f"{path} is no schema in text form (a name that ends in {ENDING}). To compare a "
+            f"dataset with a schema in another form: lumos schema predict NAME {path}"
+        )
 
 
 def _described(dataset: Dataset) -> Described:

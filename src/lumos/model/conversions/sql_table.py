@@ -16,10 +16,10 @@ from lumos.model.schema import Field, Schema
 from lumos.model.text import SchemaSyntaxError
 
 _TOKENS: Final = re.compile(
-    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
       | (?P<string>'(?:[^'\\]|''|\\.)*')
       | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
-      | (?P<body>\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
+      | (?P<body>\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z))
       | (?P<word>[^\W\d][\w$]*)
       | (?P<number>\d[\w.]*)
       | (?P<mark>.)
