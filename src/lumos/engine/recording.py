@@ -70,31 +70,33 @@ class Recorder:
     def _record_together(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[Outcome]:
+        named = {str(urn): (urn, found) for urn, found in datasets}
         changed = {
-            str(urn)
-            for urn, found in datasets
-            if str(urn) not in known or not self._is_as_known(found, known[str(urn)])
+            name
+            for name, (_, found) in named.items()
+            if name not in known or not self._is_as_known(found, known[name])
         }
-        told = {str(urn) for urn, found in datasets if self._tells_more(urn, found)} - changed
+        told = {name for name, (_, found) in named.items() if self._tells_more(name, found)}
+        told -= changed
         outcomes: dict[str, Outcome] = {}
         if changed or told:
             with self._store.transaction() as transaction:
-                for urn, found in datasets:
-                    if str(urn) in changed:
-                        outcomes[str(urn)] = self._record(transaction, found, urn)
-                    elif str(urn) in told:
-                        self._tell_more(transaction, found, str(urn))
-        for urn, found in datasets:
-            yield outcomes.get(str(urn)) or _unchanged(found, urn, known[str(urn)])
+                for name, (urn, found) in named.items():
+                    if name in changed:
+                        outcomes[name] = self._record(transaction, found, urn)
+                    elif name in told:
+                        self._tell_more(transaction, found, name)
+        for name, (urn, found) in named.items():
+            yield outcomes.get(name) or _unchanged(found, urn, known[name])
 
-    def _tells_more(self, urn: Urn, found: FoundDataset) -> bool:
+    def _tells_more(self, urn: str, found: FoundDataset) -> bool:
         # What files tell of themselves only changes with them; tables are counted now and then.
         is_counted_anew = (
             bool(found.statistics.columns)
             if found.told is None
-            else self._statistics.get(str(urn)) != found.statistics
+            else self._statistics.get(urn) != found.statistics
         )
-        return is_counted_anew or self.locations.get(str(urn)) != found.location
+        return is_counted_anew or self.locations.get(urn) != found.location
 
     def _tell_more(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
         """Keeps what is new about the same data: its statistics, or how it is told apart."""
@@ -276,9 +278,8 @@ class Recorder:
             for name in TOLD_ASPECTS
             if getattr(dataset, name) != (None if before is None else getattr(before, name))
         ]
-        for name in (*_SCANNED_ASPECTS, *told):
-            value = getattr(dataset, name)
-            transaction.save_aspect(dataset.urn, name, value, writer=_WRITER, at=self._at)
+        aspects = {name: getattr(dataset, name) for name in (*_SCANNED_ASPECTS, *told)}
+        transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
         transaction.save_event(event)
         if decision.schema_changed:
             transaction.save_schema_version(record, event)

@@ -2,7 +2,7 @@
 
 import gc
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from itertools import product
@@ -348,11 +348,19 @@ class Transaction:
         self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
     ) -> None:
         """Replaces one aspect of a dataset and leaves the others alone."""
-        if name not in _ASPECT_TYPES:
-            raise ValueError(f"'{name}' is not an aspect that is stored as one")
+        self.save_aspects(urn, {name: value}, writer=writer, at=at)
+
+    def save_aspects(
+        self, urn: str, aspects: Mapping[str, Aspect | Any], *, writer: str, at: datetime
+    ) -> None:
+        """Replaces some aspects of a dataset at once and leaves the others alone."""
+        for name in aspects:
+            if name not in _ASPECT_TYPES:
+                raise ValueError(f"'{name}' is not an aspect that is stored as one")
         self._touched[urn] = None
-        row = {"urn": urn, "name": name, "body": to_json(value), "writer": writer, "updated_at": at}
-        self._execute(replace(self._dialect, tables.aspect), row)
+        said = {"urn": urn, "writer": writer, "updated_at": at}
+        rows = [{**said, "name": name, "body": to_json(each)} for name, each in aspects.items()]
+        self._execute(replace(self._dialect, tables.aspect), rows)
 
     def save_event(self, event: ChangeEvent) -> bool:
         """Appends a change event; the same event again changes nothing and gives False."""
@@ -442,8 +450,10 @@ class Transaction:
     def _insert_once(self, table: Table, row: dict[str, Any]) -> bool:
         return self._execute(insert_if_new(self._dialect, table), row).first() is not None
 
-    def _execute(self, statement: Executable, row: dict[str, Any]) -> CursorResult[Any]:
-        return self._connection.execute(statement, row)
+    def _execute(
+        self, statement: Executable, rows: dict[str, Any] | list[dict[str, Any]]
+    ) -> CursorResult[Any]:
+        return self._connection.execute(statement, rows)
 
 
 # Statements are made once: making one takes longer than running it.
