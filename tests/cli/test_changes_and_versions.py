@@ -143,6 +143,8 @@ def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: Sightings) 
     shown = lumos("version", "show", "orders").words
     assert "gone: it was not there at the last scan" in shown
     assert "S-3 2024-01-01 04:00:00 DELETED gone 2.0.0 S-2 2024-01-01 02:00:00" in shown
+    told = lumos("history", "orders").words
+    assert "S-3 2024-01-01 04:00:00 gone 2.0.0 S-2 2024-01-01 02:00:00" in told
 
 
 def test_the_map_of_versions_folds_what_is_the_same(lumos: Any, lake: Sightings) -> None:

@@ -98,6 +98,17 @@ def test_gone_and_back_are_steps_of_the_cloud_version_alone(seen: Sightings) -> 
     }  # fmt: skip
 
 
+def test_schema_history_tells_of_absences_and_names_too(seen: Sightings) -> None:
+    seen.see("orders", "id INT64")
+    seen.lose("orders")
+    seen.see("orders", "id INT64")
+    seen.see("sales", "id INT64\nnote STRING", renamed_from="orders")
+    history = seen.lumos.history("sales")
+    assert [each.event.value for each in history.milestones] == ["RENAMED", "RESTORED", "DELETED"]
+    earlier = seen.lumos.schema.history("sales", as_of="2024-01-01T01:30")
+    assert [each.event.value for each in earlier.milestones] == ["DELETED"]
+
+
 def test_a_renamed_dataset_goes_on_counting(seen: Sightings) -> None:
     seen.see("orders", "id INT64")
     seen.see("sales", "id INT64\nnote STRING", renamed_from="orders")

@@ -293,7 +293,11 @@ def _print_history(report: "HistoryReport") -> None:
     console = stdout()
     console.print(report.name, style="bold", end="  ")
     console.print(report.urn)
+    waiting = list(report.milestones)
     for version in report.versions:
+        while waiting and waiting[0].timestamp > version.timestamp:
+            told = waiting.pop(0)
+            console.print(f"\n{told.cloud_version}  {when(told.timestamp)}  {told.summary}")
         console.print(f"\n{version.schema_version}", style="bold", end="  ")
         alert = version.breaking_change_alert
         facts = [version.cloud_version, when(version.timestamp), version.author or version.cause,
