@@ -16,8 +16,10 @@ from benchmarks import (
     discovery_s3,
     formats,
     model,
+    schema_diff,
     search,
     start,
+    watch,
 )
 
 MEASUREMENTS = {
@@ -31,9 +33,11 @@ MEASUREMENTS = {
     "discovery_s3": discovery_s3.measure,
     "formats": formats.measure,
     "model": model.measure,
+    "schema_diff": schema_diff.measure,
     "search": search.measure,
     "spark_start": start.measure_spark,
     "start": start.measure,
+    "watch": watch.measure,
 }
 
 

@@ -1,0 +1,149 @@
+"""Estates compared on Spark: the same answer as in memory, from what differs alone."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from files import write_text
+from lumos import Lumos
+from lumos.analysis.bulk import Known, differences, table_rows
+from lumos.analysis.report import Summary, change_rows
+from lumos.errors import LumosError, MisuseError
+from lumos.model.codec import to_json, to_plain
+from lumos.model.schema import Field, Schema
+from lumos.model.types import INT32, INT64, STRING, Array, Member, Struct
+from lumos.pipeline import schema_comparison
+from lumos.pipeline.schema_comparison import Sums, compare_snapshots
+from lumos.pipeline.snapshots import SnapshotRow, write_snapshot
+
+TYPES = (INT32, INT64, STRING, Array(Struct([Member("x", INT32)])), Array(Struct([])))
+
+
+def schema(chance: random.Random) -> Schema:
+    names = chance.sample("abcdefgh", k=chance.randint(1, 6))
+    return Schema(
+        fields=tuple(
+            Field(
+                name=name,
+                type=chance.choice(TYPES),
+                nullable=chance.random() < 0.5,
+                description=chance.choice((None, "words")),
+            )
+            for name in names
+        )
+    )
+
+
+def estates(datasets: int) -> tuple[dict[str, Known], dict[str, Known]]:
+    chance = random.Random(7)
+    formats = ("parquet", "delta", "csv", None)
+    before = {
+        f"lumos://s3/lake/t{number}": Known.of(schema(chance), formats[number % 4])
+        for number in range(datasets)
+    }
+    after = {
+        urn: Known.of(schema(chance), known.format) if chance.random() < 0.2 else known
+        for urn, known in before.items()
+        if chance.random() < 0.95
+    }
+    after |= {f"lumos://s3/new/t{number}": Known.of(schema(chance)) for number in range(9)}
+    return before, after
+
+
+def rows(estate: dict[str, Known]) -> Iterator[SnapshotRow]:
+    for urn, known in estate.items():
+        yield SnapshotRow(urn, known.fingerprint, to_json(known.schema), known.format)
+
+
+def compared(spark: SparkSession, folder: Path) -> tuple[Sums, list[dict[str, Any]]]:
+    before, after = (spark.read.parquet(str(folder / name)) for name in ("before", "after"))
+    sums = compare_snapshots(before, after, judge=table_rows, to=str(folder / "found"))
+    return sums, spark.read.parquet(str(folder / "found/changes")).toArrow().to_pylist()
+
+
+@pytest.mark.parametrize("few", [500_000, 3], ids=["sent around", "joined"])
+def test_spark_finds_what_is_found_in_memory(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(schema_comparison, "_FEW", few)
+    before, after = estates(400)
+    expected = differences(before, after)
+    assert len(expected.changed) > 50
+    assert len(expected.removed) > 5
+    for name, estate in (("before", before), ("after", after)):
+        write_snapshot(rows(estate), tmp_path / name)
+    sums, found = compared(spark, tmp_path)
+
+    wanted = [
+        {
+            **to_plain(row),
+            "urn": urn,
+            "before": to_json(row.before).decode(),
+            "after": to_json(row.after).decode(),
+        }
+        for urn, findings in expected.changed.items()
+        for row in change_rows(urn, findings)
+    ]
+    by_fingerprint = itemgetter("fingerprint")
+    assert sorted(found, key=by_fingerprint) == [
+        {**row, "flags": list(row["flags"]), "notes": list(row["notes"])}
+        for row in sorted(wanted, key=by_fingerprint)
+    ]
+    assert sums == Sums(
+        changed=len(expected.changed),
+        added=len(expected.added),
+        removed=len(expected.removed),
+        verdicts=Counter(row["consumer"] for row in wanted),
+    )
+    datasets = spark.read.parquet(str(tmp_path / "found/datasets")).toArrow().to_pylist()
+    told = {row["urn"]: row["change"] for row in datasets}
+    assert told == {
+        **dict.fromkeys(expected.changed, "changed"),
+        **dict.fromkeys(expected.added, "added"),
+        **dict.fromkeys(expected.removed, "removed"),
+    }
+
+
+def test_only_what_differs_is_decoded(spark: SparkSession, tmp_path: Path) -> None:
+    before, after = estates(60)
+    changed = differences(before, after).changed
+    same = {urn for urn in before if urn in after and urn not in changed}
+    assert same
+    for name, estate in (("before", before), ("after", after)):
+        broken = (row._replace(body=b"no JSON") if row.urn in same else row for row in rows(estate))
+        write_snapshot(broken, tmp_path / name)
+    assert {row["urn"] for row in compared(spark, tmp_path)[1]} == set(changed)
+
+
+def test_a_table_that_is_no_snapshot_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([("u", "f")], "urn string, fingerprint string")
+    with pytest.raises(MisuseError, match="no column body, format"):
+        compare_snapshots(frame, frame, judge=table_rows, to=str(tmp_path / "found"))
+    assert not (tmp_path / "found").exists()
+
+
+@pytest.mark.usefixtures("spark")
+def test_snapshots_of_a_store_are_compared_and_the_differences_kept(workplace: Path) -> None:
+    lumos = Lumos()
+    write_text(workplace / "lake/users/users.csv", ["id,name", "1,Ann"])
+    write_text(workplace / "lake/old/old.csv", ["id", "1"])
+    write_text(workplace / "lake/same/same.csv", ["id", "1"])
+    lumos.ingest(str(workplace / "lake"))
+    assert lumos.estates.snapshot("monday.parquet").datasets == 3
+    write_text(workplace / "lake/users/users.csv", ["id,city", "1,Rome"])
+    write_text(workplace / "lake/fresh/fresh.csv", ["id", "1"])
+    (workplace / "lake/old/old.csv").unlink()
+    lumos.ingest(str(workplace / "lake"), accept_removals=True)
+    assert lumos.estates.snapshot("tuesday.parquet").datasets == 3
+
+    report = lumos.estates.compare("monday.parquet", "tuesday.parquet", to="differences")
+    assert (report.added, report.removed) == (1, 1)
+    assert report.summary == Summary(datasets=1, changes=2, breaking=1, compatible=1)
+    with pytest.raises(LumosError, match="already exists"):
+        lumos.estates.compare("monday.parquet", "tuesday.parquet", to="differences")
