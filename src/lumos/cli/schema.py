@@ -275,7 +275,7 @@ def _print_dataset(console: "Console", dataset: "DatasetDiff") -> None:
     console.print(dataset.urn, style="bold", end="  ")
     sides = (dataset.from_version or "", dataset.to_version or "")
     console.print(" -> ".join(sides) if all(sides) else "".join(sides))
-    console.print(changes_table(dataset.changes))
+    console.print(changes_table(dataset.changes, notes=True))
     console.print()
 
 

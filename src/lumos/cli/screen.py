@@ -117,12 +117,12 @@ def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]
         yield "  ".join(cells).rstrip()
 
 
-def changes_table(changes: "Iterable[ChangeRow]") -> Table:
+def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Table:
     """Judged changes, old and new side by side: removed  discount  DECIMAL(9,2)  BREAKING."""
     built = table("", "", "", "")
     built.show_header = False
     # Columns stay in line from one dataset to the next, unless a name is very long.
-    for column, width in zip(built.columns, (10, 16, 24, 0), strict=True):
+    for column, width in zip(built.columns, (10, 23, 27, 0), strict=True):
         column.min_width = width
     for change in changes:
         verdict = change.consumer.value
@@ -131,7 +131,7 @@ def changes_table(changes: "Iterable[ChangeRow]") -> Table:
             judged.append(", old data BREAKING", style="red")
         if change.flags:
             judged.append(f"  [{', '.join(change.flags)}]", style="dim")
-        for note in change.notes:
+        for note in change.notes if notes else ():
             judged.append(f"\n  {note}", style="dim")
         built.add_row(f"  {_KINDS[change.kind]}", _place(change), _sides(change), judged)
     return built

@@ -1,58 +1,52 @@
-"""Lays schemas of many datasets side by side and judges what differs."""
+"""Lays schemas of many datasets side by side and reports what differs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
+from lumos.analysis.bulk import Known, differences, findings_between
 from lumos.analysis.report import ChangeRow, change_rows, summarise
 from lumos.analysis.versioning import next_schema_version
 from lumos.engine.schemas.files import Described
 from lumos.engine.schemas.reports import DatasetDiff, DiffReport
-from lumos.model.change import Verdict
-from lumos.model.schema import Schema, fingerprint
+from lumos.model.change import Finding, Verdict
+from lumos.model.schema import fingerprint
 from lumos.model.version import SchemaVersion
 
 
 def compared(before: Mapping[str, Described], after: Mapping[str, Described]) -> DiffReport:
     """The datasets that differ, by URN."""
-    datasets = tuple(_differences(before, after))
-    return DiffReport(datasets=datasets, summary=summarise(dataset.changes for dataset in datasets))
+    old = {urn: Known.of(each.schema) for urn, each in before.items()}
+    new = {
+        urn: Known.of(each.schema, _format(before.get(urn), each)) for urn, each in after.items()
+    }
+    found = differences(old, new)
+    return _report(
+        [_changed(urn, before[urn], after[urn], rows) for urn, rows in found.changed.items()]
+        + [_appeared(urn, after[urn]) for urn in found.added]
+        + [_vanished(urn, before[urn]) for urn in found.removed]
+    )
 
 
 def compared_pair(before: Described, after: Described, *, urn: str) -> DiffReport:
     """What leads from one schema to another one, said of the dataset `urn`."""
-    dataset = _difference(urn, before, after)
-    datasets = () if dataset is None else (dataset,)
-    return DiffReport(datasets=datasets, summary=summarise(each.changes for each in datasets))
+    format = _format(before, after)
+    findings = findings_between(Known.of(before.schema), Known.of(after.schema, format))
+    return _report([_changed(urn, before, after, findings)] if findings else [])
 
 
-def _differences(
-    before: Mapping[str, Described], after: Mapping[str, Described]
-) -> Iterator[DatasetDiff]:
-    for urn in sorted(before.keys() | after.keys()):
-        dataset = _difference(urn, before.get(urn), after.get(urn))
-        if dataset is not None:
-            yield dataset
+def _format(before: Described | None, after: Described) -> str | None:
+    return after.format or (before.format if before else None)
 
 
-def _difference(urn: str, before: Described | None, after: Described | None) -> DatasetDiff | None:
-    if before is None or after is None:
-        known = before or after
-        assert known is not None
-        return DatasetDiff(
-            urn=urn,
-            from_version=before.version if before else None,
-            to_version=after.version if after else None,
-            changes=(_whole(urn, known.schema, appeared=before is None),),
-        )
-    findings = judge(compare(before.schema, after.schema), format=after.format or before.format)
-    if not findings:
-        return None
+def _report(datasets: Sequence[DatasetDiff]) -> DiffReport:
+    by_urn = tuple(sorted(datasets, key=lambda dataset: dataset.urn))
+    return DiffReport(datasets=by_urn, summary=summarise(each.changes for each in by_urn))
+
+
+def _changed(
+    urn: str, before: Described, after: Described, findings: Sequence[Finding]
+) -> DatasetDiff:
     to_version = after.version
-    is_stepped = after.version is not None and (after.version, after.urn) != (
-        before.version,
-        before.urn,
-    )
+    is_stepped = to_version is not None and (after.urn, to_version) != (before.urn, before.version)
     if before.version is not None and not is_stepped:
         # Nobody stepped the version yet; this is what it will be.
         to_version = str(next_schema_version(SchemaVersion.parse(before.version), findings))
@@ -64,19 +58,29 @@ def _difference(urn: str, before: Described | None, after: Described | None) -> 
     )
 
 
-def _whole(urn: str, schema: Schema, *, appeared: bool) -> ChangeRow:
+def _appeared(urn: str, dataset: Described) -> DatasetDiff:
+    change = _whole(urn, "added", dataset, Verdict.COMPATIBLE)
+    return DatasetDiff(urn=urn, from_version=None, to_version=dataset.version, changes=(change,))
+
+
+def _vanished(urn: str, dataset: Described) -> DatasetDiff:
+    change = _whole(urn, "removed", dataset, Verdict.BREAKING)
+    return DatasetDiff(urn=urn, from_version=dataset.version, to_version=None, changes=(change,))
+
+
+def _whole(urn: str, kind: str, dataset: Described, verdict: Verdict) -> ChangeRow:
     """A dataset that is there on one side only, as one change."""
-    kind = "added" if appeared else "removed"
-    fields = "1 field" if len(schema.fields) == 1 else f"{len(schema.fields)} fields"
+    count = len(dataset.schema.fields)
+    fields = "1 field" if count == 1 else f"{count} fields"
     return ChangeRow(
         path="",
         kind=kind,
-        before=None if appeared else fields,
-        after=fields if appeared else None,
-        consumer=Verdict.COMPATIBLE if appeared else Verdict.BREAKING,
+        before=fields if kind == "removed" else None,
+        after=fields if kind == "added" else None,
+        consumer=verdict,
         storage=Verdict.COMPATIBLE,
         rule=f"dataset-{kind}",
         flags=(),
         notes=(),
-        fingerprint=fingerprint((urn, kind, schema.shape)),
+        fingerprint=fingerprint((urn, kind, dataset.schema.shape)),
     )

@@ -78,7 +78,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
             event=event.type.value,
             cause=event.cause,
             author=event.author,
-            source=event.source_path,
+            source=event.source_path or str(event.metadata.get("source", "")) or None,
             summary=event.summary,
             breaking=event.breaking,
             fingerprint=record.schema.shape,
