@@ -33,8 +33,9 @@ test-full: setup ## All tests, the slow ones too
 bench: setup ## Measure, and write build/bench.json
 	@$(BIN)/python -m benchmarks
 
-docs: setup ## Write docs/cli.md anew from --help
+docs: setup ## Write docs/cli.md anew from --help, and docs/COMPATIBILITY.md from the rules
 	@$(BIN)/python scripts/write_cli_page.py
+	@$(BIN)/python scripts/write_rules_page.py
 
 lock: setup ## Resolve requirements.lock anew from pyproject.toml
 	@scripts/lock

@@ -1,4 +1,7 @@
-"""Verdicts on schema changes: text pairs for every rule, and the laws that hold for all."""
+"""Verdicts on schema changes: text pairs for every rule."""
+
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +85,10 @@ def test_breaking_findings_come_first() -> None:
     after = Schema(fields=(Field(name="a", type=INT64),))
     verdicts = [finding.consumer for finding in judge(compare(before, after))]
     assert verdicts == [Verdict.BREAKING, Verdict.COMPATIBLE]
+
+
+def test_the_page_on_the_rules_is_what_the_table_says() -> None:
+    project = Path(__file__).parents[2]
+    written = runpy.run_path(str(project / "scripts/write_rules_page.py"))["page"]()
+    page = project / "docs/COMPATIBILITY.md"
+    assert page.read_text(encoding="utf-8") == written, "run: make docs"

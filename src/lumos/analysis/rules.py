@@ -10,7 +10,7 @@ COMPATIBLE: Final = Verdict.COMPATIBLE
 INFORMATIONAL: Final = Verdict.INFORMATIONAL
 UNDETERMINED: Final = Verdict.UNDETERMINED
 
-_TITLES: Final = {"avro": "Avro", "iceberg": "Iceberg v2", "delta": "Delta", "spark": "Spark"}
+ENGINES: Final = {"avro": "Avro", "iceberg": "Iceberg v2", "delta": "Delta", "spark": "Spark"}
 # Read or not; where only newer tables of an engine can, the verdict depends on the table's version.
 _MARKS: Final = {"y": COMPATIBLE, "n": BREAKING, "3": UNDETERMINED}
 # Which engine's rules decide whether files of a format stay readable; text formats have no
@@ -47,8 +47,8 @@ class Judgement(NamedTuple):
     def notes(self) -> tuple[str, ...]:
         """Where engines disagree, and what else there is to say."""
         verdicts = self.engines.items()
-        safe = [_TITLES[engine] for engine, verdict in verdicts if verdict is COMPATIBLE]
-        breaks = [_TITLES[engine] for engine, verdict in verdicts if verdict is not COMPATIBLE]
+        safe = [ENGINES[engine] for engine, verdict in verdicts if verdict is COMPATIBLE]
+        breaks = [ENGINES[engine] for engine, verdict in verdicts if verdict is not COMPATIBLE]
         if not safe or not breaks:
             return self.remarks
         return (f"safe in {', '.join(safe)}, breaks {', '.join(breaks)}", *self.remarks)
@@ -65,7 +65,7 @@ def _rule(
     holds_if: tuple[Use, ...] = (),
 ) -> Judgement:
     """A row of the table; `engines` are marks for Avro, Iceberg, Delta and Spark."""
-    marks = zip(_TITLES, engines.split(), strict=True)
+    marks = zip(ENGINES, engines.split(), strict=True)
     told = {engine: _MARKS[mark] for engine, mark in marks if mark != "-"}
     return Judgement(rule, consumer, told, storage, flags, notes, breaks_if, holds_if)
 
