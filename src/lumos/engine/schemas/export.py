@@ -13,8 +13,8 @@ from lumos.engine.schemas.files import (
     place_of,
     written,
 )
-from lumos.engine.schemas.proposals import decoded
 from lumos.engine.schemas.reports import ExportReport
+from lumos.engine.schemas.texts import decoded
 from lumos.errors import LumosError, MisuseError
 from lumos.model.schema import fingerprint
 from lumos.model.urn import Urn

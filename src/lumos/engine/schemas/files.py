@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.engine.schemas.errors import UnreadableSchema
-from lumos.engine.schemas.proposals import decoded, parsed_text
+from lumos.engine.schemas.texts import decoded, parsed_text
 from lumos.errors import MisuseError
 from lumos.model.schema import Schema
 from lumos.model.urn import DEFAULT_ENVIRONMENT, Urn

@@ -8,9 +8,10 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from lumos.analysis.proposals import Form, repeated_name
+from lumos.analysis.proposals import Form
 from lumos.engine.schemas.dbt import Model, models_from_dbt
 from lumos.engine.schemas.errors import UnreadableSchema
+from lumos.engine.schemas.texts import parsed_text, read_text, refuse_repeated
 from lumos.errors import UnknownName
 from lumos.model.conversions.avro import schema_from_avro, schema_to_avro
 from lumos.model.conversions.json_schema import schema_from_json_schema, schema_to_json_schema
@@ -25,7 +26,6 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 Named = TypeVar("Named", Table, Model)
 DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
 
-_MOST_BYTES: Final = 50 * 1024 * 1024
 _ENDINGS: Final[dict[str, Kind]] = {
     ".schema": "lumos",
     ".avsc": "avro",
@@ -107,49 +107,6 @@ def kind_of(file: Path) -> Kind:
     if _CREATE.search(text):
         return "sql"
     return "dbt" if _DBT.search(text) else "lumos"
-
-
-def read_text(file: Path) -> str:
-    """The text of a file; whatever is no text is refused with its place."""
-    with file.open("rb") as stream:
-        data = stream.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise UnreadableSchema(str(file), f"it is larger than {_MOST_BYTES // 1024**2} MB")
-    return decoded(str(file), data)
-
-
-def decoded(file: str, data: bytes) -> str:
-    """The bytes of a file as text."""
-    try:
-        # Names may hold lone surrogates, as `lumos schema export` writes them.
-        return data.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
-    except UnicodeDecodeError as problem:
-        before = data[: problem.start]
-        raise UnreadableSchema(
-            file,
-            "this is not UTF-8 text",
-            line=before.count(b"\n") + 1,
-            column=problem.start - before.rfind(b"\n"),
-        ) from None
-
-
-def parsed_text(file: str, text: str) -> Schema:
-    """The schema written in Lumos text form."""
-    try:
-        schema = parse_schema(text)
-    except SchemaSyntaxError as problem:
-        raise UnreadableSchema(
-            file, problem.problem, line=problem.line, column=problem.column
-        ) from None
-    refuse_repeated(file, schema)
-    return schema
-
-
-def refuse_repeated(file: str, schema: Schema) -> None:
-    """Refuses a schema in which a field stands twice."""
-    repeated = repeated_name(schema)
-    if repeated is not None:
-        raise UnreadableSchema(file, f"the field '{repeated}' stands twice")
 
 
 def _checked(file: Path, proposal: Proposal) -> Proposal:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -15,7 +15,6 @@ from lumos.engine.schemas.comparing import compared, compared_pair
 from lumos.engine.schemas.errors import NotComparable
 from lumos.engine.schemas.export import export
 from lumos.engine.schemas.files import UNNAMED, Described, read_folders
-from lumos.engine.schemas.proposals import Kind, Wanted, read_proposal
 from lumos.engine.schemas.reports import (
     DatasetEvolution,
     DiffReport,
@@ -34,7 +33,6 @@ from lumos.engine.schemas.sides import Shelf, Side, refuse_file, side_in_files
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_json
-from lumos.model.conversions.sql import Dialect
 from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
 from lumos.model.text import parse_schema
@@ -43,6 +41,10 @@ from lumos.storage import storage_of
 from lumos.store import NoStore, Store
 from lumos.store.archive import Step, Version
 from lumos.store.errors import UnknownDataset
+
+if TYPE_CHECKING:
+    from lumos.engine.schemas.proposals import Kind
+    from lumos.model.conversions.sql import Dialect
 
 Told = TypeVar("Told", bound=DiffReport)
 
@@ -85,9 +87,9 @@ class Schemas:
         name: str,
         proposed: str | Path,
         *,
-        kind: Kind | None = None,
+        kind: "Kind | None" = None,
         model: str | None = None,
-        dialect: Dialect | None = None,
+        dialect: "Dialect | None" = None,
         output: str | Path | None = None,
     ) -> PredictReport:
         """What would break if a dataset got the schema in a file.
@@ -95,6 +97,9 @@ class Schemas:
         `kind` overrules what the file looks like, `model` names one of its tables or models, and
         `dialect` says whose SQL types they have.
         """
+        # Other tools' types are many, and only this verb reads them.
+        from lumos.engine.schemas.proposals import Wanted, read_proposal
+
         shelf = self._shelf()
         dataset = shelf.known(name)
         current = shelf.dataset(dataset.urn)
