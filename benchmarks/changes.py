@@ -50,14 +50,12 @@ def measure() -> dict[str, Any]:
             "one_dataset_ms": _ms(lambda: _drain(lumos, dataset="table_77")),
             "pattern_of_400_datasets_ms": _ms(lambda: _drain(lumos, dataset="area7/*")),
             "all_first_event_ms": _ms(lambda: next(lumos.changes())),
-            "all_seconds": round(_ms(lambda: _drain(lumos), rounds=1) / 1000, 1),
-            "plain_read_of_all_rows_seconds": round(
-                _ms(lambda: _rows(database), rounds=1) / 1000, 1
-            ),
+            "all_seconds": _seconds(lambda: _drain(lumos)),
+            "plain_read_of_all_rows_seconds": _seconds(lambda: _rows(database)),
             "version_map_ms": _ms(lambda: lumos.version.map("table_77")),
-            "version_scan_of_all_seconds": round(_ms(lumos.version.scan, rounds=1) / 1000, 2),
+            "version_scan_of_all_seconds": _seconds(lumos.version.scan),
             "nothing_to_forget_ms": _ms(lambda: lumos.forget_old_changes("90d")),
-            "forget_seconds": round(_ms(lambda: _forget(lumos), rounds=1) / 1000, 1),
+            "forget_seconds": _seconds(lambda: _forget(lumos)),
         }
 
 
