@@ -152,18 +152,23 @@ def test_every_ordered_pair_of_kinds_has_an_answer(before: DataType, after: Data
         assert finding.consumer is Verdict.BREAKING
 
 
-def nested(inner: DataType, levels: int) -> DataType:
+def nested(inner: DataType, levels: int, *, structs_in: int = 2) -> DataType:
+    """A type inside arrays and structs, these at every level or only at every second."""
     for level in range(levels):
-        inner = Struct([Member("x", inner)]) if level % 2 else Array(inner)
+        is_struct = level % structs_in == 0
+        inner = Struct([Member("x", inner)]) if is_struct else Array(inner)
     return inner
 
 
-def test_the_deepest_schemas_are_compared_and_changed() -> None:
-    before = Schema(fields=(Field(name="a", type=nested(INT32, MAX_DEPTH - 1)),))
-    after = Schema(fields=(Field(name="a", type=nested(INT64, MAX_DEPTH - 1)),))
+@pytest.mark.parametrize("structs_in", [1, 2, MAX_DEPTH])
+def test_the_deepest_schemas_are_compared_and_changed(structs_in: int) -> None:
+    before, after = (
+        Schema(fields=(Field(name="a", type=nested(type, MAX_DEPTH - 1, structs_in=structs_in)),))
+        for type in (INT32, INT64)
+    )
     (finding,) = judge(compare(before, after))
     assert finding.rule == "integer-widened"
-    assert finding.change.path.count("x") == (MAX_DEPTH - 1) // 2
+    assert len(finding.change.path) > MAX_DEPTH
     assert apply((finding.change,), before) == after
     assert parse_schema(str(after)) == after
 
