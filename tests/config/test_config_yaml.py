@@ -14,6 +14,8 @@ Load = Callable[..., Settings]
 BROKEN = {
     "a tab": (b"scan:\n\texclude: []\n", 2, 1, "a tab stands where YAML wants spaces"),
     "an open bracket": (b"scan: {exclude: [a\n", 2, 1, "not valid YAML"),
+    "an open bracket without an end of line": (b"scan: {exclude: [a", None, None, "not valid YAML"),
+    "an open bracket and odd line ends": (b"a: [\r\r\r\rb", None, None, "not valid YAML"),
     "a stray colon": (b"a: b: c\n", 1, 5, "mapping values are not allowed"),
     "a bell": (b"scan: \x07\n", None, None, "not valid YAML"),
     "not UTF-8": (b"platform: local\nspark: \xff\n", 2, 8, "not UTF-8 text"),

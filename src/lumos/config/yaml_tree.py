@@ -46,8 +46,9 @@ def parse(
         return builder.document(), builder.problems
     except yaml.MarkedYAMLError as error:
         at = _at(place, error.problem_mark)
-        found = text.split("\n")[at.line - 1][at.column - 1 :] if at.line and at.column else ""
-        is_tab = found.startswith("\t")
+        # The parser may stop behind the last line, and knows more kinds of line ends.
+        lines = dict(enumerate(text.split("\n"), start=1))
+        is_tab = lines.get(at.line or 0, "")[(at.column or 1) - 1 :].startswith("\t")
         reason = "a tab stands where YAML wants spaces" if is_tab else error.problem
         _stop(at, f"This is not valid YAML: {reason}.")
     except yaml.reader.ReaderError as error:
