@@ -195,7 +195,7 @@ def test_versions_of_many_datasets_are_looked_through_and_updated(
 @pytest.mark.usefixtures("lake")
 def test_old_events_of_new_data_are_pruned(lumos: Any) -> None:
     assert lumos("db", "prune", "--json").json["removed"] == 1
-    assert lumos("db", "prune", "--older-than", "1d").out.startswith("0 MODIFIED events")
+    assert lumos("db", "prune", "--older-than", "1d").out.startswith("Let go of 0 MODIFIED")
     assert lumos("db", "prune", "--older-than", "soon").code == 2
 
 

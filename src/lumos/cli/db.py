@@ -56,5 +56,7 @@ def prune(
     elif report.before is None:
         typer.echo("storage.modified_retention_days is 0: all events are kept.")
     else:
-        before = f"{report.before:%Y-%m-%d %H:%M:%S} UTC"
-        typer.echo(f"{report.removed:,} MODIFIED events from before {before} were let go.")
+        from lumos.cli.screen import plural
+
+        events = plural(report.removed, "MODIFIED event")
+        typer.echo(f"Let go of {events} from before {report.before:%Y-%m-%d %H:%M:%S} UTC.")
