@@ -321,7 +321,7 @@ def test_a_view_shows_its_query_and_is_found_by_its_comment(shop: PostgresDataba
     shop.run("COMMENT ON VIEW sales.large IS 'Purchases of whales'")
     lumos = lumos_for(shop)
     lumos.ingest()
-    assert [hit.name for hit in lumos.search("whales").results] == ["large"]
+    assert [hit.name for hit in lumos.search("whales").results] == ["sales.large"]
     shown = lumos.show("large").dataset
     assert shown["definition"]["dialect"] == "postgres"
     assert "FROM sales.orders" in shown["definition"]["sql"]
@@ -335,6 +335,9 @@ def test_an_address_may_be_named_and_nothing_keeps_its_password(
         address = shop.address(role, "hush-4711")
         report = Lumos().ingest(address)
         found = Lumos().discover(address, write_config=tmp_path / "shop.yaml")
+        written = Lumos(tmp_path / "shop.yaml", environment={"DATABASE_URL": address})
+        assert written.ingest().summary.datasets_unchanged == 4
+    assert "# Set DATABASE_URL to postgresql://" in (tmp_path / "shop.yaml").read_text()
     assert len(report.datasets) == len(found.datasets) == 4
     assert all(
         b"hush-4711" not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()

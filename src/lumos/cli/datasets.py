@@ -82,17 +82,23 @@ def _print_dataset(report: "ShowReport") -> None:
     facts.show_header = False
     location, statistics = dataset.get("location"), dataset.get("statistics")
     if report.state == "missing":
-        facts.add_row("state", "gone: its files were not there at the last scan")
+        facts.add_row("state", "gone: it was not there at the last scan")
     facts.add_row("format", dataset.get("format"))
+    for word, text in _said_of(dataset).items():
+        facts.add_row(word, text)
     if location:
         facts.add_row("location", location["uri"])
         facts.add_row("partitioning", location["partitioning"] or "none")
     if statistics:
         rows = number(statistics["row_count"], exact=statistics["row_count_exact"])
-        facts.add_row("files", number(statistics["file_count"]))
-        facts.add_row("rows", rows)
-        facts.add_row("size", size(statistics["total_size_bytes"]))
-        facts.add_row("modified", str(statistics["last_modified"]).replace("T", " ")[:19])
+        if statistics["file_count"]:
+            facts.add_row("files", number(statistics["file_count"]))
+        if dataset.get("format") != "view":
+            exact = statistics["total_size_exact"]
+            facts.add_row("rows", rows)
+            facts.add_row("size", size(statistics["total_size_bytes"], exact=exact))
+        if statistics["last_modified"]:
+            facts.add_row("modified", str(statistics["last_modified"]).replace("T", " ")[:19])
     versioning = dataset["versioning"]
     facts.add_row("version", f"{versioning['cloud_version']} {versioning['schema_version']}")
     console.print(facts)
@@ -110,6 +116,8 @@ def _print_dataset(report: "ShowReport") -> None:
             " ".join([*notes, *field["tags"], field["description"] or ""]).strip(),
         )
     console.print(fields)
+    if definition := dataset.get("definition"):
+        console.print(f"\n{definition['sql']}")
     if statistics and statistics["alternating"]:
         console.print("\nwriters with different schemas take turns", style="yellow")
     for flag in dataset["flags"]:
@@ -120,6 +128,16 @@ def _print_dataset(report: "ShowReport") -> None:
         console.print(f"  {drift['examples'][0]}")
         for difference in drift.get("differences", ()):
             console.print(f"  {difference}")
+
+
+def _said_of(dataset: dict[str, Any]) -> dict[str, str]:
+    """What people and the place itself say of a dataset."""
+    owners = (dataset.get("ownership") or {}).get("owners", ())
+    said = {
+        "description": (dataset.get("documentation") or {}).get("description"),
+        "owners": ", ".join(owner["name"] for owner in owners),
+    }
+    return {word: text for word, text in said.items() if text}
 
 
 def _column_facts(facts: dict[str, Any]) -> tuple[str, ...]:

@@ -22,7 +22,9 @@ def discover(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...", help="Folders, files or s3:// addresses.", show_default=False
+            metavar="[PATH]...",
+            help="Folders, files or addresses (s3://bucket/folder, postgresql://host/database).",
+            show_default=False,
         ),
     ] = None,
     write_config: Annotated[
@@ -56,19 +58,18 @@ def discover(
 
 
 def _show(report: "DiscoverReport") -> None:
-    from lumos.cli.screen import number, plural, size, stdout, table
+    from lumos.cli.ingest import counts
+    from lumos.cli.screen import number, plural, stdout, table
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "COLUMNS", "PARTITIONS",
                   right=("FILES", "ROWS", "SIZE", "COLUMNS"))  # fmt: skip
     for dataset in report.datasets:
-        facts, location = dataset.statistics, dataset.location
+        location = dataset.location
         found.add_row(
             location.uri if location else dataset.urn,
             dataset.format,
-            number(facts.file_count if facts else None),
-            number(facts.row_count if facts else None, exact=bool(facts and facts.row_count_exact)),
-            size(facts.total_size_bytes if facts else 0),
+            *counts(dataset),
             number(len(dataset.schema.fields)),
             (location.partitioning if location else None) or "",
         )
@@ -76,9 +77,10 @@ def _show(report: "DiscoverReport") -> None:
         console.print(found)
         console.print()
     summary = report.summary
+    files = f" in {plural(summary.files_listed, 'file')}" if summary.files_listed else ""
     console.print(
-        f"{plural(summary.datasets, 'dataset')} in {plural(summary.files_listed, 'file')}, "
-        f"{summary.seconds:.1f} s. Nothing was recorded."
+        f"{plural(summary.datasets, 'dataset')}{files}, {summary.seconds:.1f} s. "
+        "Nothing was recorded."
     )
     if report.config:
         console.print(f"Wrote {report.config}. Next: lumos ingest --config {report.config}")

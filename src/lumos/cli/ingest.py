@@ -30,7 +30,7 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help="Folders, files or addresses (s3://bucket/folder) to scan.",
+            help="Folders, files or addresses (s3://bucket/folder, postgresql://host/database).",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +74,7 @@ def ingest(
 
 
 def _show(report: "IngestReport") -> None:
-    from lumos.cli.screen import changes_table, number, plural, size, stdout, table
+    from lumos.cli.screen import changes_table, plural, stdout, table
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "VERSION", "CHANGE",
@@ -84,13 +84,10 @@ def _show(report: "IngestReport") -> None:
         news_first = sorted(report.datasets, key=lambda each: each.change == "unchanged")
         shown = tuple(news_first[:_MOST_DATASETS])
     for dataset in shown:
-        facts = dataset.statistics
         found.add_row(
             dataset.name,
             dataset.format,
-            number(facts.file_count if facts else None),
-            number(facts.row_count if facts else None, exact=bool(facts and facts.row_count_exact)),
-            size(facts.total_size_bytes if facts else 0),
+            *counts(dataset),
             _versions(dataset),
             dataset.change,
         )
@@ -111,12 +108,32 @@ def _show(report: "IngestReport") -> None:
     breaking = sum(
         change.consumer == "breaking" for dataset in report.datasets for change in dataset.changes
     )
+    files = (
+        f"{plural(summary.files_listed, 'file')}, {summary.files_read:,} read, in "
+        if summary.files_listed
+        else ""
+    )
     console.print(
         f"{plural(len(report.datasets), 'dataset')}: {summary.datasets_new} new, "
         f"{summary.datasets_changed} changed, {summary.datasets_unchanged} unchanged, "
         f"{summary.datasets_missing} missing; {plural(breaking, 'breaking change')}. "
-        f"{plural(summary.files_listed, 'file')}, {summary.files_read:,} read, "
-        f"in {summary.seconds:.1f} s."
+        f"{files}{summary.seconds:.1f} s."
+    )
+
+
+def counts(dataset: "DatasetReport") -> tuple[str, str, str]:
+    """Files, rows and bytes; tables have no files, and views nothing of their own."""
+    from lumos.cli.screen import number, size
+
+    facts = dataset.statistics
+    if facts is None:
+        return "?", "?", "?"
+    if dataset.format == "view":
+        return "", "", ""
+    return (
+        number(facts.file_count) if facts.file_count else "",
+        number(facts.row_count, exact=facts.row_count_exact),
+        size(facts.total_size_bytes, exact=facts.total_size_exact),
     )
 
 
@@ -130,10 +147,13 @@ def complain_of_nothing(datasets: "Sequence[object]", roots: "Sequence[str]") ->
     from lumos.cli.screen import stderr
 
     if not datasets:
-        stderr().print(
-            f"lumos: No dataset was found in {', '.join(roots)}. Parquet, Avro, ORC, CSV and JSON "
-            "files are looked for; check the path, the patterns and the problems."
+        wanted = (
+            "Tables and views are looked for; check the schemas, the patterns and the problems."
+            if all(root.startswith("postgresql://") for root in roots)
+            else "Parquet, Avro, ORC, CSV and JSON files are looked for; check the path, the "
+            "patterns and the problems."
         )
+        stderr().print(f"lumos: No dataset was found in {', '.join(roots)}. {wanted}")
 
 
 def complain_of(problems: "Sequence[Problem]") -> None:

@@ -93,7 +93,7 @@ def steps() -> "Iterator[Announce]":
                 progress.reset(task, description=step, total=None, rate="")
                 return
             seconds = progress.tasks[task].elapsed or 0.0
-            rate = f"{files:,} files, {files / seconds:,.0f}/s" if seconds else ""
+            rate = f"{files:,} files, {files / seconds:,.0f}/s" if files and seconds else ""
             progress.update(task, total=1.0, completed=share, rate=rate)
 
         yield show
@@ -165,8 +165,10 @@ def _shown(side: "Side", words: tuple[str, str]) -> str:
     return text if len(text) <= _LONGEST_SIDE else f"{text[: _LONGEST_SIDE - 3]}..."
 
 
-def size(count: int) -> str:
-    """Bytes as people say them."""
+def size(count: int, *, exact: bool = True) -> str:
+    """Bytes as people say them; an estimate carries a tilde."""
+    if not exact:
+        return f"~{size(count)}"
     value = float(count)
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if value < 1000 or unit == "TB":

@@ -17,7 +17,8 @@ def write_sources(
 ) -> None:
     """Writes sections as a configuration, with a line of comment for everything found there.
 
-    Secrets are not written down: the usual places tell them, or a variable put in by hand.
+    Secrets are not written down: the usual places tell them, or a variable put in by hand. The
+    address of a database may hold one, so it is taken from a variable.
     """
     check_free(file, force=force)
     with file.open("w" if force else "x", encoding="utf-8") as target:
@@ -38,7 +39,7 @@ def _text(sections: Sequence[Source], found: Iterable[str]) -> str:
     lines = [
         "# Where Lumos looks for datasets. Use it with: lumos ingest --config FILE",
         "# New datasets in these places are found by themselves.",
-        *(["# Take the keys from variables: secret_access_key: ${NAME}"] * _has_secret(sections)),
+        *_hints(sections),
         body.rstrip(),
         "",
         "# Found when this was written:",
@@ -51,12 +52,18 @@ def _one_line(text: str) -> str:
     return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
 
 
-def _has_secret(sections: Iterable[Source]) -> bool:
-    return any(
-        isinstance(getattr(section, name), Secret | ConnectionString)
-        for section in sections
-        for name in section.__struct_fields__
-    )
+def _hints(sections: Iterable[Source]) -> list[str]:
+    """How to come by the secrets that are not written down."""
+    values = [getattr(section, name) for section in sections for name in section.__struct_fields__]
+    keys = any(isinstance(value, Secret) and not _is_address(value) for value in values)
+    return [
+        *(["# Take the keys from variables: secret_access_key: ${NAME}"] * keys),
+        *(f"# Set {_ADDRESS} to {value}" for value in values if _is_address(value)),
+    ]
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, ConnectionString)
 
 
 def _plain(section: Source) -> dict[str, Any]:
@@ -67,6 +74,9 @@ def _plain(section: Source) -> dict[str, Any]:
     default = dict(defaults)
     for name in section.__struct_fields__:
         value = getattr(section, name)
+        if _is_address(value):
+            plain[name] = f"${{{_ADDRESS}}}"
+            continue
         if name == "type" or value == default.get(name, ...) or isinstance(value, Secret):
             continue
         if name == "paths":
@@ -80,4 +90,5 @@ def _plain(section: Source) -> dict[str, Any]:
     return plain
 
 
+_ADDRESS = "DATABASE_URL"
 _ONE = {"buckets": "bucket", "paths": "path"}

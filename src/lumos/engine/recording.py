@@ -323,8 +323,8 @@ def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
 
 
 def _name(found: FoundDataset, urn: Urn) -> str:
-    """What people call it; a dot in the name of a table begins no ending."""
-    return without_ending(urn.name) if found.told is None else urn.name
+    """What people call it."""
+    return without_ending(urn.name) if found.name is None else found.name
 
 
 def _event_id(*facts: str) -> str:

@@ -80,6 +80,7 @@ class LocationReport(Report, frozen=True, kw_only=True):
 class StatisticsReport(Report, frozen=True, kw_only=True):
     file_count: int
     total_size_bytes: int
+    total_size_exact: bool
     row_count: int | None
     row_count_exact: bool
     last_modified: datetime | None
@@ -93,6 +94,7 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
         return cls(
             file_count=statistics.file_count,
             total_size_bytes=statistics.total_size_bytes,
+            total_size_exact=statistics.total_size_exact,
             row_count=statistics.row_count,
             row_count_exact=statistics.row_count_exact,
             last_modified=statistics.last_modified,

@@ -25,6 +25,8 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     path: str
+    # What people call it, where that is not the end of its path.
+    name: str | None = None
     format: str
     location: Location
     schema: Schema

@@ -105,6 +105,7 @@ def dataset_of(relation: Relation, columns: Sequence[Column], catalog: Catalog) 
     told = _told(relation, catalog)
     return FoundDataset(
         path=path,
+        name=f"{relation.schema}.{relation.name}",
         format=format,
         location=Location(
             uri=f"{catalog.address}/{path.partition('/')[2]}",

@@ -1,0 +1,74 @@
+"""What people see of a database."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from databases import PostgresDatabase
+
+pytestmark = pytest.mark.usefixtures("workplace")
+
+
+@pytest.fixture
+def shop(database: PostgresDatabase) -> PostgresDatabase:
+    database.run(
+        "CREATE TABLE orders (id bigint PRIMARY KEY, total numeric(12,2))",
+        "COMMENT ON TABLE orders IS 'All orders'",
+        "CREATE VIEW large AS SELECT id FROM orders WHERE total > 100",
+        "INSERT INTO orders SELECT n, n FROM generate_series(1, 1000) n",
+        "ANALYZE",
+    )
+    return database
+
+
+def lines(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+def test_tables_are_shown_without_files_and_with_estimates_marked(
+    lumos: Any, shop: PostgresDatabase
+) -> None:
+    result = lumos("ingest", shop.url)
+    assert result.code == 0
+    header, large, orders, summary = lines(result.out)
+    assert large == ["public.large", "view", "S-1", "1.0.0", "new"]
+    assert orders[:4] == ["public.orders", "table", "~1,000", "~49.2"]
+    assert "file" not in " ".join(summary)
+    assert header[0] == "DATASET"
+
+
+def test_show_tells_what_the_database_says(lumos: Any, shop: PostgresDatabase) -> None:
+    lumos("ingest", shop.url)
+    out = lumos("show", "public.orders").out
+    assert ["description", "All", "orders"] in lines(out)
+    assert ["owners", "lumos"] in lines(out)
+    assert not any(line[:1] in (["files"], ["modified"]) for line in lines(out))
+    out = lumos("show", "large").out
+    assert "FROM public.orders" in out
+    assert not any(line[:1] in (["rows"], ["size"]) for line in lines(out))
+
+
+def test_discover_shows_tables_and_records_nothing(lumos: Any, shop: PostgresDatabase) -> None:
+    result = lumos("discover", shop.url)
+    assert result.code == 0
+    assert f"{shop.url.replace('lumos@', '')}/public/orders" in result.out
+    assert "2 datasets, " in result.out
+    assert not Path(".lumos").exists()
+
+
+def test_an_empty_database_is_said_to_be_empty(lumos: Any, database: PostgresDatabase) -> None:
+    result = lumos("ingest", database.url)
+    assert result.code == 1
+    assert "No dataset was found in postgresql://" in result.err
+    assert "Tables and views are looked for; check the schemas" in result.err
+
+
+def test_a_refusal_is_one_sentence_without_the_password(
+    lumos: Any, database: PostgresDatabase
+) -> None:
+    address = database.url.replace("lumos@", "nobody:hush-4711@")
+    result = lumos("--debug", "ingest", address)
+    assert result.code == 2
+    assert "does not let nobody in" in result.err
+    assert "hush-4711" not in result.out + result.err
