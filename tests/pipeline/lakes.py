@@ -88,7 +88,7 @@ def grouped(lake: Lake, *, reverse: bool = False, before: Settlement = NOTHING_S
     if reverse:
         files.reverse()
     schemas = {file.schema.full: file.schema for file in files}
-    rows = (FileRow(file.path, 10, 0, "", file.format, file.schema.full) for file in files)
+    rows = [FileRow(file.path, 10, 0, "", file.format, file.schema.full) for file in files]
     return group(summarise(rows, root=ROOT).places, schemas, root=ROOT, before=before)
 
 

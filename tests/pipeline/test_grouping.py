@@ -15,6 +15,7 @@ from .lakes_seventh import SEVENTH
 from .lakes_sixth import SIXTH
 from .lakes_tenth import TENTH
 from .lakes_third import THIRD
+from .lakes_twelfth import TWELFTH
 from .lakes_writers import WRITERS
 
 # Where people may see it one way or the other, or more than names and columns is needed.
@@ -33,6 +34,7 @@ _LAKES = [
     *NINTH,
     *TENTH,
     *ELEVENTH,
+    *TWELFTH,
 ]
 
 

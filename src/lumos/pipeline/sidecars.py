@@ -44,12 +44,16 @@ _OF_JOB: Final = re.compile(
 )
 _OF_NOTHING_BUT_VALUES: Final = re.compile(r"(?:\{[a-z-]+\}|[-_.])*manifest\.(?:csv|tsv|txt)\Z")
 _READ_ME: Final = re.compile(
-    r"(?:.*[-_.])?(?:readme|read[-_]me|licen[cs]e|notice|changelog|changes|copyright|citation"
-    r"|authors|contributing|requirements|checksums?|md5sums?|sha\d+sums?|version|disclaimer"
-    r"|terms[-_]of[-_]use)(?:\.(?:txt|md|rst|html|json|csv))?\Z",
+    r"(?:.*[-_.])?(?:(?:readme|read[-_]me|licen[cs]e|copyright|checksums?|md5sums?|sha\d+sums?"
+    r"|disclaimer|terms[-_]of[-_]use)(?:\.(?:txt|md|rst|html|json|csv))?"
+    # As tables these are what they are called.
+    r"|(?:notice|changelog|changes|citation|authors|contributing|requirements|version)"
+    r"(?:\.(?:txt|md|rst|html))?)\Z",
     re.IGNORECASE,
 )
 _OF_ICEBERG: Final = re.compile(r"(?:.*/)?metadata\Z")
+# What describes the folder that it is called after: orders/orders_metadata.json.
+_OF_FOLDER: Final = re.compile(r"(.+)[-_ ]metadata\.json(?:\.gz)?\Z", re.IGNORECASE)
 # What dbt writes beside its manifest; elsewhere such names are those of tables.
 _OF_DBT: Final = frozenset({"catalog.json", "sources.json", "index.json"})
 _BESIDE_DBT: Final = frozenset({"manifest.json", "run_results.json"})
@@ -76,6 +80,9 @@ def why_sidecar(name: str) -> str | None:
 def is_known_of_tables(name: str, folder: str, names: Collection[str]) -> bool:
     """Whether a file, by the folder and what is beside it, is what a tool knows of its tables."""
     if name in _OF_DBT and not _BESIDE_DBT.isdisjoint(names):
+        return True
+    described = _OF_FOLDER.match(name)
+    if described is not None and described[1].lower() in folder.rpartition("/")[2].lower():
         return True
     return bool(_OF_ICEBERG.match(folder)) and any(
         other.endswith(".metadata.json") for other in names

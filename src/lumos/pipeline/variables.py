@@ -11,7 +11,7 @@ TIMES: Final = frozenset(
 )
 # Words in capitals that name a stage of processing or a file format rather than a value.
 _NO_CODES: Final = re.compile(
-    r"(?:RAW|STG|STAGE|PROD|DEV|TEST|QA|UAT|TMP|TEMP|ARCH|IN|OUT|OLD|NEW|DATA|FILE|INFO|LOGS?|ALL"
+    r"(?:RAW|STG|STAGE|PROD|DEV|TEST|UAT|TMP|TEMP|ARCH|OUT|OLD|NEW|DATA|FILE|INFO|LOGS?|ALL"
     r"|GOLD|CSV|TSV|JSON|XML|TXT|ORC|AVRO|GZ|ZIP|TODO)\Z"
 )
 
@@ -25,6 +25,10 @@ _MONTH_NAME = (
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _END = r"(?![0-9A-Za-z])"
+# Also of several: Q1Q2, Q1-Q3.
+_QUARTER = r"[QqHh][1-4](?:[-_]?[QqHh][1-4])?"
+# What follows a number that only counts: 3rd, 2part.
+_COUNTED = r"(?:st|nd|rd|th|parts?|files?|chunk|batch|shard|run|copy|fold|page|of)\b"
 
 # Values that begin where a word begins.
 _WHOLE: Final = {
@@ -35,16 +39,17 @@ _WHOLE: Final = {
     # The names that query engines give to a statement: 20240105_010203_00042_x7k2p.
     "query": r"\d{8}_\d{6}_\d{5}_[a-z0-9]{5}" + _END,
     "clock": rf"{_HOUR}:{_SIXTY}(?::{_SIXTY})?" + _END,
-    # 25m, 100k, 1h and sf10 are sizes that people tell datasets apart by.
     # What follows the kind of a device: GW-7F3A, node-4f2a.
     "tag": rf"(?<=[A-Za-z][-_])(?!{_YEAR})(?:(?=[0-9]*[A-F])(?=[A-F]*[0-9])[0-9A-F]{{4,8}}"
     rf"|(?<=-)(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{{4,8}})" + _END,
-    "unit": r"(?:sf\d+|\d{1,4}(?:[kKmMbBgGhHdDwWyY]|min|mo|km|mb|gb|hz))" + _END,
     "lettered": rf"[yY]{_YEAR}[-_]?[mM]\d\d?(?:[-_]?[dD]\d\d?)?" + _END,
     "fiscal": rf"(?:FY|fy|CY)[-_]?{_YEAR}" + _END,
-    "quarter_first": rf"[QqHh][1-4][-_ ]?{_YEAR}(?!\d)",
+    "quarter_first": rf"{_QUARTER}[-_ ]?{_YEAR}(?!\d)",
     "named": rf"(?:(?:\d\d?[-_ ]?)?{_MONTH_NAME}[-_ ,]{{0,2}}{_YEAR}"
     rf"|{_YEAR}[-_ ]?{_MONTH_NAME}(?:[-_ ]?\d\d?)?)" + _END,
+    # 25m, 100k, 1h, sf10 and 2gram are sizes that people tell datasets apart by.
+    "unit": r"(?:sf\d+|\d{1,4}(?:[kKmMbBgGhHdDwWyY]|min|mo|km|mb|gb|hz)"
+    rf"|[1-9](?!{_COUNTED}|{_MONTH_NAME}|[a-fx]+{_END})[a-z]{{3,}})" + _END,
 }
 # Values that may follow letters: events20240105.
 _DIGITS: Final = {
@@ -54,7 +59,7 @@ _DIGITS: Final = {
     rf"|\d\d?(?P<s3>[-_.])\d\d?(?P=s3){_YEAR})(?!\d)",
     "week": rf"{_YEAR}[-_]?[Ww](?:0[1-9]|[1-4]\d|5[0-3])(?!\d)",
     # French and Spanish halves and quarters are 2024-S1 and 2024-T1.
-    "quarter": rf"{_YEAR}[-_ ]?(?:[QqHh][1-4](?!\d)|(?:[Tt][1-4]|[Ss][12])" + _END + ")",
+    "quarter": rf"{_YEAR}[-_ ]?(?:{_QUARTER}(?!\d)|(?:[Tt][1-4]|[Ss][12])" + _END + ")",
     "month": rf"(?:{_YEAR}[-_.]?{_MONTH}|{_MONTH}[-_.]{_YEAR})(?!\d)",
     "epoch": r"1\d{9}(?:\d{3}|\d{6})?(?!\d)",
     "year": rf"{_YEAR}(?!\d)",
@@ -67,14 +72,27 @@ def _either(patterns: dict[str, str]) -> str:
 
 # Digits after a capital letter belong to an identifier: USC20240105 is a station.
 _IN_WORDS: Final = rf"(?=[0-9])(?<![0-9A-Z])(?:{_either(_DIGITS)})"
-_TOKEN: Final = re.compile(
+_ANY_TOKEN: Final = (
     rf"(?<![0-9A-Za-z])(?:{_either(_WHOLE)})|{_IN_WORDS}"
     r"|(?<![0-9A-Za-z])(?P<word>(?:(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[0-9A-Za-z]{6,}"
     r"|[A-Za-z]{10,})(?![0-9A-Za-z]))"
-    r"|(?P<n>\d+)|(?P<brace>[{}])",
+    r"|(?P<n>\d+)|(?P<brace>[{}])"
+)
+_TOKEN: Final = re.compile(_ANY_TOKEN, re.ASCII)
+# With types told with their namespace: AWS::EC2::Instance.
+_QUALIFIED_TOKEN: Final = re.compile(
+    rf"(?<![0-9A-Za-z])(?P<qualified>[A-Za-z][0-9A-Za-z]*(?:::[A-Za-z][0-9A-Za-z]*)+){_END}"
+    rf"|{_ANY_TOKEN}",
     re.ASCII,
 )
 _TOKEN_IN_WORD: Final = re.compile(rf"{_IN_WORDS}|(?P<n>\d+)", re.ASCII)
+# A date between words in capitals, which are none of an identifier: T202401ADDRESS.
+_DATE_IN_CAPITALS: Final = re.compile(
+    rf"[A-Z]{{1,8}}(?P<date>{_YEAR}{_MONTH}(?P<day>{_DAY})?)[A-Z]{{3,}}\Z", re.ASCII
+)
+# Words, and the number of one of several: LoanStats3a.
+_COUNTED_WORDS: Final = re.compile(r"[A-Z]?[a-z]{2,}(?:[A-Z][a-z]{2,})*\d{1,3}[a-z]?\Z", re.ASCII)
+_SIZE: Final = re.compile(rf"(?<![0-9A-Za-z])(?:{_WHOLE['unit']})", re.ASCII)
 _MAY_VARY: Final = re.compile(r"[0-9A-Z{}]|[a-z]{16}")
 _SPARK_PART: Final = re.compile(
     r"part-\d{5}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:[-.]c\d{3})?\Z"
@@ -97,7 +115,7 @@ _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBERS: Final = re.compile(r"\d+", re.ASCII)
 _SHOWN_AS: Final = {
     "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "epoch": "time",
-    "quarter_first": "quarter", "query": "id", "word": "id", "tag": "id",
+    "quarter_first": "quarter", "query": "id", "word": "id", "tag": "id", "qualified": "code",
 }  # fmt: skip
 _MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
                        "dec")  # fmt: skip
@@ -157,6 +175,11 @@ def month_number(text: str) -> str | None:
     return f"{_MONTH_NAMES.index(lowered[:3]) + 1:02d}" if is_name else None
 
 
+def sizes_of(name: str) -> tuple[str, ...]:
+    """The sizes in a name, such as `25m`, `1h` and `sf10`, which tell datasets apart."""
+    return tuple(_SIZE.findall(name))
+
+
 @lru_cache(maxsize=65536)
 def sortable(kind: str, value: str) -> str:
     """A value of time in a form that sorts by age: 2024-01-05 for 20240105 and 05.01.2024."""
@@ -181,10 +204,14 @@ def _spans(name: str) -> list[_Span]:
     """The variable parts of a name, codes aside."""
     spans: list[_Span] = []
     after_time = -1
-    for match in _TOKEN.finditer(name):
+    token = _QUALIFIED_TOKEN if "::" in name else _TOKEN
+    for match in token.finditer(name):
         kind, start = match.lastgroup, match.start()
         if kind == "n":
             spans.append(_Span("n", start, match.end()))
+        elif kind == "word" and (dated := _DATE_IN_CAPITALS.match(match.group())):
+            time = "date" if dated["day"] else "yyyy-mm"
+            spans.append(_Span(time, start + dated.start("date"), start + dated.end("date")))
         # After the time of writing, services put something random.
         elif kind == "word" and start != after_time and not _is_identifier(match.group()):
             for inner in _TOKEN_IN_WORD.finditer(match.group()):
@@ -213,6 +240,8 @@ def _is_identifier(word: str) -> bool:
     """Whether letters and digits are mixed as only a machine, or a register, mixes them."""
     runs = _RUNS.findall(word)
     digits = sum(map(str.isdigit, word))
+    if _COUNTED_WORDS.match(word):
+        return False
     if 2 * len(runs) >= len(word) >= 10:
         return True
     if not digits:

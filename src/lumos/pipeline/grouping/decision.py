@@ -6,6 +6,7 @@ from typing import NamedTuple
 from lumos.pipeline.grouping.elsewhere import told_elsewhere
 from lumos.pipeline.grouping.hinted import Hinted, hinted_datasets
 from lumos.pipeline.grouping.naming import Name, names_of
+from lumos.pipeline.grouping.places import SchemasByPrint, units_of
 from lumos.pipeline.grouping.rules import joined
 from lumos.pipeline.grouping.settlement import (
     JOINED_BEFORE,
@@ -16,13 +17,7 @@ from lumos.pipeline.grouping.settlement import (
     fingerprint_of,
     key_of,
 )
-from lumos.pipeline.grouping.units import (
-    PLACEHOLDER,
-    Rule,
-    SchemasByPrint,
-    Unit,
-    units_of,
-)
+from lumos.pipeline.grouping.units import PLACEHOLDER, Rule, Unit
 from lumos.pipeline.grouping.words import in_words
 from lumos.pipeline.hints import hinted_location
 from lumos.pipeline.sidecars import is_known_of_tables, why_sidecar

@@ -54,26 +54,27 @@ class Columns(NamedTuple):
         mine, theirs = self.families, other.families
         # Where all is text, a row of names is easily taken for values, and the other way round.
         both_text = self.are_text and other.are_text
+        shared = 0
         if self.are_named and other.are_named:
-            common = sum(
-                1.0 if _agree(family, theirs[name]) else 0.5
-                for name, family in mine.items()
-                if name in theirs
-            )
+            names = mine.keys() & theirs.keys()
+            shared = len(names)
+            common = sum(1.0 if _agree(mine[name], theirs[name]) else 0.5 for name in names)
         elif len(mine) != len(theirs) or (self.are_named != other.are_named and not both_text):
             common = 0.0
         else:
             # Without names, only as many columns of the same types say anything.
             common = float(sum(map(_agree, mine.values(), theirs.values())))
-        return Overlap(common, len(mine), len(theirs))
+            shared = int(common)
+        return Overlap(common, len(mine), len(theirs), shared)
 
 
 class Overlap(NamedTuple):
-    """How many columns two schemas share, and how many each has."""
+    """How many columns two schemas share, how many each has, and how many names are the same."""
 
     common: float
     left: int
     right: int
+    names: int = 0
 
     @property
     def share(self) -> float:
@@ -90,6 +91,11 @@ class Overlap(NamedTuple):
     def same(self) -> bool:
         """As good as equal."""
         return self.share >= 0.9
+
+    @property
+    def grown(self) -> bool:
+        """Whether all columns of one are columns of the other, or as good as all."""
+        return self.same or self.names >= min(self.left, self.right)
 
     @property
     def similar(self) -> bool:
@@ -156,7 +162,9 @@ def _candidates(every: Sequence[Columns], together: Test) -> Iterator[tuple[Colu
     for columns in every:
         if columns.are_named and columns.are_text:
             named_texts.setdefault(len(columns.families), []).append(columns)
-    possible = lru_cache(maxsize=None)(lambda *sizes: together(Overlap(*sizes)))
+    possible = lru_cache(maxsize=None)(
+        lambda common, left, right: together(Overlap(common, left, right, common))
+    )
     for number, columns in enumerate(every):
         width = len(columns.families)
         marks = sorted([by_mark[mark] for mark in columns.marks], key=len)

@@ -3,17 +3,20 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import Rule, Unit, clusters, fixed_part, kinds_of
-from lumos.pipeline.grouping.values import MANY_FOLDERS, common, why_values
-from lumos.pipeline.grouping.words import STAGES, looks_like_table, words_of
-from lumos.pipeline.variables import TIMES
+from lumos.pipeline.grouping.values import MANY_FOLDERS, VALUE, common, why_once, why_values
+from lumos.pipeline.grouping.words import STAGES, is_value, looks_like_table, tokens_of, words_of
+from lumos.pipeline.placement import ANY_NAME
+from lumos.pipeline.variables import TIMES, sortable
 
 _DOMAIN: Final = re.compile(
     r"(?:[a-z0-9-]+\.)+(?:com|org|net|info|biz|edu|gov|app|dev|shop|[a-z]{2}|\{place\})\Z", re.ASCII
 )
+_LONGEST_SHORT: Final = 2
 _STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
 
 
@@ -58,14 +61,24 @@ def hierarchies_as_values(units: list[Unit]) -> list[Unit]:
             for cluster in clusters(family, lambda pair: pair.similar)
         ]
         spans = [_span(cluster, level) for cluster in alike]
-        tables = Counter(path for paths in spans for path in set(paths))
+        tables = Counter(
+            (some[0].folders[:level], path)
+            for some, paths in zip(alike, spans, strict=True)
+            for path in set(paths)
+        )
         units = rest
         for cluster, paths in zip(alike, spans, strict=True):
-            shared = min((tables[path] for path in paths), default=0)
-            reason = why_values(paths, "", cluster, many=(), tables=shared)
+            above = cluster[0].folders[:level]
+            shared = min((tables[above, path] for path in paths), default=0)
+            names = _names_seen(cluster, level)
+            reason = why_values(paths, "", cluster, many=(), tables=shared, names=names)
             rule = Rule("values", f"below folders of several levels, {reason}")
             units += cluster if reason is None else one(cluster, rule)
     return units
+
+
+def _names_seen(units: Iterable[Unit], level: int) -> int:
+    return len(set().union(*(unit.seen(level) for unit in units)))
 
 
 def _span(units: Sequence[Unit], level: int) -> list[str]:
@@ -84,7 +97,7 @@ def _only_tells_time(folder: str) -> bool:
 
 def _below(unit: Unit, level: int) -> tuple[object, ...]:
     """What a unit shares with those in other folders at a level."""
-    own = words_of(unit.folders[level])
+    own = {*words_of(unit.folders[level]), *tokens_of(unit.folders[level])}
     title = tuple(word for word in unit.title if word not in own)
     return (level, unit.folders[:level], unit.folders[level + 1 :], title, unit.ending, unit.format)
 
@@ -100,7 +113,8 @@ def _one_of_folders(units: list[Unit], level: int, tables: Counter[str]) -> Iter
     if len(set(texts)) == len(texts) > 1:
         parent = units[0].folders[level - 1] if level else ""
         shared = min(tables[text] for text in texts)
-        reason = why_values(texts, parent, units, many=MANY_FOLDERS, tables=shared)
+        names = _names_seen(units, level)
+        reason = why_values(texts, parent, units, many=MANY_FOLDERS, tables=shared, names=names)
         if reason is None and all(map(_DOMAIN.match, texts)):
             reason = f"the names are those of sites ({', '.join(sorted(texts)[:3])})"
         if reason is None and _are_dated_runs(units, level):
@@ -130,6 +144,80 @@ def _are_dated_runs(units: Sequence[Unit], level: int) -> bool:
         for unit in units
     ]
     return len(set().union(*dates)) == sum(map(len, dates))
+
+
+def periods_as_values(units: list[Unit]) -> list[Unit]:
+    """Sibling folders of one period each, whatever else they are called, with files for dates."""
+    depth = max((len(unit.folders) for unit in units), default=0)
+    for level in reversed(range(depth)):
+        families: dict[tuple[object, ...], list[Unit]] = {}
+        rest: list[Unit] = []
+        for unit in units:
+            if len(unit.folders) > level and not unit.title and _tells_dates(unit, level):
+                names = (*unit.folders[:level], ANY_NAME, *unit.names[level + 1 :])
+                families.setdefault((names, unit.ending, unit.format), []).append(unit)
+            else:
+                rest.append(unit)
+        reason = "sibling folders hold the files of one period each"
+        units = rest
+        for cluster in (
+            cluster
+            for family in families.values()
+            for cluster in clusters(family, lambda pair: pair.alike)
+        ):
+            spans = sorted(_span_of_time(unit, level) for unit in cluster)
+            are_apart = all(left[1] < right[0] for left, right in pairwise(spans))
+            units += one(cluster, Rule("values", reason)) if are_apart else cluster
+    return units
+
+
+def _tells_dates(unit: Unit, level: int) -> bool:
+    return all(not TIMES.isdisjoint(kinds_of(unit.names[each])) for each in (level, -1))
+
+
+def _span_of_time(unit: Unit, level: int) -> tuple[str, str]:
+    """The first and the last period that folders of a unit are called after."""
+    times = [
+        sortable(kind, value)
+        for row in unit.rows
+        for path in (row.first, row.last)
+        if len(path) > level
+        for kind, value in zip(path[level].kinds, path[level].values, strict=True)
+        if kind in TIMES
+    ]
+    return min(times), max(times)
+
+
+def names_below_values(units: list[Unit]) -> list[Unit]:
+    """Files of one schema below folders that are values, none of whose names comes twice.
+
+    Tables are found in one folder after the other; us/ca/alameda and us/tx/travis are values.
+    """
+    depth = max((len(unit.folders) for unit in units), default=0)
+    for level in reversed(range(depth)):
+        families: dict[tuple[object, ...], list[Unit]] = {}
+        rest: list[Unit] = []
+        for unit in units:
+            if len(unit.folders) > level and all(map(_is_value, unit.folders[level:])):
+                key = (unit.folders[:level], unit.ending, unit.format)
+                families.setdefault(key, []).append(unit)
+            else:
+                rest.append(unit)
+        units = rest
+        for cluster in (
+            cluster
+            for family in families.values()
+            for cluster in clusters(family, lambda pair: pair.same)
+        ):
+            reason = why_once(cluster)
+            rule = Rule("values", f"below folders that are values, {reason}")
+            units += cluster if reason is None else one(cluster, rule)
+    return units
+
+
+def _is_value(folder: str) -> bool:
+    is_short = len(folder) <= _LONGEST_SHORT and folder.isalnum()
+    return is_short or VALUE.match(folder) is not None or is_value(folder.lower())
 
 
 def same_address(units: list[Unit]) -> list[Unit]:

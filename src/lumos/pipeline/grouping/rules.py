@@ -5,15 +5,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from lumos.pipeline.grouping.folders import folders_as_values, hierarchies_as_values, same_address
+from lumos.pipeline.grouping.folders import (
+    folders_as_values,
+    hierarchies_as_values,
+    names_below_values,
+    periods_as_values,
+    same_address,
+)
 from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import HIVE, Rule, Unit, clusters, has_values, kinds_of
 from lumos.pipeline.grouping.values import PIECES, VALUE, why_values
 from lumos.pipeline.grouping.words import looks_like_table
 from lumos.pipeline.placement import ANY_NAME
-from lumos.pipeline.variables import TIMES
+from lumos.pipeline.variables import TIMES, sizes_of
 
-_BETWEEN_WORDS: Final = re.compile(r"[-_. ]+")
+_BETWEEN_WORDS: Final = re.compile(r"[^0-9A-Za-z{}]+(?![a-z-]*\})", re.ASCII)
 _RANDOM: Final = frozenset({"uuid", "hash", "id"})
 
 
@@ -23,7 +29,16 @@ def joined(units: Sequence[Unit]) -> list[Unit]:
     for rule in (_same_name, _partitions, _machine_names, _names_as_values):
         found = _by_folder(found, rule)
     # Before and after, since folders that hold runs are no values, and values join what is below.
-    return same_address(hierarchies_as_values(folders_as_values(same_address(found))))
+    for step in (
+        same_address,
+        names_below_values,
+        folders_as_values,
+        hierarchies_as_values,
+        periods_as_values,
+        same_address,
+    ):
+        found = step(found)
+    return found
 
 
 def _by_folder(units: Iterable[Unit], rule: Callable[[list[Unit]], Iterator[Unit]]) -> list[Unit]:
@@ -95,20 +110,30 @@ def _is_dated(unit: Unit) -> bool:
 
 def _names_as_values(units: list[Unit]) -> Iterator[Unit]:
     """Files of one schema whose names are values: cities, people, or just very many."""
-    alike = clusters(units, lambda pair: pair.similar)
+    alike = [
+        some for cluster in clusters(units, lambda pair: pair.similar) for some in _by_size(cluster)
+    ]
     grid = _Grid(alike) if len(alike) > 1 else None
     for cluster in alike:
         left = dict.fromkeys(cluster)
         repeated = () if grid is None else grid.families(cluster)
-        for family, tables in (*((each, 1) for each in _families(cluster)), *repeated):
+        for family, tables, names in (*((each, 1, 0) for each in _families(cluster)), *repeated):
             some = [unit for unit in family if unit in left]
             texts = [unit.stem for unit in some]
-            reason = why_values(texts, units[0].parent, some, tables=tables)
+            reason = why_values(texts, units[0].parent, some, tables=tables, names=names)
             if reason is not None:
                 for unit in some:
                     del left[unit]
                 yield from one(some, Rule("values", reason))
         yield from left
+
+
+def _by_size(units: list[Unit]) -> Iterable[list[Unit]]:
+    """Units of other sizes apart, where all tell one: those of 1gram from those of 2gram."""
+    sizes: dict[tuple[str, ...], list[Unit]] = {}
+    for unit in units:
+        sizes.setdefault(sizes_of(unit.stem), []).append(unit)
+    return [units] if () in sizes else sizes.values()
 
 
 def _families(units: list[Unit]) -> Iterator[list[Unit]]:
@@ -142,20 +167,26 @@ class _Grid:
                 self._names.setdefault(key, {})[tail] = unit
                 self._with.setdefault((tail, is_first), set()).add(key)
 
-    def families(self, cluster: Sequence[Unit]) -> Iterator[tuple[list[Unit], int]]:
-        """Units that differ in a value, and how many tables have those values."""
+    def families(self, cluster: Sequence[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
+        """Units that differ in a value, how many tables have such, and how many values it are."""
         number = self._number_of[id(cluster[0])]
         for key, names in self._names.items():
-            if key[0] == number and len(names) > 2:
-                others = Counter(
-                    other
-                    for tail in names
-                    for other in self._with[tail, key[2]]
-                    if other[0] != number
-                )
-                tables = sum(2 * count > len(names) and count > 2 for count in others.values())
+            weights = {tail: _count(tail, unit) for tail, unit in names.items()}
+            total = sum(weights.values())
+            if key[0] == number and total > 2:
+                others: Counter[tuple[int, str, bool]] = Counter()
+                for tail, weight in weights.items():
+                    for other in self._with[tail, key[2]]:
+                        if other[0] != number:
+                            others[other] += weight
+                tables = sum(2 * count > total and count > 2 for count in others.values())
                 if tables:
-                    yield list(names.values()), 1 + tables
+                    yield list(names.values()), 1 + tables, total
+
+
+def _count(tail: str, unit: Unit) -> int:
+    """How many names a part of one stands for: those of baseline_{n} are several."""
+    return len(unit.seen(len(unit.names) - 1)) if "{n}" in tail else 1
 
 
 def _halves(stem: str) -> Iterator[tuple[str, str, bool]]:

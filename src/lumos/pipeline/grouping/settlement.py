@@ -15,7 +15,7 @@ from lumos.pipeline.summaries import PlaceSummary
 
 JOINED_BEFORE: Final = Rule("settled", "an earlier scan put them together")
 # Raised whenever the same places may be grouped otherwise, because Lumos understands them better.
-_RULES_VERSION: Final = 2
+_RULES_VERSION: Final = 3
 # Places that were not seen for so many scans are forgotten.
 _MOST_MISSED: Final = 100
 

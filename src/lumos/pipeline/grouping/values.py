@@ -1,10 +1,10 @@
 """Why names that differ are values of one kind rather than names of tables."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from lumos.pipeline.grouping.units import Unit, clusters
+from lumos.pipeline.grouping.units import Unit, clusters, kinds_of
 from lumos.pipeline.grouping.words import (
     DAYTIMES,
     OF_LOOKUPS,
@@ -18,12 +18,16 @@ from lumos.pipeline.grouping.words import (
     words_of,
 )
 from lumos.pipeline.placement import ANY_NAME
+from lumos.pipeline.variables import sizes_of
 
 PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
 _CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
+# I7FD0, MGSP3: what only a machine calls its files.
+_MIXED: Final = re.compile(r"[0-9A-Z]{4,}\Z", re.ASCII)
+_DIGIT_INSIDE: Final = re.compile(r"\d[A-Z]")
+_LONGEST_CODE: Final = 6
 _ONE_WORD: Final = re.compile(r"(?:[0-9A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
-_SIZE: Final = re.compile(r"(?:sf\d+|\d{1,4}(?:[kmbghdwy]|min|mo|km|mb|gb|hz))\Z", re.IGNORECASE)
 _SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
 VALUE: Final = re.compile(r"\{(?:place|code|id|uuid|hash|n|region|name)\}\Z")
 # 1.4.0 beside 1.5.0-rc1, and pt-BR beside de.
@@ -31,6 +35,14 @@ _VERSION: Final = re.compile(
     r"v?(?:\d+|\{n\})(?:\.(?:\d+|\{n\}))+(?:[-.+]?[A-Za-z]+(?:[.-]?(?:\d+|\{n\}))?)?\Z", re.ASCII
 )
 _LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCII)
+_PROPER: Final = re.compile(r"(?:[A-Z][a-z]+(?:[ -]|\Z))+\Z", re.ASCII)
+_FEW_PROPER: Final = (3, 1 / 3)
+_NAMES: Final = frozenset({"name", "place", "code"})
+# What divides the parts of a name; a placeholder is one part.
+_SEPARATORS: Final = re.compile(r"[^0-9A-Za-z{}]+(?![a-z-]*\})", re.ASCII)
+# So many columns without names are evidence, and so many names with columns of their own.
+_FEWEST_UNNAMED: Final = 3
+_FEWEST_TABLES: Final = 3
 # So many values for sure take in one name that may be anything.
 _FEW_STRAYS: Final = 5
 # So many names of equal tables are values, if at most that share of them look like tables' names.
@@ -46,44 +58,99 @@ def why_values(
     *,
     many: Sequence[tuple[int, float]] = _MANY_FILES,
     tables: int = 1,
+    names: int = 0,
 ) -> str | None:
-    """Why names that differ are values rather than tables; nothing where they are not."""
+    """Why names that differ are values rather than tables; nothing where they are not.
+
+    `tables` tells how many tables have the names beside them, and `names` how many there are
+    where values among them, such as numbers, are told apart too.
+    """
     if len(texts) < 2:
         return None
     before, values, after = varying(texts)
-    if before[-1:] == ["="]:
+    if before[-1:] == ["="] or not all(value.strip("-_. ") for value in values):
         return None
-    around = words_of(" ".join(piece for piece in (*before, *after) if piece[0] != "{"))
-    inside = words_of(parent)
-    names = (" ".join(words_of(name)) for value in values for name in value.split("/"))
-    if not STAGES.isdisjoint(names) or not all(value.strip("-_. ") for value in values):
-        return None
-    if all(map(_SIZE.match, values)):
+    if _has_stage(values, units) or _are_sizes(texts) or _have_own_columns(units):
         return None
     shown = f"{', '.join(sorted(values)[:3])}{' ...' if len(values) > 3 else ''}"
-    if tables > 1 and len(values) > 2:
-        return f"{len(values)} names stand beside the same {tables} tables ({shown})"
+    if tables > 1 and max(len(values), names) > 2:
+        return f"{max(len(values), names)} names stand beside the same {tables} tables ({shown})"
+    inside = words_of(parent)
     if inside and inside[-1] in OF_TABLES:
         return None
     if {value.lower() for value in values} <= DAYTIMES or all(map(_VERSION.match, values)):
         return f"the names differ in a value ({shown})"
     are_parts = "{split}" in values and "-of-" in "".join(after)
-    if are_parts or _are_beside_values(values) or _are_strays(values, units):
+    if are_parts or _are_beside_values(values, units) or _are_strays(values, units):
         return f"the names differ in a value ({shown})"
     share = sum(map(looks_like_table, values)) / len(values)
-    if _are_codes(values) and (not share or _are_codes_of(around, share, units)):
+    around = words_of(" ".join(piece for piece in (*before, *after) if piece[0] != "{"))
+    if _are_codes(values, units) and (not share or _are_codes_of(around, share, units)):
         return f"the names differ in a code ({shown})"
+    if not share and _are_several_values(values, units):
+        return f"the names differ in several values ({shown})"
     if after[-1:] == ["{id}"] and not before and not share and _have_same_columns(units):
         return f"the names tell a kind of thing before its id ({shown})"
     are_tables = share > 0.5
-    if names_entity(around) and not are_tables:
+    near = _nearest(before[::-1]) + _nearest(after)
+    if names_entity(near) and not are_tables and _have_columns(units):
         return f"the names tell which {' '.join(around)} it is ({shown})"
     if holds_entities(parent) and not are_tables:
         return f"the folder {parent} holds one thing of a kind under each name ({shown})"
+    if looks_like_table(" ".join(_nearest(before[::-1]))):
+        # After a table's name, even plurals are values.
+        share = 0
+    elif many and _are_proper(values, units):
+        share, many = share / 2, (*many, _FEW_PROPER)
     is_many = any(len(values) >= count and share <= limit for count, limit in many)
     if is_many and _have_same_columns(units):
         return f"{len(values)} names have the same columns ({shown})"
     return None
+
+
+def why_once(units: Sequence[Unit]) -> str | None:
+    """Why names of files in folders that are values are values too, if each comes once."""
+    named = [unit for unit in units if unit.title or not _NAMES.isdisjoint(kinds_of(unit.stem))]
+    folders_of: dict[str, set[tuple[str, ...]]] = {}
+    for unit in named:
+        for name in unit.seen(len(unit.names) - 1):
+            folders_of.setdefault(name, set()).add(unit.folders)
+    names = sorted(folders_of)
+    if len(named) < len(units) or len(names) < _FEWEST_TABLES or _has_stage(names, ()):
+        return None
+    if any(looks_like_table(unit.stem) or is_total(unit.stem) for unit in units):
+        return None
+    if len(set().union(*folders_of.values())) < 2 or max(map(len, folders_of.values())) > 1:
+        return None
+    return f"each name comes once ({', '.join(names[:3])})" if _have_same_columns(units) else None
+
+
+def _has_stage(values: Sequence[str], units: Sequence[Unit]) -> bool:
+    """Whether one is a stage or an environment, other than a code such as GOLD among many."""
+    if "{code}" in values and _are_many_beside(
+        [value for value in values if _CODE.match(value)], values, units
+    ):
+        values = [value for value in values if not _CODE.match(value)]
+    names = (" ".join(words_of(name)) for value in values for name in value.split("/"))
+    return not STAGES.isdisjoint(names)
+
+
+def _are_proper(values: Sequence[str], units: Sequence[Unit]) -> bool:
+    """Whether they are written as names of people and places are, where folders are not."""
+    above = "".join(name for unit in units[:1] for name in unit.folders if name not in values)
+    return all(map(_PROPER.match, values)) and above.islower()
+
+
+def _are_sizes(texts: Sequence[str]) -> bool:
+    """Whether each tells a size, and not all the same one."""
+    sizes = set(map(sizes_of, texts))
+    return len(sizes) > 1 and () not in sizes
+
+
+def _nearest(pieces: Iterable[str]) -> tuple[str, ...]:
+    """The word that only separators divide from what varies."""
+    piece = next((piece for piece in pieces if piece[0].isalnum() or piece[0] == "{"), "")
+    return words_of(piece) if piece[:1].isalpha() else ()
 
 
 def _are_codes_of(around: Sequence[str], share: float, units: Sequence[Unit]) -> bool:
@@ -91,7 +158,7 @@ def _are_codes_of(around: Sequence[str], share: float, units: Sequence[Unit]) ->
     return bool(around) and share < 0.5 and len(units) > 2 and _have_same_columns(units)
 
 
-def _are_beside_values(values: Sequence[str]) -> bool:
+def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
     """Whether some are values for sure and the others may be: X beside the numbers 1 to 22."""
     others = [value for value in values if not VALUE.match(value)]
     if ANY_NAME in values or len(others) == len(values):
@@ -100,27 +167,39 @@ def _are_beside_values(values: Sequence[str]) -> bool:
         return False
     if "{id}" in values or "{hash}" in values:
         return all(map(_ONE_WORD.match, others))
-    return all(
+    if all(
         _SHORT_VALUE.match(value) or _CODE.match(value) or _LOCALE.match(value) for value in others
-    )
+    ):
+        return True
+    # No list of places is complete.
+    is_place = "{place}" in values and not any(map(looks_like_table, others))
+    return is_place and _are_evidence(units)
 
 
 def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:
     """Whether a few names stand among many that are values for sure, with the same columns."""
-    sure = sum(unit.files for value, unit in zip(values, units, strict=True) if VALUE.match(value))
     others = [value for value in values if not VALUE.match(value)]
     return (
-        sure >= _FEW_STRAYS * len(others)
+        _are_many_beside(others, values, units)
         and not any(looks_like_table(value) or is_total(value) for value in others)
         and _have_same_columns(units)
     )
 
 
-def _are_codes(values: Sequence[str]) -> bool:
+def _are_many_beside(others: Sequence[str], values: Sequence[str], units: Sequence[Unit]) -> bool:
+    """Whether far more files have values for sure than there are other names."""
+    sure = sum(unit.files for value, unit in zip(values, units, strict=True) if VALUE.match(value))
+    return sure >= _FEW_STRAYS * len(others)
+
+
+def _are_codes(values: Sequence[str], units: Sequence[Unit]) -> bool:
     if all(len(value) == 1 or _CODE.match(value) for value in values):
+        # Long ones are words.
+        return max(map(len, values)) <= _LONGEST_CODE or _have_same_columns(units)
+    is_even = len(values) > 2 and len(set(map(len, values))) == 1
+    if is_even and all(map(_SHORT.match, values)):
         return True
-    is_short = len(values) > 2 and len(set(map(len, values))) == 1
-    if is_short and all(map(_SHORT.match, values)):
+    if is_even and all(map(_MIXED.match, values)) and any(map(_DIGIT_INSIDE.search, values)):
         return True
     # enwiki, dewiki and frwiki differ in a language.
     before = common(values)
@@ -130,12 +209,50 @@ def _are_codes(values: Sequence[str]) -> bool:
     )
 
 
+def _are_several_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
+    """Whether names of the same form differ in several places, in each of which stand values."""
+    forms = {tuple(_SEPARATORS.findall(value)) for value in values}
+    parts = [dict.fromkeys(part) for part in zip(*map(_SEPARATORS.split, values), strict=False)]
+    varying = [list(part) for part in parts if len(part) > 1]
+    return (
+        len(forms) == 1
+        and len(varying) > 1
+        and all(
+            _are_known(part) or _are_codes(part, units) or _are_beside_values(part, units)
+            for part in varying
+        )
+    )
+
+
+def _are_known(values: Sequence[str]) -> bool:
+    return all(VALUE.match(value) or is_value(value.lower()) for value in values)
+
+
+def _have_columns(units: Sequence[Unit]) -> bool:
+    """Whether there are columns that may be the same: more than one."""
+    return all(len(columns.families) > 1 for unit in units for columns in unit.columns)
+
+
+def _are_evidence(units: Sequence[Unit]) -> bool:
+    """Whether equal columns say anything: more than a code's name, or a few without names."""
+    return _have_columns(units) and not any(
+        OF_LOOKUPS.issuperset(columns.families)
+        or (not columns.are_named and len(columns.families) < _FEWEST_UNNAMED)
+        for unit in units
+        for columns in unit.columns
+    )
+
+
 def _have_same_columns(units: Sequence[Unit]) -> bool:
-    """Whether columns are evidence at all, more than one or a code's name, and as good as equal."""
-    every = [columns.families for unit in units for columns in unit.columns]
-    if any(len(names) < 2 or OF_LOOKUPS.issuperset(names) for names in every):
+    """Whether columns are evidence at all, and as good as equal."""
+    return _are_evidence(units) and len(clusters(units, lambda pair: pair.same)) == 1
+
+
+def _have_own_columns(units: Sequence[Unit]) -> bool:
+    """Whether most have columns that none of the others has, as tables of one publisher do."""
+    if len(units) < _FEWEST_TABLES:
         return False
-    return len(clusters(units, lambda pair: pair.same)) == 1
+    return 2 * len(clusters(units, lambda pair: pair.grown)) > len(units)
 
 
 def varying(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

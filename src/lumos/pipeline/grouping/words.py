@@ -83,7 +83,7 @@ _ALSO_OF_ENTITIES: Final = _set(
     "continents territories drivers riders pilots athletes doctors nurses authors artists "
     "animals birds chromosomes genomes tissues cohorts wikis subreddits forums repos "
     "repositories tokens chains blockchains wallets commodities indices franchises dealers "
-    "resellers distributors publishers advertisers"
+    "resellers distributors publishers advertisers etfs bonds futures"
 )
 _ENTITY_ENDINGS: Final = (("ies", "y"), ("ches", "ch"), ("ships", "ship"), ("s", ""))
 SPLITS: Final = _set("train training test testing valid validation val dev eval evaluation holdout")
