@@ -141,3 +141,19 @@ def test_an_event_that_began_a_schema_version_is_never_let_go(log: ChangeLog, st
     assert log.forget_modified(before=at(5), at_most=10) == 1
     assert "e5" in ids(log)
     assert msgspec.structs.replace(bump, at=at(4)) in list(log.events(EventFilter()))
+
+
+def test_names_of_what_was_merged_into_a_dataset_are_not_its_own_former_names(
+    log: ChangeLog, store: Store
+) -> None:
+    with store.transaction() as transaction:
+        orders = transaction.known("lumos://file/lake/orders")
+        assert orders is not None
+        transaction.rename(orders, to="lumos://file/lake/sales", name="sales", at=AT)
+    assert log.former_urns("lumos://file/lake/sales") == {"lumos://file/lake/orders"}
+    with store.transaction() as transaction:
+        sales = transaction.known("lumos://file/lake/sales")
+        assert sales is not None
+        transaction.absorb(sales, into="lumos://file/lake/users", at=AT)
+    assert log.former_urns("lumos://file/lake/users") == frozenset()
+    assert store.resolve("lumos://file/lake/orders") == "lumos://file/lake/users"
