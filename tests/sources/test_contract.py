@@ -1,0 +1,224 @@
+"""What every source keeps to, ours and those that come; each tries it on a real place."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from conftest import Bucket
+from databases import PostgresDatabase
+from files import write_text
+from lumos import Lumos, plugins
+from lumos.engine.doctor import _sources
+from lumos.engine.scanning import source_of
+from lumos.errors import LumosError, MisuseError
+from lumos.model.urn import Urn
+from lumos.sources import LakeSource
+from lumos.store import Store
+
+pytestmark = pytest.mark.usefixtures("workplace")
+
+HUSH = "hush-hush"
+
+
+class Place(ABC):
+    """Somewhere to put small tables, and the section of a configuration that leads there."""
+
+    # What nothing that leaves Lumos may show.
+    secrets: tuple[str, ...] = ()
+
+    @abstractmethod
+    def section(self, **facts: object) -> dict[str, object]: ...
+
+    @abstractmethod
+    def nowhere(self) -> dict[str, object]:
+        """The section of a place that is not there."""
+
+    @abstractmethod
+    def put(self, name: str, *columns: str) -> None:
+        """A table of that name with these columns of text, in place of the one that was there."""
+
+    @abstractmethod
+    def drop(self, name: str) -> None: ...
+
+
+class Folder(Place):
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": "file", "path": str(self._folder), **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return {"type": "file", "path": str(self._folder / "nothing")}
+
+    def put(self, name: str, *columns: str) -> None:
+        write_text(
+            self._folder / f"{name}.csv", [",".join(columns), ",".join("x" for _ in columns)]
+        )
+
+    def drop(self, name: str) -> None:
+        (self._folder / f"{name}.csv").unlink()
+
+
+class InBucket(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return self._bucket.section(**facts)
+
+    def nowhere(self) -> dict[str, object]:
+        return self._bucket.section(bucket="no-such-bucket")
+
+    def put(self, name: str, *columns: str) -> None:
+        text = f"{','.join(columns)}\n{','.join('x' for _ in columns)}\n"
+        self._bucket.put(f"{name}.csv", text.encode())
+
+    def drop(self, name: str) -> None:
+        self._bucket.made.Object(f"{name}.csv").delete()
+
+
+class InDatabase(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._url = database.url.replace("lumos@", f"lumos:{HUSH}@")
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": "postgres", "connection_string": self._url, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(database="no_such_database")
+
+    def put(self, name: str, *columns: str) -> None:
+        self._database.run(f"DROP TABLE IF EXISTS {name}")
+        self._database.run(f"CREATE TABLE {name} ({', '.join(f'{each} text' for each in columns)})")
+
+    def drop(self, name: str) -> None:
+        self._database.run(f"DROP TABLE {name}")
+
+
+def _place(kind: str, request: pytest.FixtureRequest) -> Place:
+    match kind:
+        case "file":
+            return Folder(request.getfixturevalue("tmp_path") / "lake")
+        case "s3":
+            return InBucket(request.getfixturevalue("bucket"))
+        case "postgres":
+            return InDatabase(request.getfixturevalue("database"))
+        case _:
+            raise AssertionError(f"The source '{kind}' has no place to be tried on.")
+
+
+@pytest.fixture(params=sorted(plugins.names(plugins.SOURCES)))
+def place(request: pytest.FixtureRequest) -> Place:
+    """A place with four tables, for each source that is installed."""
+    made = _place(request.param, request)
+    for name in ("orders", "users", "visits", "wares"):
+        made.put(name, "id", "name")
+    return made
+
+
+@pytest.fixture
+def warm(place: Place, request: pytest.FixtureRequest) -> Place:
+    """The same, with a Spark session where one is needed."""
+    if isinstance(_source(place.section()), LakeSource):
+        request.getfixturevalue("spark")
+    return place
+
+
+def _source(section: dict[str, object]) -> Any:
+    return source_of(_lumos(section).settings.sources[0])
+
+
+def _lumos(section: dict[str, object]) -> Lumos:
+    return Lumos(overrides={"sources": [section]})
+
+
+def test_making_a_source_touches_nothing(place: Place) -> None:
+    assert _source(place.nowhere()).identity
+
+
+def test_an_instance_is_part_of_identity_and_urns(place: Place) -> None:
+    source = _source(place.section(instance="eu west"))
+    assert source.identity == f"{source.kind}@eu west"
+    urn = source.urn("a/b/c", environment="DEV")
+    assert Urn.parse(str(urn)) == urn
+    assert (urn.platform, urn.instance, urn.environment) == (source.kind, "eu west", "DEV")
+
+
+def test_a_place_that_is_not_there_is_refused_before_anything_is_begun(place: Place) -> None:
+    with pytest.raises(MisuseError) as refused:
+        _lumos(place.nowhere()).ingest()
+    assert str(refused.value).count("\n") == 0
+    assert not any(secret in str(refused.value) for secret in place.secrets)
+    assert not Path(".lumos").exists()
+
+
+def test_doctor_tells_what_works_and_what_does_not(place: Place) -> None:
+    (well,) = _sources(_lumos(place.section()).settings)
+    (ill,) = _sources(_lumos(place.nowhere()).settings)
+    assert (well.status, ill.status) == ("ok", "failed")
+    told = f"{well} {ill}"
+    assert not any(secret in told for secret in place.secrets)
+
+
+def test_what_is_there_is_found_once_and_known_again(warm: Place) -> None:
+    lumos = _lumos(warm.section())
+    discovered = lumos.discover()
+    assert not Path(".lumos/lumos.db").exists()
+    first = lumos.ingest()
+    assert {each.urn for each in first.datasets} == {each.urn for each in discovered.datasets}
+    assert {each.name.rpartition(".")[2] for each in first.datasets} == {
+        "orders", "users", "visits", "wares",
+    }  # fmt: skip
+    assert all(Urn.parse(each.urn).platform == each.platform for each in first.datasets)
+    before = lumos.store_status().rows
+    again = lumos.ingest()
+    assert (again.summary.datasets_new, again.summary.datasets_changed) == (0, 0)
+    assert {**lumos.store_status().rows, "audit": before["audit"]} == before
+    left = msgspec.json.encode([discovered, first, again]).decode()
+    assert not any(secret in left for secret in warm.secrets)
+
+
+def test_changes_are_told_once_and_what_is_gone_keeps_its_history(warm: Place) -> None:
+    lumos = _lumos(warm.section())
+    (users,) = (each.urn for each in lumos.ingest().datasets if "users" in each.urn)
+    warm.put("users", "id", "name", "email")
+    changed = {each.urn: each for each in lumos.ingest().datasets if each.change == "changed"}
+    assert [(each.path, each.kind) for each in changed.pop(users).changes] == [("email", "added")]
+    assert changed == {}
+    warm.drop("users")
+    gone = lumos.ingest()
+    assert (gone.missing, gone.held) == ((users,), ())
+    warm.put("users", "id", "name", "email")
+    lumos.ingest()
+    events = [event.type.value for event in Store.open(lumos.database).events(users)]
+    assert events == ["CREATED", "SCHEMA_CHANGED", "DELETED", "RESTORED"]
+
+
+def test_mass_disappearance_is_held_until_it_is_accepted(warm: Place) -> None:
+    lumos = _lumos(warm.section())
+    lumos.ingest()
+    for name in ("orders", "users"):
+        warm.drop(name)
+    held = lumos.ingest()
+    assert (len(held.held), held.missing) == (2, ())
+    assert len(lumos.list().datasets) == 4
+    accepted = lumos.ingest(accept_removals=True)
+    assert (accepted.held, set(accepted.missing)) == ((), set(held.held))
+
+
+def test_nobody_else_scans_the_same_place(warm: Place) -> None:
+    lumos = _lumos(warm.section())
+    lumos.ingest()
+    store = Store.open(lumos.database)
+    (scan,) = store.scans()
+    with store.alone(scan.source), pytest.raises(LumosError, match="Another scan of"):
+        lumos.ingest()
