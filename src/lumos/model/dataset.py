@@ -166,10 +166,11 @@ class QualityCheck(Aspect, frozen=True, kw_only=True):
 
 
 class Quality(Aspect, frozen=True, kw_only=True):
-    """Measured or imported quality of the data, scores from 0 to 1."""
+    """Measured or imported quality of the data, scores from 0 to 1; `freshness` is its newest."""
 
     score: float | None = None
     measured_at: datetime | None = None
+    freshness: datetime | None = None
     validator: str | None = None
     dimensions: dict[str, float] = {}
     checks: tuple[QualityCheck, ...] = ()

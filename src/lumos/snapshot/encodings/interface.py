@@ -1,0 +1,47 @@
+"""What the encodings of snapshots have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from lumos.snapshot.document import Kind
+
+# The sealed entries of each kind, by the kind's plural, in the order in which they are to stand.
+Bodies = Mapping[str, Iterator[bytes]]
+
+
+class Stored(NamedTuple):
+    """The JSON of an entry, and where it stands: whatever the container counts."""
+
+    position: int
+    body: bytes
+
+
+class Container(ABC):
+    """An opened file or folder with a snapshot."""
+
+    # Whether entries stand in the order of their keys because nobody could sort them.
+    streamed: bool
+    # The JSON of the header.
+    header: bytes
+
+    @abstractmethod
+    def entries(self, kind: Kind) -> Iterator[Stored]:
+        """The entries of a kind as they stand in the file."""
+
+    @abstractmethod
+    def place(self, kind: Kind, position: int) -> str:
+        """The path to an entry, to which a path inside it can be added."""
+
+    def present(self, kind: Kind, body: bytes) -> bytes:  # noqa: ARG002
+        """An entry as the present version of the format has it."""
+        return body
+
+
+class Encoding(NamedTuple):
+    """One way to keep a snapshot; `write` takes a place where nothing is yet."""
+
+    open: Callable[[Path], Container]
+    write: Callable[[Path, bytes, Bodies], None]
+    is_folder: bool = False

@@ -1,0 +1,100 @@
+"""A snapshot as one JSON document: the header's keys, then a list for each kind.
+
+Each entry stands on a line of its own, so that line-based tools can tell what changed.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lumos.snapshot.codec import Malformed, canonical, decoded
+from lumos.snapshot.document import KINDS, Header, Kind
+from lumos.snapshot.encodings.interface import Bodies, Container, Stored
+from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError
+from lumos.snapshot.founding import HEADER_KEYS, NESTED
+
+_LISTS: Final = tuple(kind.plural for kind in KINDS)
+_HEAD: Final = tuple(dict.fromkeys((*Header.__struct_fields__, *HEADER_KEYS)))
+_BYTE: Final = re.compile(r" \(byte (\d+)\)\Z")
+# Entries are found in one pass over the bytes, and decoded only when somebody asks for them.
+_Document: Final = msgspec.defstruct(
+    "_Document",
+    [
+        *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in (NESTED, *_HEAD)),
+        *((name, list[msgspec.Raw], msgspec.field(default_factory=list)) for name in _LISTS),
+    ],
+)
+
+
+class JsonDocument(Container):
+    """A document in the memory; the founding documents' layouts have their places in it too."""
+
+    streamed = False
+
+    def __init__(self, file: Path, data: bytes) -> None:
+        try:
+            document = decoded(data, _Document)
+            self._within = ""
+            if (nested := getattr(document, NESTED)) is not msgspec.UNSET:
+                self._within = f"{NESTED}."
+                document = decoded(nested, _Document)
+        except Malformed as problem:
+            raise refusal(file, problem, data) from None
+        head = {name: getattr(document, name) for name in _HEAD}
+        given = {name: value for name, value in head.items() if value is not msgspec.UNSET}
+        self.header = canonical({NESTED: given} if self._within else given)
+        self._lists: dict[str, list[msgspec.Raw]] = {
+            name: getattr(document, name) for name in _LISTS
+        }
+
+    def entries(self, kind: Kind) -> Iterator[Stored]:
+        for position, raw in enumerate(self._lists[kind.plural]):
+            yield Stored(position, bytes(raw))
+
+    def place(self, kind: Kind, position: int) -> str:
+        return f"{self._within}{kind.plural}[{position}]"
+
+
+def open_json(file: Path) -> JsonDocument:
+    """Opens a document."""
+    return JsonDocument(file, file.read_bytes())
+
+
+def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
+    """Writes a document."""
+    with file.open("wb") as stream:
+        stream.write(header[:-1])
+        for kind in KINDS:
+            stream.write(b',\n"%b":[' % kind.plural.encode())
+            separator = b"\n"
+            for body in bodies[kind.plural]:
+                stream.write(separator)
+                stream.write(body)
+                separator = b",\n"
+            stream.write(b"]" if separator == b"\n" else b"\n]")
+        stream.write(b"}\n")
+
+
+def refusal(file: Path, problem: Malformed, data: bytes) -> SnapshotError:
+    """The error for JSON that cannot be taken apart."""
+    if problem.cut_off:
+        cut = "It ends in the middle of a value." if data.strip() else "It is empty."
+        return CutOff(file, _position(data, len(data)), cut)
+    byte = _BYTE.search(problem.problem)
+    if byte is None:
+        # The document as a whole is no object, or a list in it is no list.
+        error = SnapshotError if problem.path else NotASnapshot
+        return error(file, problem.path.removeprefix("."), f"{problem.problem}.")
+    offset = int(byte[1])
+    error = SnapshotError if data[:offset].strip() else NotASnapshot
+    reason = problem.problem[: byte.start()]
+    return error(file, _position(data, offset), f"This is not JSON: {reason}.")
+
+
+def _position(data: bytes, offset: int) -> str:
+    line = data.count(b"\n", 0, offset) + 1
+    column = offset - data.rfind(b"\n", 0, offset)
+    return f"line {line}, column {column}"

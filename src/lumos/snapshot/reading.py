@@ -1,0 +1,165 @@
+"""Opens snapshots and gives their entries one by one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.snapshot.codec import Malformed, Sealed, entry_of, header_of, key_of, matches, unseal
+from lumos.snapshot.document import (
+    DATASETS,
+    GLOSSARY,
+    GROUPS,
+    JOBS,
+    OTHERS,
+    USERS,
+    Header,
+    Kind,
+)
+from lumos.snapshot.encodings import Container, Stored, encoding_of
+from lumos.snapshot.errors import CutOff, Duplicate, Edited, OutOfOrder, SnapshotError
+from lumos.snapshot.versions import upgraded
+
+
+class Record(NamedTuple):
+    """An entry before it is decoded: its place and key, its JSON, and what its file has of it."""
+
+    position: int
+    key: str
+    body: bytes
+    sealed: Sealed
+
+
+class Snapshot:
+    """An opened snapshot; its entries come in the order of their names or URNs.
+
+    Whatever is wrong with an entry is raised when it is reached, with the path to it.
+    """
+
+    def __init__(self, file: Path, container: Container) -> None:
+        self.file = file
+        self.container = container
+        try:
+            self.header: Header = header_of(container.header)
+        except Malformed as problem:
+            raise self.wrong(problem.path.removeprefix("."), problem) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Nothing stays open between reads; the block says where the snapshot is in use."""
+
+    def datasets(self) -> Iterator[Entry]:
+        """All datasets."""
+        return self.entries(DATASETS)
+
+    def terms(self) -> Iterator[GlossaryTerm]:
+        """All terms of the glossary."""
+        return self.entries(GLOSSARY)
+
+    def users(self) -> Iterator[User]:
+        """All users."""
+        return self.entries(USERS)
+
+    def groups(self) -> Iterator[Group]:
+        """All groups."""
+        return self.entries(GROUPS)
+
+    def jobs(self) -> Iterator[Job]:
+        """All jobs."""
+        return self.entries(JOBS)
+
+    def others(self) -> Iterator[Other]:
+        """All that Lumos has no kind for."""
+        return self.entries(OTHERS)
+
+    def entries(self, kind: Kind) -> Iterator[Any]:
+        """All entries of a kind, each held against its hash, and all against their count."""
+        found = 0
+        for record in self.records(kind):
+            found += 1
+            yield self.entry(kind, record)
+        counts = self.header.counts
+        wanted = getattr(counts, kind.plural) if counts else found
+        if found < wanted:
+            text = f"It should have {wanted} {kind.plural} and has {found}: its end is missing."
+            raise CutOff(self.file, f"counts.{kind.plural}", text)
+
+    def entry(self, kind: Kind, record: Record) -> Any:
+        """The entry of a record, which must be what its hash says."""
+        place = self.container.place(kind, record.position)
+        try:
+            value = entry_of(kind, record.body)
+        except Malformed as problem:
+            raise self.wrong(f"{place}{problem.path}", problem) from None
+        if record.sealed.content_hash is not None and not matches(record.sealed, value):
+            raise Edited(self.file, place, f"'{record.key}' is not what its content hash says.")
+        return value
+
+    def records(self, kind: Kind) -> Iterator[Record]:
+        """All entries of a kind, in their order, none of them twice."""
+        stored = self.container.entries(kind)
+        taken = (self._record(kind, each) for each in stored)
+        records = taken if self.container.streamed else iter(sorted(taken, key=_by_key))
+        last = None
+        for record in records:
+            if last is not None and record.key <= last:
+                raise self._misplaced(kind, record, last)
+            last = record.key
+            yield record
+
+    def _record(self, kind: Kind, stored: Stored) -> Record:
+        try:
+            return record_of(self.container, kind, stored)
+        except Malformed as problem:
+            place = self.container.place(kind, stored.position)
+            raise self.wrong(f"{place}{problem.path}", problem) from None
+
+    def _misplaced(self, kind: Kind, record: Record, last: str) -> SnapshotError:
+        place = self.container.place(kind, record.position)
+        if record.key == last:
+            text = f"The {kind.singular} '{last}' stands here a second time."
+            return Duplicate(self.file, place, text)
+        text = f"'{record.key}' cannot stand after '{last}': a streamed snapshot is in order."
+        return OutOfOrder(self.file, place, text)
+
+    def wrong(self, path: str, problem: Malformed) -> SnapshotError:
+        """The error for JSON that is not what the format asks for."""
+        error = CutOff if problem.cut_off else SnapshotError
+        return error(self.file, path, f"{problem.problem}.")
+
+
+def open_snapshot(path: str | Path) -> Snapshot:
+    """Opens a snapshot in any of the encodings and layouts; use it as a context manager."""
+    file = Path(path)
+    return Snapshot(file, open_container(file))
+
+
+def open_container(file: Path) -> Container:
+    """Opens a file or folder, brought to the present version of the format."""
+    encoding = encoding_of(file)
+    try:
+        container = encoding.open(file)
+    except FileNotFoundError:
+        raise SnapshotError(file, "", "There is no such snapshot.") from None
+    except OSError as error:
+        raise SnapshotError(file, "", f"It cannot be read: {error.strerror}.") from None
+    return upgraded(file, container)
+
+
+def record_of(container: Container, kind: Kind, stored: Stored) -> Record:
+    """What a container has stored, in the present version of the format."""
+    sealed = unseal(stored.body)
+    body = container.present(kind, sealed.body)
+    return Record(stored.position, key_of(kind, body), body, sealed)
+
+
+def _by_key(record: Record) -> str:
+    return record.key

@@ -1,0 +1,122 @@
+"""From the version that a snapshot has to the present one, a step at a time.
+
+A later version adds its step to `STEPS`: how a header and how an entry of the version before it
+are to be changed. Streams are upgraded as they are read.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from lumos.snapshot import founding
+from lumos.snapshot.codec import Malformed, canonical, plain_json
+from lumos.snapshot.document import FORMAT, FORMAT_VERSION, Kind
+from lumos.snapshot.encodings.interface import Container, Stored
+from lumos.snapshot.errors import NewerSnapshot, NotASnapshot, SnapshotError
+
+_VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
+
+
+class Step(NamedTuple):
+    """What leads from one version to the next; both functions take and give plain JSON."""
+
+    to: str
+    header: Callable[[Mapping[str, Any]], dict[str, Any]]
+    entry: Callable[[Kind, Any], dict[str, Any]]
+
+
+STEPS: Final[dict[str, Step]] = {
+    founding.NESTED: Step("1.0", founding.header_of_nested, founding.entry),
+    founding.FLAT: Step("1.0", founding.header_of_flat, founding.entry),
+}
+
+
+def upgraded(
+    file: Path,
+    container: Container,
+    *,
+    steps: Mapping[str, Step] = STEPS,
+    present: str = FORMAT_VERSION,
+) -> Container:
+    """The container as if it had been written in the present version."""
+    try:
+        header = plain_json(container.header)
+        version = _version(file, header)
+        path: list[Step] = []
+        while version != present:
+            if version not in steps:
+                raise _unreadable(file, version, present)
+            path.append(steps[version])
+            version = steps[version].to
+        return Upgraded(container, header, path) if path else container
+    except Malformed as problem:
+        raise SnapshotError(file, problem.path.removeprefix("."), f"{problem.problem}.") from None
+
+
+class Upgraded(Container):
+    """A container whose header and entries are brought to the present version."""
+
+    def __init__(self, inner: Container, header: dict[str, Any], steps: list[Step]) -> None:
+        self._inner = inner
+        self._steps = steps
+        for step in steps:
+            header = step.header(header)
+        self.header = canonical(header)
+        self.streamed = inner.streamed
+
+    def entries(self, kind: Kind) -> Iterator[Stored]:
+        return self._inner.entries(kind)
+
+    def present(self, kind: Kind, body: bytes) -> bytes:
+        entry = plain_json(body)
+        for step in self._steps:
+            entry = step.entry(kind, entry)
+        return canonical(entry)
+
+    def place(self, kind: Kind, position: int) -> str:
+        return self._inner.place(kind, position)
+
+
+def _version(file: Path, header: Mapping[str, Any]) -> str:
+    if founding.NESTED in header:
+        return _founding(file, header[founding.NESTED], "version", founding.NESTED)
+    if founding.FLAT in header:
+        return _founding(file, header, founding.FLAT, founding.FLAT)
+    if header.get("format") != FORMAT:
+        raise NotASnapshot(
+            file,
+            "format" if "format" in header else "",
+            f"This is no Lumos snapshot: one has the key 'format' with the value '{FORMAT}'.",
+        )
+    version = header.get("format_version")
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        problem = f"{version!r} is no version of the format. One looks like '{FORMAT_VERSION}'."
+        raise SnapshotError(file, "format_version", problem)
+    return version
+
+
+def _founding(file: Path, header: Mapping[str, Any], key: str, layout: str) -> str:
+    version = str(header.get(key))
+    match = _VERSION.fullmatch(version)
+    if match is None or (int(match[1]), int(match[2])) != (1, 0):
+        raise _unreadable(file, version, "1.0.0", key)
+    return layout
+
+
+def _unreadable(
+    file: Path, version: str, present: str, path: str = "format_version"
+) -> SnapshotError:
+    if _numbers(version) > _numbers(present):
+        return NewerSnapshot(
+            file,
+            path,
+            f"The snapshot has format {version}, and this Lumos reads {present} and older. "
+            "Upgrade Lumos: pip install --upgrade lumos",
+        )
+    return SnapshotError(file, path, f"There is no format {version}. The present one is {present}.")
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    match = _VERSION.fullmatch(version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

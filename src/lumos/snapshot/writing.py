@@ -1,0 +1,118 @@
+"""Writes snapshots: whole or not at all, and the same bytes for the same state."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
+from lumos.model.dataset import Dataset
+from lumos.snapshot.codec import canonical, digest, seal
+from lumos.snapshot.document import (
+    DATASETS,
+    GLOSSARY,
+    GROUPS,
+    JOBS,
+    KINDS,
+    OTHERS,
+    USERS,
+    Facts,
+    Header,
+    Kind,
+)
+from lumos.snapshot.encodings import encoding_of
+from lumos.snapshot.errors import Duplicate, SnapshotError
+from lumos.snapshot.manifest import Tally, header_of_facts
+from lumos.snapshot.sorting import Sorter
+
+MANIFEST: Final = "manifest.json"
+
+
+def write_snapshot(
+    path: str | Path,
+    facts: Facts,
+    datasets: Iterable[Dataset],
+    *,
+    glossary: Iterable[GlossaryTerm] = (),
+    users: Iterable[User] = (),
+    groups: Iterable[Group] = (),
+    jobs: Iterable[Job] = (),
+    others: Iterable[Other] = (),
+) -> Header:
+    """Writes a snapshot of entries in any order and gives the header it has.
+
+    The path's ending chooses the encoding. What was there before is replaced when all is written.
+    """
+    file = Path(path)
+    encoding = encoding_of(file)
+    given: dict[Kind, Iterable[Item]] = {
+        GLOSSARY: glossary,
+        USERS: users,
+        GROUPS: groups,
+        JOBS: jobs,
+        OTHERS: others,
+        DATASETS: datasets,
+    }
+    with ExitStack() as open_sorters:
+        tally = Tally()
+        sorters = {kind: open_sorters.enter_context(Sorter(kind)) for kind in KINDS}
+        for kind, sorter in sorters.items():
+            _collect(file, kind, given[kind], sorter, tally)
+        header = header_of_facts(facts, tally)
+        bodies = {kind.plural: _in_order(file, kind, sorters[kind]) for kind in KINDS}
+        with _replacing(file, is_folder=encoding.is_folder) as place:
+            encoding.write(place, canonical(header), bodies)
+    return header
+
+
+def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tally: Tally) -> None:
+    for value in values:
+        key = getattr(value, kind.key)
+        try:
+            body = canonical(value)
+        except UnicodeEncodeError:
+            problem = f"The {kind.singular} {key!r} holds text that is not Unicode."
+            raise SnapshotError(file, kind.plural, problem) from None
+        content_hash = digest(body)
+        tally.add(kind, value, content_hash)
+        sorter.add(key, seal(body, content_hash))
+
+
+def _in_order(file: Path, kind: Kind, sorter: Sorter) -> Iterator[bytes]:
+    last = None
+    for key, body in sorter.in_order():
+        if key == last:
+            raise Duplicate(file, kind.plural, f"The {kind.singular} '{key}' was given twice.")
+        last = key
+        yield body
+
+
+@contextmanager
+def _replacing(file: Path, *, is_folder: bool) -> Iterator[Path]:
+    """A place beside the file, which takes the file's place once all is written."""
+    if file.is_dir() and not (is_folder and _may_be_replaced(file)):
+        raise SnapshotError(file, "", "There is a folder of that name already, with other things.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    place = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        yield place
+        if file.is_dir():
+            before = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.old")
+            file.rename(before)
+            place.rename(file)
+            shutil.rmtree(before)
+        else:
+            os.replace(place, file)
+    finally:
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+
+def _may_be_replaced(folder: Path) -> bool:
+    names = {each.name for each in folder.iterdir()}
+    return not names or MANIFEST in names
