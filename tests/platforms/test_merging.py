@@ -1,0 +1,222 @@
+"""What is written to a catalog that people edit: laws over arbitrary edits, and the stories."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from lumos.model.catalog import Entry
+from lumos.model.dataset import (
+    ASPECTS,
+    Documentation,
+    Governance,
+    Lineage,
+    Owner,
+    Ownership,
+    Schedule,
+    Statistics,
+    UpstreamEdge,
+)
+from lumos.model.lineage import ColumnMapping
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.types import INT64, STRING, Member, Struct
+from lumos.platforms.merging import MEASURED, Conflict, merge
+
+WORDS = ("a", "b", "c", "d")
+PLACE = Struct((Member("x", INT64), Member("y", STRING)))
+# What Lumos alone measures follows Lumos, so laws about people's edits leave it out.
+EDITED = tuple(name for name in ASPECTS if name not in {*MEASURED, "schema"})
+
+
+def some(*values: Any) -> SearchStrategy[tuple[Any, ...]]:
+    return st.lists(st.sampled_from(values), unique=True, max_size=4).map(tuple)
+
+
+TAGS = some(*WORDS)
+TEXTS = st.none() | st.sampled_from(WORDS)
+OWNERS = st.builds(
+    Owner, name=st.sampled_from(("ann", "bob")), kind=st.sampled_from(("user", "group")),
+    type=st.sampled_from(("TECHNICAL_OWNER", "DATA_STEWARD")),
+)  # fmt: skip
+COLUMNS = st.builds(
+    ColumnMapping, upstream=st.sampled_from(("u", "v")), downstream=st.sampled_from(("x", "y")),
+    transformation=TEXTS,
+)  # fmt: skip
+EDGES = st.lists(
+    st.builds(
+        UpstreamEdge,
+        urn=st.sampled_from(("lumos://s3/a", "lumos://s3/b")),
+        type=st.sampled_from(("TRANSFORMED", "COPIED")),
+        columns=st.lists(
+            COLUMNS, unique_by=lambda each: (each.upstream, each.downstream), max_size=3
+        ).map(tuple),
+    ),
+    unique_by=lambda edge: edge.urn,
+    max_size=2,
+).map(tuple)
+NOTES = st.lists(
+    st.builds(
+        NestedField, path=st.sampled_from(("p.x", "p.y")), description=TEXTS, tags=TAGS,
+        native_type=st.none() | st.just("n"),
+    ).filter(lambda note: note != NestedField(path=note.path)),
+    unique_by=lambda note: note.path,
+    max_size=2,
+).map(tuple)  # fmt: skip
+FIELDS = st.lists(
+    st.builds(
+        Field, name=st.sampled_from(("i", "s")), type=st.sampled_from((INT64, STRING)),
+        nullable=st.booleans(), description=TEXTS, tags=TAGS,
+    )
+    | st.builds(Field, name=st.just("p"), type=st.just(PLACE), nested=NOTES),
+    unique_by=lambda field: field.name,
+    max_size=3,
+).map(lambda fields: Schema(fields=tuple(fields)))  # fmt: skip
+ENTRIES = st.builds(
+    Entry,
+    urn=st.just("lumos://s3/lake/orders"),
+    name=st.sampled_from(WORDS),
+    platform=st.just("s3"),
+    schema=st.none() | FIELDS,
+    statistics=st.none() | st.builds(Statistics, file_count=st.integers(0, 3)),
+    governance=st.none() | st.builds(Governance, tags=TAGS, terms=TAGS, compliance=TAGS),
+    ownership=st.none()
+    | st.lists(OWNERS, unique=True, max_size=3).map(lambda each: Ownership(owners=tuple(each))),
+    documentation=st.none()
+    | st.builds(Documentation, description=TEXTS, business_context=TEXTS, domain=TEXTS),
+    properties=st.none() | st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS)),
+    schedule=st.none() | st.builds(Schedule, cron=st.sampled_from(("0 1 * * *", "0 2 * * *"))),
+    lineage=st.none() | st.builds(Lineage, upstream=EDGES, downstream=EDGES),
+)
+
+
+def over(entry: Entry, below: Entry) -> Entry:
+    """The entry with the aspects of another where it has none."""
+    given = {name: value for name in ASPECTS if (value := getattr(entry, name)) is not None}
+    return msgspec.structs.replace(below, name=entry.name, **given)
+
+
+@given(ENTRIES)
+def test_an_empty_catalog_gets_what_lumos_has(ours: Entry) -> None:
+    assert merge(None, None, ours).entry == ours
+
+
+@given(ENTRIES, ENTRIES)
+def test_where_nobody_edited_the_catalog_follows_lumos(base: Entry, ours: Entry) -> None:
+    merged = merge(base, base, ours)
+    assert merged.entry == over(ours, base)
+    assert not merged.conflicts
+
+
+@given(ENTRIES, ENTRIES)
+def test_where_lumos_has_nothing_new_every_edit_stays(base: Entry, theirs: Entry) -> None:
+    merged = merge(base, theirs, base)
+    assert not merged.conflicts
+    for name in EDITED:
+        assert getattr(merged.entry, name) == getattr(theirs, name), name
+
+
+@given(ENTRIES, ENTRIES, ENTRIES)
+def test_writing_again_changes_nothing(base: Entry, theirs: Entry, ours: Entry) -> None:
+    once = merge(base, theirs, ours).entry
+    # What was claimed once stays the base of what is not claimed this time.
+    again = merge(over(ours, base), once, ours)
+    assert again.entry == once
+    assert not again.conflicts
+
+
+@given(ENTRIES, ENTRIES)
+def test_where_both_sides_agree_there_is_nothing_to_decide(base: Entry, ours: Entry) -> None:
+    merged = merge(base, ours, ours)
+    assert merged.entry == ours
+    assert not merged.conflicts
+
+
+@given(TAGS, TAGS, TAGS)
+def test_tags_of_people_stay_and_no_ghosts_remain(base: Any, theirs: Any, ours: Any) -> None:
+    merged = merge(*(_tagged(tags) for tags in (base, theirs, ours))).entry.governance
+    assert merged is not None
+    tags = set(merged.tags)
+    assert tags >= set(theirs) - set(base), "what people added is there"
+    assert not tags & (set(base) - set(ours)), "what Lumos no longer claims is gone"
+    assert not tags & (set(base) & set(ours) - set(theirs)), "what people removed stays removed"
+    assert tags >= set(ours) - set(base), "what Lumos newly claims is there"
+    assert tags <= set(theirs) | set(ours)
+
+
+@given(ENTRIES, ENTRIES, ENTRIES)
+def test_columns_are_those_that_lumos_found(base: Entry, theirs: Entry, ours: Entry) -> None:
+    merged = merge(base, theirs, ours).entry
+    if ours.schema is None:
+        assert merged.schema == theirs.schema
+    else:
+        assert merged.schema is not None
+        assert merged.schema.shape == ours.schema.shape
+
+
+@pytest.mark.parametrize(
+    ("base", "theirs", "ours", "kept"),
+    [
+        pytest.param(None, "by hand", None, "by hand", id="written by people"),
+        pytest.param("scan", "by hand", "scan", "by hand", id="edited by people"),
+        pytest.param("scan", "scan", "rescan", "rescan", id="changed at the source"),
+        pytest.param("scan", "scan", None, None, id="no longer claimed"),
+        pytest.param("scan", None, "scan", None, id="cleared by people"),
+        pytest.param("scan", "by hand", None, "by hand", id="edited and no longer claimed"),
+    ],
+)
+def test_the_description_of_a_column(
+    base: str | None, theirs: str | None, ours: str | None, kept: str | None
+) -> None:
+    merged = merge(*(_described(text) for text in (base, theirs, ours))).entry
+    assert merged.schema is not None
+    assert merged.schema.fields[0].description == kept
+
+
+def test_a_conflict_is_told_and_people_win() -> None:
+    sides = (
+        Entry(
+            urn="lumos://s3/a", name="a", platform="s3", documentation=Documentation(description=t)
+        )
+        for t in ("first", "by hand", "second")
+    )
+    merged = merge(*sides)
+    assert merged.entry.documentation == Documentation(description="by hand")
+    assert merged.conflicts == (
+        Conflict(path="documentation.description", theirs="by hand", ours="second"),
+    )
+
+
+def test_a_note_on_a_part_that_is_gone_goes_with_it() -> None:
+    def nested(type: Struct, *notes: NestedField) -> Entry:
+        field = Field(name="p", type=type, nested=notes)
+        return Entry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))
+
+    by_hand = (NestedField(path="p.x", description="kept"), NestedField(path="p.y", tags=("t",)))
+    theirs, ours = nested(PLACE, *by_hand), nested(Struct((Member("x", INT64),)))
+    schema = merge(nested(PLACE), theirs, ours).entry.schema
+    assert schema is not None
+    assert schema.fields[0].nested == by_hand[:1]
+
+
+def test_a_catalog_s_own_records_stay_beside_what_lumos_brings() -> None:
+    theirs = Entry(urn="lumos://s3/a", name="a", platform="s3",
+                   carried={"datahub": {"browsePaths": [1], "ownership": [2]}, "atlas": {"x": [3]}})  # fmt: skip
+    ours = Entry(
+        urn="lumos://s3/a", name="a", platform="s3", carried={"datahub": {"ownership": [4]}}
+    )
+    assert merge(None, theirs, ours).entry.carried == {
+        "datahub": {"browsePaths": [1], "ownership": [4]},
+        "atlas": {"x": [3]},
+    }
+
+
+def _tagged(tags: tuple[str, ...]) -> Entry:
+    return Entry(urn="lumos://s3/a", name="a", platform="s3", governance=Governance(tags=tags))
+
+
+def _described(text: str | None) -> Entry:
+    field = Field(name="id", type=INT64, description=text)
+    return Entry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))
