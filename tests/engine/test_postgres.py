@@ -352,6 +352,36 @@ def test_an_address_of_no_known_kind_hides_its_password() -> None:
     assert "hush-4711" not in str(refused.value)
 
 
+def test_the_watcher_looks_at_the_tables_that_are_named(shop: PostgresDatabase) -> None:
+    lumos_for(shop).ingest()
+    watched = shop.section(schemas=["sales"], watch_tables=["orders", "sales.l*"])
+    lumos = Lumos(overrides={"change_detection": {"sources": [watched]}})
+    shop.run(
+        "ALTER TABLE sales.orders ADD note text",
+        "ALTER TABLE sales.customers ADD note text",
+        "DROP TABLE public.notes",
+    )
+    told: list[str] = []
+    report = lumos.watch(once=True, tell=lambda event: told.append(f"{event.urn} {event.type}"))
+    assert (report.looks, report.failures) == (1, 0)
+    assert told == [f"{urn(shop, 'sales.orders')} SCHEMA_CHANGED"]
+
+
+def test_a_renamed_column_is_suggested_as_one(shop: PostgresDatabase) -> None:
+    lumos = lumos_for(shop)
+    lumos.ingest()
+    shop.run(
+        "ALTER TABLE sales.customers ADD zip text",
+        "ALTER TABLE sales.customers RENAME email TO mail",
+    )
+    changes = {each.path: each for each in of(lumos.ingest(), shop, "sales.customers").changes}
+    assert {path: change.kind for path, change in changes.items()} == {
+        "email": "removed", "mail": "added", "zip": "added",
+    }  # fmt: skip
+    assert "rename" in str(changes["email"])
+    assert "mail" in str(changes["email"])
+
+
 def test_doctor_tells_of_the_connection(shop: PostgresDatabase) -> None:
     (check,) = _sources(lumos_for(shop).settings)
     assert (check.name, check.status) == ("source postgres", "ok")

@@ -1,5 +1,6 @@
 """The way into a database: rights, refusals in one clear sentence, and harm done to nobody."""
 
+import re
 import socket
 import threading
 import time
@@ -162,6 +163,29 @@ def test_a_user_who_may_only_connect_sees_everything_but_rows(database: Postgres
         url = ConnectionString(database.address(role))
         with psycopg.connect(url.reveal()) as connection, pytest.raises(psycopg.Error):
             connection.execute("SELECT * FROM closed.secrets")
+        assert database.look(connection_string=url) == database.look()
+
+
+def test_of_a_closed_catalog_the_documented_tables_are_enough(database: PostgresDatabase) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "POSTGRES.md").read_text(encoding="utf-8")
+    rights = text.partition("Where the catalog was closed")[2].partition("`EXECUTE`")[0]
+    tables = re.findall(r"`(pg_\w+)`", rights)
+    database.run(
+        "CREATE EXTENSION postgres_fdw",
+        "CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw",
+        "CREATE TYPE colour AS ENUM ('red')",
+        "CREATE FOREIGN TABLE elsewhere (id int) SERVER far",
+        "CREATE TABLE t (id int PRIMARY KEY DEFAULT 1, c colour CHECK (c <> 'red'), s text[])",
+        "CREATE TABLE p (d date) PARTITION BY RANGE (d)",
+        "CREATE TABLE p1 PARTITION OF p DEFAULT",
+        "CREATE VIEW v AS SELECT id FROM t",
+        "REVOKE SELECT ON ALL TABLES IN SCHEMA pg_catalog FROM PUBLIC",
+        "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC",
+    )
+    grants = [f"GRANT SELECT ON pg_catalog.{table} TO {{role}}" for table in tables]
+    grants.append("GRANT EXECUTE ON FUNCTION pg_control_system() TO {role}")
+    with database.role(*grants) as role:
+        url = ConnectionString(database.address(role))
         assert database.look(connection_string=url) == database.look()
 
 
