@@ -38,6 +38,15 @@ def test_tables_are_shown_without_files_and_with_estimates_marked(
     assert header[0] == "DATASET"
 
 
+def test_what_changed_beside_fields_is_told_in_words(lumos: Any, shop: PostgresDatabase) -> None:
+    lumos("ingest", shop.url)
+    shop.run("COMMENT ON TABLE orders IS 'Some orders'", "ALTER VIEW large RENAME TO larger")
+    out = lumos("ingest", shop.url).out
+    urn = f"lumos://postgres/{shop.name}/public"
+    assert f"{urn}/orders  S-2 1.0.0\n  description changed\n" in out
+    assert f"{urn}/larger  S-1 1.0.0\n  was {urn}/large\n" in out
+
+
 def test_show_tells_what_the_database_says(lumos: Any, shop: PostgresDatabase) -> None:
     lumos("ingest", shop.url)
     out = lumos("show", "public.orders").out

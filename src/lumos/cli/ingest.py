@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _MOST_PROBLEMS = 20
 _MOST_DATASETS = 50
+# What is told though no field changed; that new data came goes without saying.
+_TOLD = ("METADATA_CHANGED", "RESTORED", "RENAMED", "MERGED")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -97,10 +99,12 @@ def _show(report: "IngestReport") -> None:
             console.print(f"... and {plural(rest, 'more dataset')}; lumos list shows them all.")
         console.print()
     for dataset in report.datasets:
-        if dataset.changes:
+        if dataset.changes or dataset.event in _TOLD:
             console.print(dataset.urn, style="bold", end="  ")
             console.print(_versions(dataset))
-            console.print(changes_table(dataset.changes))
+            console.print(
+                changes_table(dataset.changes) if dataset.changes else f"  {dataset.summary}"
+            )
             console.print()
     for urn in report.missing:
         console.print(f"gone  {urn}")

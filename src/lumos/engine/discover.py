@@ -46,9 +46,7 @@ def discover(
             seconds=round(monotonic() - started, 3),
         ),
         roots=places.addresses,
-        datasets=tuple(
-            DatasetReport.of(dataset, change="new", findings=()) for dataset in datasets
-        ),
+        datasets=tuple(DatasetReport.of(dataset, change="new") for dataset in datasets),
         problems=tuple(problem for each in found for problem in each.problems),
     )
 

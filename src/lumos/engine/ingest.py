@@ -9,7 +9,7 @@ from typing import Protocol
 from lumos.config import Settings
 from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
-from lumos.engine.reports import DatasetReport, IngestReport, IngestSummary
+from lumos.engine.reports import ChangeWord, DatasetReport, IngestReport, IngestSummary
 from lumos.engine.scanning import Lake, places_of, platform_of
 from lumos.engine.scans import Pass, Scanner
 from lumos.engine.state import check_state, state_folder
@@ -209,7 +209,6 @@ def _report(passes: list[Pass], roots: tuple[str, ...], *, seconds: float) -> In
 def _dataset_report(outcome: Outcome) -> DatasetReport:
     event = outcome.event
     if event is None:
-        return DatasetReport.of(outcome.dataset, change="unchanged", findings=())
-    if event.type is EventType.CREATED:
-        return DatasetReport.of(outcome.dataset, change="new", findings=())
-    return DatasetReport.of(outcome.dataset, change="changed", findings=event.findings)
+        return DatasetReport.of(outcome.dataset, change="unchanged")
+    change: ChangeWord = "new" if event.type is EventType.CREATED else "changed"
+    return DatasetReport.of(outcome.dataset, change=change, event=event)

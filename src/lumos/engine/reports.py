@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from lumos.analysis.report import ChangeRow, change_rows
-from lumos.model.change import Finding
+from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_plain
 from lumos.model.dataset import (
     ColumnStatistics,
@@ -121,7 +121,7 @@ def flags_of(schema: Schema | None) -> tuple[str, ...]:
 
 
 class DatasetReport(Report, frozen=True, kw_only=True):
-    """A dataset as a scan found it, and what that changed."""
+    """A dataset as a scan found it, what that changed, and the event that says so in words."""
 
     urn: str
     name: str
@@ -133,12 +133,14 @@ class DatasetReport(Report, frozen=True, kw_only=True):
     versioning: VersioningReport | None
     change: ChangeWord
     changes: tuple[ChangeRow, ...]
+    event: str | None
+    summary: str
     flags: tuple[str, ...]
     drift: tuple[DriftedShape, ...]
 
     @classmethod
     def of(
-        cls, dataset: Dataset, *, change: ChangeWord, findings: tuple[Finding, ...]
+        cls, dataset: Dataset, *, change: ChangeWord, event: ChangeEvent | None = None
     ) -> "DatasetReport":
         return cls(
             urn=dataset.urn,
@@ -150,7 +152,9 @@ class DatasetReport(Report, frozen=True, kw_only=True):
             statistics=StatisticsReport.of(dataset.statistics),
             versioning=VersioningReport.of(dataset.versioning),
             change=change,
-            changes=change_rows(dataset.urn, findings),
+            changes=() if event is None else change_rows(dataset.urn, event.findings),
+            event=None if event is None else event.type.value,
+            summary="" if event is None else event.summary,
             flags=flags_of(dataset.schema),
             drift=dataset.drift or (),
         )
