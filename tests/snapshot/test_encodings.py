@@ -12,7 +12,7 @@ from lumos.snapshot import Entry, SnapshotError, open_snapshot, write_snapshot
 from lumos.snapshot.errors import UnknownEncoding
 from snapshot.estates import FACTS, customers, everything, many
 
-NAMES = ("estate.json", "estate.jsonl")
+NAMES = ("estate.json", "estate.yaml", "estate.jsonl", "estate.jsonl.zst", "estate.parquet")
 
 
 def content(path: Path) -> dict[str, list[object]]:

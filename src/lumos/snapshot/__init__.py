@@ -1,14 +1,19 @@
 """Portable snapshots: one documented format for all that is known of datasets."""
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
+from lumos.snapshot.comparison import compare
+from lumos.snapshot.differences import COMPARED, Difference, Judge
 from lumos.snapshot.document import Base, Counts, Facts, Hashes, Header, Selection
 from lumos.snapshot.errors import SnapshotError
 from lumos.snapshot.reading import Snapshot, open_snapshot
+from lumos.snapshot.validation import Problem, Validation, validate
 from lumos.snapshot.writing import write_snapshot
 
 __all__ = [
+    "COMPARED",
     "Base",
     "Counts",
+    "Difference",
     "Entry",
     "Facts",
     "GlossaryTerm",
@@ -16,12 +21,17 @@ __all__ = [
     "Hashes",
     "Header",
     "Job",
+    "Judge",
     "Other",
+    "Problem",
     "Selection",
     "Snapshot",
     "SnapshotError",
     "Timestamps",
     "User",
+    "Validation",
+    "compare",
     "open_snapshot",
+    "validate",
     "write_snapshot",
 ]

@@ -111,24 +111,19 @@ class Snapshot:
         last = None
         for record in records:
             if last is not None and record.key <= last:
-                raise self._misplaced(kind, record, last)
+                place = self.container.place(kind, record.position)
+                raise misplaced(self.file, place, kind, record.key, last)
             last = record.key
             yield record
 
-    def _record(self, kind: Kind, stored: Stored) -> Record:
+    def _record(self, kind: Kind, stored: Stored | SnapshotError) -> Record:
+        if isinstance(stored, SnapshotError):
+            raise stored
         try:
             return record_of(self.container, kind, stored)
         except Malformed as problem:
             place = self.container.place(kind, stored.position)
             raise self.wrong(f"{place}{problem.path}", problem) from None
-
-    def _misplaced(self, kind: Kind, record: Record, last: str) -> SnapshotError:
-        place = self.container.place(kind, record.position)
-        if record.key == last:
-            text = f"The {kind.singular} '{last}' stands here a second time."
-            return Duplicate(self.file, place, text)
-        text = f"'{record.key}' cannot stand after '{last}': a streamed snapshot is in order."
-        return OutOfOrder(self.file, place, text)
 
     def wrong(self, path: str, problem: Malformed) -> SnapshotError:
         """The error for JSON that is not what the format asks for."""
@@ -156,9 +151,18 @@ def open_container(file: Path) -> Container:
 
 def record_of(container: Container, kind: Kind, stored: Stored) -> Record:
     """What a container has stored, in the present version of the format."""
-    sealed = unseal(stored.body)
+    position, stored_body, content_hash = stored
+    sealed = unseal(stored_body) if content_hash is None else Sealed(stored_body, content_hash)
     body = container.present(kind, sealed.body)
-    return Record(stored.position, key_of(kind, body), body, sealed)
+    return Record(position, key_of(kind, body), body, sealed)
+
+
+def misplaced(file: Path, place: str, kind: Kind, key: str, last: str) -> SnapshotError:
+    """The error for an entry that does not come after the one before it."""
+    if key == last:
+        return Duplicate(file, place, f"The {kind.singular} '{key}' stands here a second time.")
+    text = f"'{key}' cannot stand after '{last}': entries stand in the order of their {kind.key}s."
+    return OutOfOrder(file, place, text)
 
 
 def _by_key(record: Record) -> str:

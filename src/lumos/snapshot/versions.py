@@ -65,7 +65,7 @@ class Upgraded(Container):
         self.header = canonical(header)
         self.streamed = inner.streamed
 
-    def entries(self, kind: Kind) -> Iterator[Stored]:
+    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
         return self._inner.entries(kind)
 
     def present(self, kind: Kind, body: bytes) -> bytes:

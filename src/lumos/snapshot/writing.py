@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
 
 from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
 from lumos.model.dataset import Dataset
@@ -23,12 +22,10 @@ from lumos.snapshot.document import (
     Header,
     Kind,
 )
-from lumos.snapshot.encodings import encoding_of
+from lumos.snapshot.encodings import MANIFEST, encoding_of
 from lumos.snapshot.errors import Duplicate, SnapshotError
 from lumos.snapshot.manifest import Tally, header_of_facts
 from lumos.snapshot.sorting import Sorter
-
-MANIFEST: Final = "manifest.json"
 
 
 def write_snapshot(

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Final
 
-from lumos.snapshot.encodings.interface import Bodies, Container, Encoding, Stored
+from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Encoding, Stored
 from lumos.snapshot.errors import UnknownEncoding
 
-__all__ = ["ENDINGS", "Bodies", "Container", "Encoding", "Stored", "encoding_of"]
+__all__ = ["ENDINGS", "MANIFEST", "Bodies", "Container", "Encoding", "Stored", "encoding_of"]
 
-ENDINGS: Final = (".json", ".jsonl", ".jsonl.zst", ".yaml", ".yml", ".parquet")
+ENDINGS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst", ".parquet")
 
 
 def encoding_of(path: Path) -> Encoding:
-    """The encoding that the path's ending names; a folder is one of Parquet files."""
+    """The encoding that the path's ending names; a folder with a manifest is one of Parquet."""
     name = path.name.lower()
     if name.endswith(".json"):
         from lumos.snapshot.encodings.json_document import open_json, write_json
@@ -22,4 +22,16 @@ def encoding_of(path: Path) -> Encoding:
         from lumos.snapshot.encodings.json_lines import open_lines, write_lines
 
         return Encoding(open_lines, write_lines)
+    if name.endswith(".jsonl.zst"):
+        from lumos.snapshot.encodings.zstd_lines import open_zstd, write_zstd
+
+        return Encoding(open_zstd, write_zstd)
+    if name.endswith((".yaml", ".yml")):
+        from lumos.snapshot.encodings.yaml_document import open_yaml, write_yaml
+
+        return Encoding(open_yaml, write_yaml)
+    if name.endswith(".parquet") or (path / MANIFEST).is_file():
+        from lumos.snapshot.encodings.parquet_folder import open_folder, write_folder
+
+        return Encoding(open_folder, write_folder, is_folder=True)
     raise UnknownEncoding(path, ENDINGS)

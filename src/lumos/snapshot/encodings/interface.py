@@ -3,19 +3,27 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lumos.snapshot.document import Kind
+from lumos.snapshot.errors import SnapshotError
 
 # The sealed entries of each kind, by the kind's plural, in the order in which they are to stand.
 Bodies = Mapping[str, Iterator[bytes]]
 
 
+MANIFEST: Final = "manifest.json"
+
+
 class Stored(NamedTuple):
-    """The JSON of an entry, and where it stands: whatever the container counts."""
+    """The JSON of an entry, and where it stands: whatever the container counts.
+
+    Where the container keeps content hashes apart, the JSON has none in it.
+    """
 
     position: int
     body: bytes
+    content_hash: str | None = None
 
 
 class Container(ABC):
@@ -27,8 +35,12 @@ class Container(ABC):
     header: bytes
 
     @abstractmethod
-    def entries(self, kind: Kind) -> Iterator[Stored]:
-        """The entries of a kind as they stand in the file."""
+    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+        """The entries of a kind as they stand in the file.
+
+        What stands in an entry's place and is none comes as an error, and the next entry follows.
+        An error after which nothing can follow is raised.
+        """
 
     @abstractmethod
     def place(self, kind: Kind, position: int) -> str:

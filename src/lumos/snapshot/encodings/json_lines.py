@@ -49,25 +49,28 @@ class JsonLines(Container):
             raise CutOff(file, "line 1", "It is empty.")
         self.header = self._header(first[1])
 
-    def entries(self, kind: Kind) -> Iterator[Stored]:
+    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
         start = _STARTS[kind]
+        length = len(start)
         begun = False
         lines = self._lines()
         next(lines, None)
         for number, line in lines:
-            found, body = (
-                (kind, line[len(start) : -1])
-                if line.startswith(start) and line.endswith(b"}")
-                else self._unwrapped(number, line)
-            )
-            if found is kind:
+            if line.startswith(start) and line.endswith(b"}"):
                 begun = True
-                yield Stored(number, body)
-            elif KINDS.index(found) > KINDS.index(kind):
+                yield Stored(number, line[length:-1])
+                continue
+            found = self._unwrapped(number, line)
+            if isinstance(found, SnapshotError):
+                yield found
+            elif found[0] is kind:
+                begun = True
+                yield Stored(number, found[1])
+            elif KINDS.index(found[0]) > KINDS.index(kind):
                 return
             elif begun:
-                problem = f"A {found.singular} cannot stand after a {kind.singular}."
-                raise OutOfOrder(self._file, f"line {number}", problem)
+                problem = f"A {found[0].singular} cannot stand after a {kind.singular}."
+                yield OutOfOrder(self._file, f"line {number}", problem)
 
     def place(self, kind: Kind, position: int) -> str:
         return f"line {position}: {kind.singular}"
@@ -85,7 +88,7 @@ class JsonLines(Container):
             raise error(self._file, "line 1", text) from None
         return line
 
-    def _unwrapped(self, number: int, line: bytes) -> tuple[Kind, bytes]:
+    def _unwrapped(self, number: int, line: bytes) -> tuple[Kind, bytes] | SnapshotError:
         """The entry of a line that is of another kind, or laid out in another way."""
         for kind, start in _STARTS.items():
             if line.startswith(start) and line.endswith(b"}"):
@@ -95,11 +98,11 @@ class JsonLines(Container):
             wrapped = decoded(line, dict[str, msgspec.Raw])
         except Malformed as problem:
             error = CutOff if problem.cut_off else SnapshotError
-            raise error(self._file, place, f"{problem.problem}.") from None
+            return error(self._file, place, f"{problem.problem}.")
         name = next(iter(wrapped), "")
         if len(wrapped) != 1 or name not in _BY_SINGULAR:
             keys = ", ".join(_BY_SINGULAR)
-            raise SnapshotError(self._file, place, f"A line has one key, one of {keys}.")
+            return SnapshotError(self._file, place, f"A line has one key, one of {keys}.")
         return _BY_SINGULAR[name], bytes(wrapped[name])
 
 

@@ -1,0 +1,169 @@
+"""A snapshot as a folder: its header in `manifest.json`, its entries in Parquet files.
+
+A row has an entry's key, its content hash and its JSON, so that Spark reads what it needs. The
+manifest names the files; nothing else in the folder is read.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lumos.snapshot.codec import Malformed, decoded, key_of, plain_json, unseal
+from lumos.snapshot.document import KINDS, Kind
+from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Stored
+from lumos.snapshot.encodings.json_document import refusal
+from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
+
+ROWS_IN_A_FILE: Final = 50_000
+ROWS_IN_A_GROUP: Final = 5_000
+_ROWS_AT_ONCE: Final = 500
+_LARGEST_GROUP: Final = 1024 * 1024 * 1024
+# No separator and no dots before the ending: the name cannot lead out of the folder.
+_NAME: Final = re.compile(r"[a-z]+-[0-9]{5}\.parquet", re.ASCII)
+_BITS_OF_ROWS: Final = 40
+_TEXTS: Final = (pa.string(), pa.large_string(), pa.string_view())
+
+
+class ParquetFolder(Container):
+    """A folder whose files are read batch by batch."""
+
+    streamed = True
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        manifest = folder / MANIFEST
+        if not folder.is_dir():
+            problem = "It is no folder." if folder.exists() else "There is no such snapshot."
+            raise NotASnapshot(folder, "", problem)
+        try:
+            self.header = manifest.read_bytes()
+        except FileNotFoundError:
+            problem = f"There is no {MANIFEST} in it."
+            raise NotASnapshot(folder, MANIFEST, problem) from None
+        try:
+            listed = plain_json(self.header)
+        except Malformed as problem:
+            raise refusal(manifest, problem, self.header) from None
+        self._files = {kind.plural: self._names(listed, kind) for kind in KINDS}
+
+    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+        for number, name in enumerate(self._files[kind.plural]):
+            position = number << _BITS_OF_ROWS
+            for key, content_hash, body in self._rows(kind, name):
+                yield self._stored(kind, position, key, content_hash, body)
+                position += 1
+
+    def place(self, kind: Kind, position: int) -> str:
+        name = self._files[kind.plural][position >> _BITS_OF_ROWS]
+        return f"{name}[{position & ((1 << _BITS_OF_ROWS) - 1)}]"
+
+    def paths(self, kind: Kind) -> list[str]:
+        """The files that hold the entries of a kind, for readers of their own."""
+        return [str(self._folder / name) for name in self._files[kind.plural]]
+
+    def _names(self, listed: Any, kind: Kind) -> list[str]:
+        """The files that the manifest names for a kind, none of them outside the folder."""
+        place = f"{MANIFEST}: files.{kind.plural}"
+        files = listed.get("files") if isinstance(listed, dict) else None
+        names = files.get(kind.plural, []) if isinstance(files, dict) else []
+        if not isinstance(names, list):
+            raise SnapshotError(self._folder, place, "Expected a list of file names.")
+        for index, name in enumerate(names):
+            problem = ""
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                problem = f"{name!r} is no file of a snapshot, such as datasets-00000.parquet."
+            elif (self._folder / name).is_symlink():
+                problem = f"{name} leads out of the folder."
+            if problem:
+                raise SnapshotError(self._folder, f"{place}[{index}]", problem)
+        return names
+
+    def _rows(self, kind: Kind, name: str) -> Iterator[tuple[Any, Any, Any]]:
+        columns = [kind.key, "content_hash", "body"]
+        try:
+            with pq.ParquetFile(self._folder / name) as file:
+                self._check(file, name, columns)
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns):
+                    keys, hashes, bodies = (batch.column(column) for column in columns)
+                    # Text that is not UTF-8 is found with the entry that has it.
+                    rows = (keys, hashes, bodies.cast(pa.binary()))
+                    yield from zip(*(column.to_pylist() for column in rows), strict=True)
+        except FileNotFoundError:
+            raise CutOff(self._folder, name, "The file is not in the folder.") from None
+        except (pa.ArrowException, OSError) as problem:
+            reason = str(problem).partition("\n")[0]
+            raise SnapshotError(self._folder, name, f"It cannot be read: {reason}.") from None
+
+    def _check(self, file: pq.ParquetFile, name: str, columns: list[str]) -> None:
+        schema = file.schema_arrow
+        for column in columns:
+            is_text = column in schema.names and schema.field(column).type in _TEXTS
+            if not is_text:
+                raise SnapshotError(self._folder, name, f"It has no column '{column}' of text.")
+        for group in range(file.metadata.num_row_groups):
+            if file.metadata.row_group(group).total_byte_size > _LARGEST_GROUP:
+                text = f"Its row group {group} unfolds to more than 1 GB."
+                raise TooLarge(self._folder, name, text)
+
+    def _stored(
+        self, kind: Kind, position: int, key: Any, content_hash: Any, body: Any
+    ) -> Stored | SnapshotError:
+        problem = "It has no body." if body is None else ""
+        if not problem and key != (found := _key_in(kind, body)):
+            problem = f"The row is that of '{key}', and its body that of '{found}'."
+        if problem:
+            return SnapshotError(self._folder, self.place(kind, position), problem)
+        return Stored(position, body, content_hash)
+
+
+def _key_in(kind: Kind, body: bytes) -> str | None:
+    try:
+        return key_of(kind, body)
+    except Malformed:
+        return None
+
+
+def open_folder(folder: Path) -> ParquetFolder:
+    """Opens a folder."""
+    return ParquetFolder(folder)
+
+
+def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
+    """Writes a new folder."""
+    folder.mkdir()
+    files = {kind.plural: _write(folder, kind, bodies[kind.plural]) for kind in KINDS}
+    manifest = {**decoded(header, dict[str, msgspec.Raw]), "files": files}
+    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+
+
+def _write(folder: Path, kind: Kind, bodies: Iterator[bytes]) -> list[str]:
+    schema = pa.schema([(name, pa.string()) for name in (kind.key, "content_hash", "body")])
+    names: list[str] = []
+    rows = (_row(kind, body) for body in bodies)
+    # A file is begun only when there is something to put into it.
+    while first := list(islice(rows, ROWS_IN_A_GROUP)):
+        name = f"{kind.plural}-{len(names):05}.parquet"
+        with pq.ParquetWriter(folder / name, schema, compression="zstd") as writer:
+            writer.write_batch(_batch(first, schema))
+            for _ in range(ROWS_IN_A_FILE // ROWS_IN_A_GROUP - 1):
+                if some := list(islice(rows, ROWS_IN_A_GROUP)):
+                    writer.write_batch(_batch(some, schema))
+        names.append(name)
+    return names
+
+
+def _row(kind: Kind, stored: bytes) -> tuple[str, str | None, bytes]:
+    body, content_hash = unseal(stored)
+    return key_of(kind, body), content_hash, body
+
+
+def _batch(rows: list[tuple[str, str | None, bytes]], schema: pa.Schema) -> pa.RecordBatch:
+    keys, hashes, bodies = zip(*rows, strict=True)
+    columns = [pa.array(keys), pa.array(hashes), pa.array(bodies, pa.binary()).cast(pa.string())]
+    return pa.record_batch(columns, schema=schema)
