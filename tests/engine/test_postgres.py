@@ -204,6 +204,23 @@ def test_tables_that_swap_their_names_are_judged_by_their_names(shop: PostgresDa
     assert of(report, shop, "public.notes_old").change == "new"
 
 
+def test_a_copy_under_the_same_name_is_the_same_database(
+    shop: PostgresDatabase, postgres: str
+) -> None:
+    lumos = lumos_for(shop)
+    lumos.ingest()
+    before = lumos.store_status().rows
+    PostgresDatabase(postgres).run(
+        f"CREATE DATABASE {shop.name}_copy TEMPLATE {shop.name}",
+        f"DROP DATABASE {shop.name}",
+        f"ALTER DATABASE {shop.name}_copy RENAME TO {shop.name}",
+    )
+    assert lumos.ingest().summary.datasets_unchanged == 4
+    assert {**lumos.store_status().rows, "audit": before["audit"]} == before
+    shop.run("ALTER TABLE public.notes RENAME TO remarks")
+    assert lumos.ingest().summary.datasets_new == 0
+
+
 def test_a_dropped_view_and_a_table_of_its_name_are_one_dataset(shop: PostgresDatabase) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()

@@ -120,6 +120,23 @@ def test_a_server_that_does_not_run_is_told() -> None:
     assert told.startswith(f"No PostgreSQL answers at 127.0.0.1:{port}: ")
 
 
+def test_something_else_that_answers_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        answer = threading.Thread(target=_answer_like_a_web_server, args=(server,))
+        answer.start()
+        told = refusal(host="127.0.0.1", port=port, user="u", database="d", password=Secret(HUSH))
+        answer.join()
+    assert told.startswith(f"What answers at 127.0.0.1:{port} is no PostgreSQL: ")
+
+
+def _answer_like_a_web_server(server: socket.socket) -> None:
+    client, _ = server.accept()
+    with client:
+        client.recv(1024)
+        client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
 def test_a_host_that_does_not_exist_is_told() -> None:
     told = refusal(host="db.invalid", user="u", database="d", password=Secret(HUSH))
     assert told.startswith("There is no host 'db.invalid': ")

@@ -1,5 +1,7 @@
 """What the catalog of a real server says, in Lumos's words."""
 
+from urllib.parse import unquote
+
 import pytest
 
 from databases import PostgresDatabase
@@ -378,14 +380,18 @@ def test_odd_names_come_through_whole(database: PostgresDatabase) -> None:
 
 
 CHOICES: list[tuple[dict[str, object], list[str]]] = [
-    ({}, ["public.orders", "public.tmp_x", "sales.orders", "sales.tmp_y", "Sales.orders"]),
+    (
+        {"exclude": ("[[]*",)},
+        ["public.orders", "public.tmp_x", "sales.orders", "sales.tmp_y", "Sales.orders"],
+    ),
     ({"schemas": ("sales",)}, ["sales.orders", "sales.tmp_y"]),
     ({"schemas": ("?ales",)}, ["sales.orders", "sales.tmp_y", "Sales.orders"]),
     ({"tables": ("orders",)}, ["public.orders", "sales.orders", "Sales.orders"]),
     ({"tables": ("sales.*",)}, ["sales.orders", "sales.tmp_y"]),
-    ({"exclude": ("tmp_*",)}, ["public.orders", "sales.orders", "Sales.orders"]),
-    ({"exclude": ("sales.*", "public.tmp_x")}, ["public.orders", "Sales.orders"]),
+    ({"exclude": ("tmp_*", "[[]*")}, ["public.orders", "sales.orders", "Sales.orders"]),
+    ({"exclude": ("sales.*", "public.tmp_x", "[x]*")}, ["public.orders", "Sales.orders"]),
     ({"schemas": ("sales",), "tables": ("orders",)}, ["sales.orders"]),
+    ({"tables": ("[x]*",)}, ["public.[x]*"]),
 ]
 
 
@@ -394,12 +400,18 @@ def test_patterns_choose_schemas_and_tables(database: PostgresDatabase) -> None:
         "CREATE SCHEMA sales", 'CREATE SCHEMA "Sales"', 'CREATE TABLE "Sales".orders (id int)',
         "CREATE TABLE orders (id int)", "CREATE TABLE tmp_x (id int)",
         "CREATE TABLE sales.orders (id int)", "CREATE TABLE sales.tmp_y (id int)",
+        'CREATE TABLE "[x]*" (id int)',
     )  # fmt: skip
     everything = [each.path for each in database.look().datasets]
     for facts, expected in CHOICES:
-        assert sorted(database.found(**facts)) == sorted(expected), facts
+        found = [each.name for each in database.look(**facts).datasets]
+        assert sorted(map(str, found)) == sorted(expected), facts
         source = database.source(**facts)
-        covered = [".".join(path.split("/")[1:]) for path in everything if source.covers(path)]
+        covered = [
+            ".".join(map(unquote, path.split("/")[1:]))
+            for path in everything
+            if source.covers(path)
+        ]
         assert sorted(covered) == sorted(expected), facts
         assert not source.covers("another/sales/orders")
 

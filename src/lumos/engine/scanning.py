@@ -69,9 +69,7 @@ def platform_of(settings: Settings) -> Platform | None:
     return platform
 
 
-def places_of(
-    settings: Settings, paths: Sequence[str], sections: Sequence[Section] = ()
-) -> Places:
+def places_of(settings: Settings, paths: Sequence[str], sections: Sequence[Section] = ()) -> Places:
     """What to scan for sections, or else for paths and addresses, or for the configured sources.
 
     All of it was looked at, so that nothing is begun that cannot be ended.

@@ -187,6 +187,11 @@ _REFUSALS: Final = (
         "Check 'host' and 'port', the network and that the server runs.",
     ),
     (
+        r"invalid response|expected authentication request|unexpected response",
+        "What answers at {host} is no PostgreSQL: {text}.",
+        "Check 'host' and 'port'.",
+    ),
+    (
         r"SSL|certificate|sslmode|sslrootcert",
         "No encrypted connection to {host}: {text}.",
         "Check 'sslmode', and with verify-ca or verify-full the file with the server's "

@@ -136,7 +136,7 @@ class PostgresSource(TableSource):
         """Remarks on names that mean nothing; a schema may also have been dropped."""
         there = [name for (name,) in connection.execute(queries.SCHEMAS)]
         for wanted in self._settings.schemas:
-            if not any(fnmatchcase(name, wanted) for name in there):
+            if not any(_fits(name, wanted) for name in there):
                 yield Problem(
                     path=f"{quote(self.scope, safe='')}/{quote(wanted, safe='')}",
                     reason=f"there is no schema '{wanted}'.{did_you_mean(wanted, there)}",
@@ -153,7 +153,7 @@ class PostgresSource(TableSource):
     def _is_wanted(self, schema: str, name: str) -> bool:
         settings = self._settings
         return (
-            (not settings.schemas or any(fnmatchcase(schema, each) for each in settings.schemas))
+            (not settings.schemas or any(_fits(schema, each) for each in settings.schemas))
             and (not settings.tables or _matches(schema, name, settings.tables))
             and not _matches(schema, name, settings.exclude)
         )
@@ -247,7 +247,9 @@ def _columns(
 
 def _matches(schema: str, name: str, patterns: Iterable[str]) -> bool:
     """Whether one of the patterns means the table by its name, or by its schema and name."""
-    return any(
-        fnmatchcase(name, pattern) or fnmatchcase(f"{schema}.{name}", pattern)
-        for pattern in patterns
-    )
+    return any(_fits(name, each) or _fits(f"{schema}.{name}", each) for each in patterns)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    # A name may hold the marks that patterns are made of.
+    return name == pattern or fnmatchcase(name, pattern)
