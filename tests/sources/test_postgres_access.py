@@ -298,6 +298,18 @@ class _Queries:
         return self._replaced[name]() if name in self._replaced else getattr(queries, name)
 
 
+def test_a_view_that_vanishes_meanwhile_is_left_to_the_next_scan(
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.run("CREATE TABLE t (id int)", "CREATE VIEW v AS SELECT id FROM t")
+    monkeypatch.setattr(queries, "VIEWS", queries.VIEWS.replace("wanted.oid)\n", "1::oid)\n"))
+    found = database.look()
+    assert [each.name for each in found.datasets] == ["public.t"]
+    assert [(each.path, each.code) for each in found.problems] == [
+        (f"{database.name}/public/v", "changing")
+    ]
+
+
 @pytest.mark.slow
 def test_reading_beside_somebody_who_makes_and_drops_tables(database: PostgresDatabase) -> None:
     database.run(

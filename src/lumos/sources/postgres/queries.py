@@ -36,7 +36,8 @@ SELECT n.nspname
 # A partition belongs to its parent, and a temporary table to nobody else's session.
 RELATIONS: Final = """
 SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, r.rolname, r.rolcanlogin,
-       d.description, pg_get_partkeydef(c.oid), s.srvname, e.extname,
+       d.description, CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
+       s.srvname, e.extname,
        c.reltuples, c.relpages + coalesce(t.relpages, 0)
   FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -78,9 +79,13 @@ SELECT i.indrelid, i.indisprimary, k.relname, i.indkey::text, i.indnkeyatts
  WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 """
 
-# Primary keys and NOT NULL are part of the schema already.
+# Primary keys and NOT NULL are part of the schema already. Of a table that was dropped meanwhile
+# nothing can be written out; whether it is visible is unknown then.
 CONSTRAINTS: Final = """
-SELECT c.conrelid, c.conname, pg_get_constraintdef(c.oid)
+SELECT c.conrelid, c.conname,
+       CASE WHEN pg_table_is_visible(c.conrelid) IS NOT NULL
+             AND (c.confrelid = 0 OR pg_table_is_visible(c.confrelid) IS NOT NULL)
+            THEN pg_get_constraintdef(c.oid) END
   FROM unnest(%(relations)s::oid[]) AS wanted (oid)
   JOIN pg_catalog.pg_constraint c ON c.conrelid = wanted.oid
  WHERE c.contype IN ('u', 'f', 'c', 'x')

@@ -33,7 +33,7 @@ from lumos.sources.postgres.datasets import (
 from lumos.sources.postgres.types import NativeType, Types
 
 _Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
-_TRIES: Final = 3
+_TRIES: Final = 5
 _AT_A_TIME: Final = 5000
 _BETWEEN_REPORTS: Final = 100
 _LOCK_TIMEOUT: Final = "5s"
@@ -48,6 +48,11 @@ _CHANGED_MEANWHILE: Final = (
     errors.UndefinedColumn,
     errors.SerializationFailure,
 )
+
+_REASONS: Final = {
+    "locked": "somebody holds a lock on it, or on a table that it reads",
+    "changing": "somebody changed or dropped it while it was read",
+}
 
 
 class PostgresSource(TableSource):
@@ -101,9 +106,14 @@ class PostgresSource(TableSource):
         relations = {each.oid: each for each in self._relations(connection)}
         views = [oid for oid, relation in relations.items() if relation.kind in VIEWS]
         definitions, locked = self._definitions(connection, views)
-        for vanished in {*views} - {*definitions, *locked}:
-            del relations[vanished]
-        catalog = self._catalog(connection, relations, definitions)
+        unread = {
+            view: "locked" if view in locked else "changing"
+            for view in views
+            if view not in definitions
+        }
+        constraints, vanished = _constraints(connection, list(relations))
+        unread |= dict.fromkeys(vanished, "changing")
+        catalog = self._catalog(connection, relations, definitions, constraints)
         found: dict[int, FoundDataset] = {}
         for oid, columns in _columns(connection, list(relations)):
             found[oid] = dataset_of(relations[oid], columns, catalog)
@@ -113,15 +123,15 @@ class PostgresSource(TableSource):
             # A table may do without columns.
             found.get(oid) or dataset_of(relation, (), catalog)
             for oid, relation in relations.items()
-            if oid not in locked
+            if oid not in unread
         )
         problems = tuple(
             Problem(
                 path=path_of(self.scope, relations[oid].schema, relations[oid].name),
-                reason="somebody holds a lock on it, or on a table that it reads",
-                code="locked",
+                reason=_REASONS[code],
+                code=code,
             )
-            for oid in locked
+            for oid, code in unread.items()
         )
         return Discovery(datasets=tuple(datasets), problems=(*remarks, *problems))
 
@@ -184,7 +194,7 @@ class PostgresSource(TableSource):
             except errors.LockNotAvailable:
                 locked.add(view)
             except _CHANGED_MEANWHILE:
-                # Somebody has dropped it since.
+                # The next scan will see what became of it.
                 continue
         return definitions, locked
 
@@ -193,6 +203,7 @@ class PostgresSource(TableSource):
         connection: _Connection,
         relations: Mapping[int, Relation],
         definitions: dict[int, str],
+        constraints: dict[int, dict[str, str]],
     ) -> Catalog:
         wanted = {"relations": list(relations)}
         partitioned = [oid for oid, each in relations.items() if each.kind == PARTITIONED]
@@ -202,10 +213,6 @@ class PostgresSource(TableSource):
         keys: dict[int, list[Key]] = defaultdict(list)
         for oid, primary, name, numbers, count in connection.execute(queries.KEYS, wanted):
             keys[oid].append(Key(primary, name, tuple(map(int, numbers.split()))[:count]))
-        constraints: dict[int, dict[str, str]] = defaultdict(dict)
-        for oid, name, text in connection.execute(queries.CONSTRAINTS, wanted):
-            if text is not None:
-                constraints[oid][name] = text
         partition_columns: dict[int, set[int]] = defaultdict(set)
         partitions: dict[int, list[Size]] = defaultdict(list)
         if partitioned:
@@ -231,6 +238,20 @@ class PostgresSource(TableSource):
 def _asked_for(connection: _Connection, views: Sequence[int]) -> dict[int, str]:
     found = connection.execute(queries.VIEWS, {"relations": views})
     return {oid: query for oid, query in found if query is not None}
+
+
+def _constraints(
+    connection: _Connection, relations: Sequence[int]
+) -> tuple[dict[int, dict[str, str]], set[int]]:
+    """The constraints of each relation, and the relations that are not there any more."""
+    constraints: dict[int, dict[str, str]] = defaultdict(dict)
+    vanished: set[int] = set()
+    for oid, name, text in connection.execute(queries.CONSTRAINTS, {"relations": relations}):
+        if text is None:
+            vanished.add(oid)
+        else:
+            constraints[oid][name] = text
+    return constraints, vanished
 
 
 def _columns(
