@@ -116,12 +116,18 @@ class Documentation(Aspect, frozen=True, kw_only=True):
 
 
 class VersionRecord(Aspect, frozen=True, kw_only=True):
-    """One step of a dataset's history."""
+    """One step of a dataset's history.
+
+    The schema is left out where it is not known, and where it is the dataset's present one.
+    """
 
     cloud_version: str
     schema_version: str
     at: datetime
     changes: tuple[str, ...] = ()
+    author: str | None = None
+    breaking: bool = False
+    schema: Schema | None = None
 
 
 class Versioning(Aspect, frozen=True, kw_only=True):

@@ -196,3 +196,63 @@ notification = Table(
     UniqueConstraint("event_id", "channel"),
     Index(None, "state", "due_at"),
 )
+
+# What is known of a dataset and is no aspect: what others told of its versions and times, and what
+# only one catalog has a place for.
+beside = Table(
+    "beside",
+    metadata,
+    Column("urn", Text, ForeignKey("dataset.urn"), primary_key=True),
+    Column("name", String(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Terms, users, groups, jobs and what Lumos has no kind for.
+item = Table(
+    "item",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+)
+
+# What Lumos last wrote to each catalog, so that edits made there can be told from its own words.
+merge_base = Table(
+    "merge_base",
+    metadata,
+    Column("platform", Text, primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+import_run = Table(
+    "import_run",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("sequence", Integer, nullable=False, unique=True),
+    Column("platform", Text, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("snapshot", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    Column("reached_kind", String(16)),
+    Column("reached_key", Text),
+    Column("sums", LargeBinary, nullable=False),
+    Index(None, "platform", "sequence"),
+)
+
+# Written before a catalog is, so that every moment of an import has a way on and a way back.
+import_step = Table(
+    "import_step",
+    metadata,
+    Column("run", String(32), ForeignKey("import_run.id"), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("state", String(16), nullable=False),
+    Column("before", LargeBinary),
+    Column("after", LargeBinary, nullable=False),
+    Column("base", LargeBinary),
+)
