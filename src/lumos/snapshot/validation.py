@@ -137,11 +137,19 @@ class _Check:
         elif told is None and self._header.hashes is not None:
             yield Problem(code="hash", path=place, text=f"'{record.key}' has no content hash.")
         if self._is_present:
-            for path in unknown_keys(kind, plain_json(body)):
-                text = "The format has no such key, and what stands there is not read."
-                yield Problem(
-                    code="unknown_key", path=f"{place}{path}", text=text, severity="warning"
-                )
+            yield from self._of_keys(kind, record)
+
+    def _of_keys(self, kind: Kind, record: Record) -> Iterator[Problem]:
+        try:
+            plain = plain_json(record.body)
+        except Malformed as problem:
+            # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
+            yield from self._malformed(kind, record.position, problem)
+            return
+        place = self._container.place(kind, record.position)
+        for path in unknown_keys(kind, plain):
+            text = "The format has no such key, and what stands there is not read."
+            yield Problem(code="unknown_key", path=f"{place}{path}", text=text, severity="warning")
 
     def _of_urn(self, position: int, key: str) -> Iterator[Problem]:
         path = f"{self._container.place(DATASETS, position)}.urn"

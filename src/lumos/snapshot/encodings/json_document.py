@@ -89,7 +89,7 @@ def refusal(file: Path, problem: Malformed, data: bytes) -> SnapshotError:
         error = SnapshotError if problem.path else NotASnapshot
         return error(file, problem.path.removeprefix("."), f"{problem.problem}.")
     offset = int(byte[1])
-    error = SnapshotError if data[:offset].strip() else NotASnapshot
+    error = SnapshotError if data.lstrip().startswith(b"{") else NotASnapshot
     reason = problem.problem[: byte.start()]
     return error(file, _position(data, offset), f"This is not JSON: {reason}.")
 
