@@ -15,6 +15,7 @@ from .lakes_seventh import SEVENTH
 from .lakes_sixth import SIXTH
 from .lakes_tenth import TENTH
 from .lakes_third import THIRD
+from .lakes_thirteenth import THIRTEENTH
 from .lakes_twelfth import TWELFTH
 from .lakes_writers import WRITERS
 
@@ -35,6 +36,7 @@ _LAKES = [
     *TENTH,
     *ELEVENTH,
     *TWELFTH,
+    *THIRTEENTH,
 ]
 
 

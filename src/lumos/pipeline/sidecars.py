@@ -51,6 +51,7 @@ _READ_ME: Final = re.compile(
     r"(?:\.(?:txt|md|rst|html))?)\Z",
     re.IGNORECASE,
 )
+_OF_DATAFLOW: Final = re.compile(r"model\.json@snapshot=", re.IGNORECASE)
 _OF_ICEBERG: Final = re.compile(r"(?:.*/)?metadata\Z")
 # What describes the folder that it is called after: orders/orders_metadata.json.
 _OF_FOLDER: Final = re.compile(r"(.+)[-_ ]metadata\.json(?:\.gz)?\Z", re.IGNORECASE)
@@ -66,7 +67,7 @@ def why_sidecar(name: str) -> str | None:
         return _BY_ENDING[ending]
     if name.endswith("~"):
         return "an unfinished or put-aside copy"
-    if _DESCRIBING.match(name) or _READ_ME.match(name):
+    if _DESCRIBING.match(name) or _READ_ME.match(name) or _OF_DATAFLOW.match(name):
         return "a description"
     if (
         _OF_EXPORT.match(name)
@@ -80,6 +81,9 @@ def why_sidecar(name: str) -> str | None:
 def is_known_of_tables(name: str, folder: str, names: Collection[str]) -> bool:
     """Whether a file, by the folder and what is beside it, is what a tool knows of its tables."""
     if name in _OF_DBT and not _BESIDE_DBT.isdisjoint(names):
+        return True
+    # What MySQL Shell writes beside the rows of a dump.
+    if "@.json" in names and name.endswith(".json"):
         return True
     described = _OF_FOLDER.match(name)
     if described is not None and described[1].lower() in folder.rpartition("/")[2].lower():

@@ -43,6 +43,8 @@ _WHOLE: Final = {
     "tag": rf"(?<=[A-Za-z][-_])(?!{_YEAR})(?:(?=[0-9]*[A-F])(?=[A-F]*[0-9])[0-9A-F]{{4,8}}"
     rf"|(?<=-)(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{{4,8}})" + _END,
     "lettered": rf"[yY]{_YEAR}[-_]?[mM]\d\d?(?:[-_]?[dD]\d\d?)?" + _END,
+    # Where on Earth: 051d50N, 12.5W.
+    "coordinate": r"\d{1,3}(?:[dp.]\d{1,6})?[NSEW]" + _END,
     "fiscal": rf"(?:FY|fy|CY)[-_]?{_YEAR}" + _END,
     "quarter_first": rf"{_QUARTER}[-_ ]?{_YEAR}(?!\d)",
     "named": rf"(?:(?:\d\d?[-_ ]?)?{_MONTH_NAME}[-_ ,]{{0,2}}{_YEAR}"
@@ -110,12 +112,15 @@ _SHORTEST_MIXED: Final = 15
 _WORDS_IN_CASE: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", re.ASCII)
 _RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z])[A-Z]{1,5}(?:[.-][A-Z]{1,2})?(?![0-9A-Za-z])", re.ASCII)
+# The M of März is none.
+_WHOLE_CODE: Final = re.compile(r"(?<![^\W_])[A-Z]{1,5}(?:[.-][A-Z]{1,2})?(?![^\W_])")
 _LOWER: Final = re.compile(r"[a-z]{2}")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBERS: Final = re.compile(r"\d+", re.ASCII)
 _SHOWN_AS: Final = {
     "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "epoch": "time",
     "quarter_first": "quarter", "query": "id", "word": "id", "tag": "id", "qualified": "code",
+    "coordinate": "n",
 }  # fmt: skip
 _MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
                        "dec")  # fmt: skip
@@ -271,7 +276,7 @@ def _codes(name: str, spans: list[_Span]) -> list[_Span]:
         free = free[: span.start] + "0" * (span.end - span.start) + free[span.end :]
     codes = [
         _Span("code", match.start(), match.end())
-        for match in _CODE.finditer(free)
+        for match in _WHOLE_CODE.finditer(free)
         if not _NO_CODES.match(match.group())
     ]
     words = _WORDS.findall(free)

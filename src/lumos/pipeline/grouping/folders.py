@@ -2,14 +2,28 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
 from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import Rule, Unit, clusters, fixed_part, kinds_of
-from lumos.pipeline.grouping.values import MANY_FOLDERS, VALUE, common, why_once, why_values
-from lumos.pipeline.grouping.words import STAGES, is_value, looks_like_table, tokens_of, words_of
+from lumos.pipeline.grouping.values import (
+    MANY_FOLDERS,
+    VALUE,
+    common,
+    have_own_columns,
+    why_once,
+    why_values,
+)
+from lumos.pipeline.grouping.words import (
+    STAGES,
+    holds_entities,
+    is_value,
+    looks_like_table,
+    tokens_of,
+    words_of,
+)
 from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES, sortable
 
@@ -17,6 +31,7 @@ _DOMAIN: Final = re.compile(
     r"(?:[a-z0-9-]+\.)+(?:com|org|net|info|biz|edu|gov|app|dev|shop|[a-z]{2}|\{place\})\Z", re.ASCII
 )
 _LONGEST_SHORT: Final = 2
+_SHORTEST_MARK: Final = 6
 _STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
 
 
@@ -37,8 +52,23 @@ def folders_as_values(units: list[Unit]) -> list[Unit]:
             for cluster in clusters(family, lambda pair: pair.similar)
         ]
         tables = _tables_by_folder(alike, level)
-        units = rest + [unit for some in alike for unit in _one_of_folders(some, level, tables)]
+        lists = {unit.folders: unit.stem for unit in rest if holds_entities(unit.stem)}
+        units = rest
+        known: dict[tuple[str, ...], set[str]] = {}
+        for some in sorted(alike, key=len, reverse=True):
+            above = some[0].folders[:level]
+            # Where a list of channels lies beside folders, these are channels.
+            listed = lists.get(above, "") if len(some) > 2 else ""
+            parent = listed or "".join(above[-1:])
+            reason = _why_one_of_folders(some, level, parent, tables, known.get(above, set()))
+            units += _joined_if(reason, some, "in sibling folders")
+            if reason is not None and len(some) > 2:
+                known.setdefault(above, set()).update(unit.folders[level] for unit in some)
     return units
+
+
+def _joined_if(reason: str | None, units: list[Unit], where: str) -> list[Unit]:
+    return units if reason is None else one(units, Rule("values", f"{where}, {reason}"))
 
 
 def hierarchies_as_values(units: list[Unit]) -> list[Unit]:
@@ -72,8 +102,7 @@ def hierarchies_as_values(units: list[Unit]) -> list[Unit]:
             shared = min((tables[above, path] for path in paths), default=0)
             names = _names_seen(cluster, level)
             reason = why_values(paths, "", cluster, many=(), tables=shared, names=names)
-            rule = Rule("values", f"below folders of several levels, {reason}")
-            units += cluster if reason is None else one(cluster, rule)
+            units += _joined_if(reason, cluster, "below folders of several levels")
     return units
 
 
@@ -99,6 +128,13 @@ def _below(unit: Unit, level: int) -> tuple[object, ...]:
     """What a unit shares with those in other folders at a level."""
     own = {*words_of(unit.folders[level]), *tokens_of(unit.folders[level])}
     title = tuple(word for word in unit.title if word not in own)
+    if len(title) < len(unit.title):
+        # Beside the folder's name, GRCh38 and GRCm39 are of what it stands for too.
+        title = tuple(
+            word
+            for word in title
+            if word.isalpha() or (len(word) < _SHORTEST_MARK and not word.isdigit())
+        )
     return (level, unit.folders[:level], unit.folders[level + 1 :], title, unit.ending, unit.format)
 
 
@@ -107,22 +143,26 @@ def _tables_by_folder(families: Iterable[Sequence[Unit]], level: int) -> Counter
     return Counter(unit.folders[level] for family in families if len(family) > 1 for unit in family)
 
 
-def _one_of_folders(units: list[Unit], level: int, tables: Counter[str]) -> Iterator[Unit]:
+def _why_one_of_folders(
+    units: list[Unit], level: int, parent: str, tables: Counter[str], known: Collection[str]
+) -> str | None:
+    """Why folders of a level hold one dataset; `known` are siblings that are values for sure."""
     texts = [unit.folders[level] for unit in units]
-    reason = None
-    if len(set(texts)) == len(texts) > 1:
-        parent = units[0].folders[level - 1] if level else ""
-        shared = min(tables[text] for text in texts)
-        names = _names_seen(units, level)
-        reason = why_values(texts, parent, units, many=MANY_FOLDERS, tables=shared, names=names)
-        if reason is None and all(map(_DOMAIN.match, texts)):
-            reason = f"the names are those of sites ({', '.join(sorted(texts)[:3])})"
-        if reason is None and _are_dated_runs(units, level):
-            reason = f"a date and a remark name each run ({', '.join(sorted(texts)[:3])})"
-    if reason is None:
-        yield from units
-    else:
-        yield from one(units, Rule("values", f"in sibling folders, {reason}"))
+    if len(set(texts)) < len(texts) or len(texts) < 2:
+        return None
+    shown = ", ".join(sorted(texts)[:3])
+    shared = min(tables[text] for text in texts)
+    names = _names_seen(units, level)
+    reason = why_values(texts, parent, units, many=MANY_FOLDERS, tables=shared, names=names)
+    if reason is not None:
+        return reason
+    if all(text in known for text in texts) and not have_own_columns(units):
+        return f"the names are values beside other tables ({shown})"
+    if all(map(_DOMAIN.match, texts)):
+        return f"the names are those of sites ({shown})"
+    if _are_dated_runs(units, level):
+        return f"a date and a remark name each run ({shown})"
+    return None
 
 
 def _are_dated_runs(units: Sequence[Unit], level: int) -> bool:
@@ -198,7 +238,7 @@ def names_below_values(units: list[Unit]) -> list[Unit]:
         families: dict[tuple[object, ...], list[Unit]] = {}
         rest: list[Unit] = []
         for unit in units:
-            if len(unit.folders) > level and all(map(_is_value, unit.folders[level:])):
+            if len(unit.folders) > level and all(map(_varies, unit.folders[level:])):
                 key = (unit.folders[:level], unit.ending, unit.format)
                 families.setdefault(key, []).append(unit)
             else:
@@ -209,15 +249,36 @@ def names_below_values(units: list[Unit]) -> list[Unit]:
             for family in families.values()
             for cluster in clusters(family, lambda pair: pair.same)
         ):
-            reason = why_once(cluster)
-            rule = Rule("values", f"below folders that are values, {reason}")
-            units += cluster if reason is None else one(cluster, rule)
+            units += _joined_if(why_once(cluster), cluster, "below folders that are values")
     return units
 
 
-def _is_value(folder: str) -> bool:
+def ragged(units: list[Unit]) -> list[Unit]:
+    """One table below folders that are values, of more levels here than there."""
+    tables: dict[tuple[object, ...], list[Unit]] = {}
+    for unit in units:
+        depth = len(unit.folders)
+        while depth and _varies(unit.folders[depth - 1]):
+            depth -= 1
+        key = (unit.folders[:depth], unit.stem, unit.ending, unit.format)
+        tables.setdefault(key, []).append(unit)
+    reason = "the table lies below folders that are values, of one level or several"
+    return [
+        unit
+        for some in tables.values()
+        for cluster in clusters(some, lambda pair: pair.similar)
+        for unit in (
+            one(cluster, Rule("values", reason))
+            if len({len(unit.folders) for unit in cluster}) > 1
+            else cluster
+        )
+    ]
+
+
+def _varies(folder: str) -> bool:
     is_short = len(folder) <= _LONGEST_SHORT and folder.isalnum()
-    return is_short or VALUE.match(folder) is not None or is_value(folder.lower())
+    is_known = VALUE.match(folder) is not None or is_value(folder.lower())
+    return is_short or is_known or _only_tells_time(folder)
 
 
 def same_address(units: list[Unit]) -> list[Unit]:

@@ -10,6 +10,7 @@ from lumos.pipeline.grouping.folders import (
     hierarchies_as_values,
     names_below_values,
     periods_as_values,
+    ragged,
     same_address,
 )
 from lumos.pipeline.grouping.union import one
@@ -34,6 +35,7 @@ def joined(units: Sequence[Unit]) -> list[Unit]:
         names_below_values,
         folders_as_values,
         hierarchies_as_values,
+        ragged,
         periods_as_values,
         same_address,
     ):
@@ -101,7 +103,9 @@ def _machine_names(units: list[Unit]) -> Iterator[Unit]:
     yield from (unit for unit in units if unit not in stamped)
     reason = "the names were made by a machine and the columns are the same"
     for cluster in clusters(stamped, lambda pair: pair.same):
-        yield from one(cluster, Rule("pattern", reason))
+        names = [" ".join(unit.title) for unit in cluster]
+        are_tables = 2 * sum(map(looks_like_table, names)) > len(names)
+        yield from cluster if are_tables else one(cluster, Rule("pattern", reason))
 
 
 def _is_dated(unit: Unit) -> bool:
@@ -117,7 +121,7 @@ def _names_as_values(units: list[Unit]) -> Iterator[Unit]:
     for cluster in alike:
         left = dict.fromkeys(cluster)
         repeated = () if grid is None else grid.families(cluster)
-        for family, tables, names in (*((each, 1, 0) for each in _families(cluster)), *repeated):
+        for family, tables, names in (*_families(cluster), *repeated):
             some = [unit for unit in family if unit in left]
             texts = [unit.stem for unit in some]
             reason = why_values(texts, units[0].parent, some, tables=tables, names=names)
@@ -136,9 +140,13 @@ def _by_size(units: list[Unit]) -> Iterable[list[Unit]]:
     return [units] if () in sizes else sizes.values()
 
 
-def _families(units: list[Unit]) -> Iterator[list[Unit]]:
-    """All units, then those that differ in one word only, the largest families first."""
-    yield units
+def _families(units: list[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
+    """All units, then those that differ in one word only, the largest families first.
+
+    With each family: how many tables have such names, and how many names it are if that is known.
+    """
+    crossed = _crossed(units)
+    yield from ((some, len(crossed), 0) for some in crossed or [units])
     if len(units) > 2:
         families: dict[tuple[str, ...], list[Unit]] = {}
         for unit in units:
@@ -147,7 +155,24 @@ def _families(units: list[Unit]) -> Iterator[list[Unit]]:
                 if piece[0].isalpha() or VALUE.match(piece):
                     key = (*pieces[:index], ANY_NAME, *pieces[index + 1 :])
                     families.setdefault(key, []).append(unit)
-        yield from sorted(families.values(), key=len, reverse=True)
+        largest = sorted(families.values(), key=len, reverse=True)
+        yield from ((family, 1, 0) for family in largest)
+
+
+def _crossed(units: Sequence[Unit]) -> list[list[Unit]]:
+    """Families of names where each of a few words stands beside each of more, which are values."""
+    ways: dict[tuple[int, bool], dict[str, dict[str, Unit]]] = {}
+    for unit in units:
+        for number, (head, tail, is_first) in enumerate(_halves(unit.stem)):
+            ways.setdefault((number // 2, is_first), {}).setdefault(head, {})[tail] = unit
+    for heads in ways.values():
+        tails = {frozenset(names) for names in heads.values()}
+        values = next(iter(tails))
+        is_full = len(tails) == 1 and len(heads) * len(values) == len(units)
+        if is_full and 2 <= len(heads) < len(values):
+            crossed = [list(names.values()) for names in heads.values()]
+            return crossed if len(clusters(units, lambda pair: pair.same)) == 1 else []
+    return []
 
 
 class _Grid:

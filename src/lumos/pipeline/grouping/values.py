@@ -18,10 +18,10 @@ from lumos.pipeline.grouping.words import (
     words_of,
 )
 from lumos.pipeline.placement import ANY_NAME
-from lumos.pipeline.variables import sizes_of
+from lumos.pipeline.variables import TIMES, sizes_of
 
 PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
-_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[.-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
+_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[._-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
 # I7FD0, MGSP3: what only a machine calls its files.
 _MIXED: Final = re.compile(r"[0-9A-Z]{4,}\Z", re.ASCII)
@@ -35,6 +35,8 @@ _VERSION: Final = re.compile(
     r"v?(?:\d+|\{n\})(?:\.(?:\d+|\{n\}))+(?:[-.+]?[A-Za-z]+(?:[.-]?(?:\d+|\{n\}))?)?\Z", re.ASCII
 )
 _LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCII)
+# sub-{n}_task- before a value: each part of such a name is a key and a value.
+_PAIRS: Final = re.compile(r"(?:\A|_)[a-z]+-[^_-]+_(?:[^_]+_)*[a-z]+-\Z")
 _PROPER: Final = re.compile(r"(?:[A-Z][a-z]+(?:[ -]|\Z))+\Z", re.ASCII)
 _FEW_PROPER: Final = (3, 1 / 3)
 _NAMES: Final = frozenset({"name", "place", "code"})
@@ -70,7 +72,7 @@ def why_values(
     before, values, after = varying(texts)
     if before[-1:] == ["="] or not all(value.strip("-_. ") for value in values):
         return None
-    if _has_stage(values, units) or _are_sizes(texts) or _have_own_columns(units):
+    if _has_stage(values, units) or _are_sizes(texts) or have_own_columns(units):
         return None
     shown = f"{', '.join(sorted(values)[:3])}{' ...' if len(values) > 3 else ''}"
     if tables > 1 and max(len(values), names) > 2:
@@ -89,10 +91,15 @@ def why_values(
         return f"the names differ in a code ({shown})"
     if not share and _are_several_values(values, units):
         return f"the names differ in several values ({shown})"
-    if after[-1:] == ["{id}"] and not before and not share and _have_same_columns(units):
-        return f"the names tell a kind of thing before its id ({shown})"
+    if not share and _have_same_columns(units):
+        if after[-1:] == ["{id}"] and not before:
+            return f"the names tell a kind of thing before its id ({shown})"
+        if _have_own_ids(units):
+            return f"each id has one of the names only ({shown})"
     are_tables = share > 0.5
     near = _nearest(before[::-1]) + _nearest(after)
+    if _PAIRS.search("".join(before)) and not are_tables:
+        return f"the names tell a value after its key ({shown})"
     if names_entity(near) and not are_tables and _have_columns(units):
         return f"the names tell which {' '.join(around)} it is ({shown})"
     if holds_entities(parent) and not are_tables:
@@ -102,7 +109,9 @@ def why_values(
         share = 0
     elif many and _are_proper(values, units):
         share, many = share / 2, (*many, _FEW_PROPER)
-    is_many = any(len(values) >= count and share <= limit for count, limit in many)
+    # What is cut into parts is a table more often.
+    are_cut = after[-1:] == ["{n}"] and all(unit.files > 1 for unit in units)
+    is_many = any(len(values) >= (1 + are_cut) * count and share <= limit for count, limit in many)
     if is_many and _have_same_columns(units):
         return f"{len(values)} names have the same columns ({shown})"
     return None
@@ -121,6 +130,10 @@ def why_once(units: Sequence[Unit]) -> str | None:
     if any(looks_like_table(unit.stem) or is_total(unit.stem) for unit in units):
         return None
     if len(set().union(*folders_of.values())) < 2 or max(map(len, folders_of.values())) > 1:
+        return None
+    kinds = set().union(*(kinds_of(folder) for unit in units for folder in unit.folders))
+    # What is new each day may be a table of that day, unless a machine named it.
+    if kinds & TIMES and not (len(set(map(len, names))) == 1 and all(map(_ONE_WORD.match, names))):
         return None
     return f"each name comes once ({', '.join(names[:3])})" if _have_same_columns(units) else None
 
@@ -248,7 +261,20 @@ def _have_same_columns(units: Sequence[Unit]) -> bool:
     return _are_evidence(units) and len(clusters(units, lambda pair: pair.same)) == 1
 
 
-def _have_own_columns(units: Sequence[Unit]) -> bool:
+def _have_own_ids(units: Sequence[Unit]) -> bool:
+    """Whether no id in names of files stands beside two words, as it would beside two tables."""
+    kinds = {unit.rows[0].first[-1].kinds for unit in units}
+    if len(kinds) > 1 or "id" not in (common := kinds.pop()):
+        return False
+    number = common.index("id")
+    seen = [
+        {path[-1].values[number] for row in unit.rows for path in (row.first, row.last)}
+        for unit in units
+    ]
+    return min(map(len, seen)) > 1 and len(set().union(*seen)) == sum(map(len, seen))
+
+
+def have_own_columns(units: Sequence[Unit]) -> bool:
     """Whether most have columns that none of the others has, as tables of one publisher do."""
     if len(units) < _FEWEST_TABLES:
         return False

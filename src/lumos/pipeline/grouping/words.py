@@ -88,12 +88,22 @@ _ALSO_OF_ENTITIES: Final = _set(
 _ENTITY_ENDINGS: Final = (("ies", "y"), ("ches", "ch"), ("ships", "ship"), ("s", ""))
 SPLITS: Final = _set("train training test testing valid validation val dev eval evaluation holdout")
 DAYTIMES: Final = _set("am pm morning midday noon afternoon evening night")
+# In English, German, Spanish, French, Italian, Portuguese and Dutch.
 WEEKDAYS: Final = _set(
-    "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun"
+    "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun "
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag "
+    "lunes martes miércoles miercoles jueves viernes sábado sabado domingo "
+    "lundi mardi mercredi jeudi vendredi samedi dimanche"
 )
 MONTHS: Final = _set(
     "january february march april may june july august september october november december "
-    "jan feb mar apr jun jul aug sep sept oct nov dec"
+    "jan feb mar apr jun jul aug sep sept oct nov dec "
+    "januar jänner februar märz maerz mai juni juli oktober dezember "
+    "enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre "
+    "diciembre janvier février fevrier mars avril juin juillet août aout septembre octobre "
+    "novembre décembre decembre gennaio febbraio aprile maggio giugno luglio settembre ottobre "
+    "dicembre janeiro fevereiro março maio junho julho setembro outubro novembro dezembro "
+    "januari februari maart augustus"
 )
 _TABLE_WORDS: Final = _set(
     "dim fact fct stg vw tbl lookup map mapping list info summary detail details log metadata "

@@ -1,0 +1,120 @@
+"""A thirteenth collection: points, species, samples, channels, months in other languages, tables crossed with values."""
+
+from .lakes import Lake
+
+THIRTEENTH = [
+    Lake(
+        "points on a map",
+        """
+        a | csv | YEAR:int DOY:int T2M:float RAIN:float | grid/Point_Daily_20200101_20201231_051d50N_000d13W.csv; grid/Point_Daily_20210101_20211231_051d50N_000d13W.csv; grid/Point_Daily_20200101_20201231_048d85N_002d35E.csv
+    """,
+    ),
+    Lake(
+        "species with an assembly each",
+        """
+        a | csv | gene_id protein_id xref db_name | genomes/gallus_gallus/Gallus_gallus.GRCg7b.110.proteins.tsv.gz; genomes/rattus_rattus/Rattus_rattus.Rrattus11.110.proteins.tsv.gz; genomes/apis_mellifera/Apis_mellifera.Amel45.110.proteins.tsv.gz
+        b | csv | gene_id synonym source score:int | genomes/gallus_gallus/Gallus_gallus.GRCg7b.110.synonyms.tsv.gz; genomes/rattus_rattus/Rattus_rattus.Rrattus11.110.synonyms.tsv.gz; genomes/apis_mellifera/Apis_mellifera.Amel45.110.synonyms.tsv.gz
+        c | csv | band start:int stop:int | genomes/gallus_gallus/Gallus_gallus.GRCg7b.110.karyotype.tsv.gz; genomes/rattus_rattus/Rattus_rattus.Rrattus11.110.karyotype.tsv.gz
+    """,
+    ),
+    Lake(
+        "samples with an id each",
+        """
+        a | csv | gene count:int | series/GSM7700101_wild_rep1_counts.txt; series/GSM7700102_wild_rep2_counts.txt; series/GSM7700103_mutant_rep1_counts.txt; series/GSM7700104_mutant_rep2_counts.txt
+        b | csv | sample title tissue | series/samples.csv
+    """,
+    ),
+    Lake(
+        "measures of the same stations",
+        """
+        a | csv | at:time value:float flag | net/ST7700101_ozone_hourly.csv; net/ST7700102_ozone_hourly.csv
+        b | csv | at:time value:float flag | net/ST7700101_dust_hourly.csv; net/ST7700102_dust_hourly.csv
+    """,
+    ),
+    Lake(
+        "snapshots of a dataflow",
+        """
+        a | csv | column_1:int column_2 column_3:float | flows/Leases/Leases.csv.snapshots/Leases.csv@snapshot=2024-03-0{1..3}T04:05:06.1234567Z.csv
+        - | json | name version entities | flows/model.json; flows/model.json.snapshots/model.json@snapshot=2024-03-01T04:05:06.1234567Z
+    """,
+    ),
+    Lake(
+        "channels of a chat beside their list",
+        """
+        a | json | id name created:int | chat/channels.json
+        b | json | type user text ts | chat/{announcements,lunch,offtopic,support}/2024-03-0{1..4}.json
+    """,
+    ),
+    Lake(
+        "telemetry under random names",
+        """
+        a | json | device reading unit sent:time | telemetry/5b1c2d3e-aaaa-bbbb-cccc-0123456789ab/{0,1,2}/2024/03/04/10/{11,12}/{rand8}.json
+    """,
+    ),
+    Lake(
+        "months in German and in Spanish",
+        """
+        a | csv | Ware Land Menge:float Wert:float | waren/Einfuhr_{Januar,Februar,März}_2024.csv
+        b | csv | Ware Land Menge:float Wert:float | waren/Ausfuhr_{Januar,Februar,März}_2024.csv
+        c | csv | fecha:date tienda importe:float | ventas/cierre_{enero,febrero,marzo}_2024.csv
+    """,
+    ),
+    Lake(
+        "a dump with descriptions in between",
+        """
+        a | csv | column_1:int column_2 column_3:time | dump/zoo@animals@{0..2}.tsv.zst; dump/zoo@animals@@3.tsv.zst
+        b | csv | column_1:int column_2 column_3 column_4 | dump/zoo@keepers@@0.tsv.zst
+        - | json | basename options | dump/@.json; dump/@.done.json; dump/zoo.json; dump/zoo@animals.json; dump/zoo@keepers.json
+    """,
+    ),
+    Lake(
+        "sources cut into parts",
+        """
+        a | json | id text source created | corpus/forum-{0000..0003}.json.gz
+        b | json | id text source created | corpus/encyclopedia-{0000..0003}.json.gz
+        c | json | id text source created | corpus/crawl_head-{0000..0003}.json.gz
+        d | json | id text source created | corpus/crawl_tail-{0000..0003}.json.gz
+    """,
+    ),
+    Lake(
+        "pairs with bars of an hour and of a day",
+        """
+        a | csv | time open:float high:float low:float close:float | bars/EURSEK/EURSEK_H1_{202301,202302}.csv; bars/GBPCHF/GBPCHF_H1_{202301,202302}.csv; bars/XAGUSD/XAGUSD_H1_{202301,202302}.csv
+        b | csv | time open:float high:float low:float close:float | bars/EURSEK/EURSEK_D1_2023.csv; bars/GBPCHF/GBPCHF_D1_2023.csv; bars/XAGUSD/XAGUSD_D1_2023.csv
+    """,
+    ),
+    Lake(
+        "codes of countries and their regions",
+        """
+        a | csv | date:date key cases:int deaths:int | health/location/{AT,CH,AT_W,CH_ZH}.csv
+    """,
+    ),
+    Lake(
+        "extracts of countries, some of their states",
+        """
+        a | csv | id:int lat:float lon:float name | map/shops/{europe/austria,europe/germany/bremen,europe/germany/hamburg,asia/nepal}/shops-latest.csv
+        b | csv | id:int kind name length:float | map/paths/{europe/austria,europe/germany/bremen,europe/germany/hamburg,asia/nepal}/paths-latest.csv
+    """,
+    ),
+    Lake(
+        "keys and values in names",
+        """
+        a | csv | onset:float duration:float kind | brain/sub-01/sub-01_task-listen_events.tsv; brain/sub-02/sub-02_task-listen_events.tsv; brain/sub-01/sub-01_task-move_events.tsv; brain/sub-02/sub-02_task-move_events.tsv
+        b | csv | name type units | brain/sub-01/sub-01_task-listen_channels.tsv; brain/sub-02/sub-02_task-listen_channels.tsv; brain/sub-01/sub-01_task-move_channels.tsv; brain/sub-02/sub-02_task-move_channels.tsv
+    """,
+    ),
+    Lake(
+        "interfaces with a number each",
+        """
+        a | json | Report_Entry | hr/INT014_Payslips_2024-02-0{1,2}-07-30-00.json
+        b | json | Report_Entry | hr/INT027_Positions_2024-02-0{1,2}-07-30-00.json
+    """,
+    ),
+    Lake(
+        "curves of runs, two of each",
+        """
+        a | csv | wall:float step:int value:float | curves/run-base-tag-train_error.csv; curves/run-wide-tag-train_error.csv; curves/run-deep-tag-train_error.csv
+        b | csv | wall:float step:int value:float | curves/run-base-tag-val_error.csv; curves/run-wide-tag-val_error.csv; curves/run-deep-tag-val_error.csv
+    """,
+    ),
+]
