@@ -26,6 +26,13 @@ from lumos.watch.polling import Watched, watch
 # How often messages that could not be sent are looked at again.
 _BETWEEN_MESSAGES: Final = 30.0
 _MOST_PROBLEMS: Final = 20
+# A page that nobody sees would otherwise be kept for the last thousand jobs.
+_SHORT_MEMORY: Final = {
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -134,10 +141,12 @@ class _WarmSpark:
         self._in_use = False
 
     def start(self) -> None:
-        from lumos.pipeline.session import spark_session
+        from lumos.pipeline.session import is_local, spark_session
 
         spark = self._settings
-        self._kept.enter_context(spark_session(master=spark.master, settings=spark.properties()))
+        remembered = _SHORT_MEMORY if is_local(spark.master) else {}
+        settings = {**remembered, **spark.properties()}
+        self._kept.enter_context(spark_session(master=spark.master, settings=settings))
         self._in_use = True
         self._started()
 
