@@ -122,15 +122,25 @@ class Lumos:
         from lumos.engine.changes import report_of
         from lumos.engine.watching import Watcher
 
+        told = Handlers()
         if tell is not None:
-            self.on_change(lambda event: tell(report_of(self._store().change_log, event)))
+            told.add(
+                lambda event: tell(report_of(self._store().change_log, event)),
+                types=(),
+                breaking=None,
+                dataset=None,
+            )
         watcher = Watcher(
             self.settings,
             scan=lambda section: self._ingest([], sections=[section], unattended=True),
             send=self.courier.wake,
             started=started,
         )
-        return watcher.run(stop or threading.Event(), once=once, interval=interval)
+        self._listeners.append(told)
+        try:
+            return watcher.run(stop or threading.Event(), once=once, interval=interval)
+        finally:
+            self._listeners.remove(told)
 
     def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
         from lumos.engine.ingest import ingest
