@@ -14,7 +14,6 @@ from sqlalchemy import (
     Connection,
     CursorResult,
     Executable,
-    Row,
     Table,
     bindparam,
     delete,
@@ -27,7 +26,7 @@ from sqlalchemy import (
 
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json, to_json
-from lumos.model.dataset import ASPECTS, Aspect, Dataset, Versioning
+from lumos.model.dataset import Aspect, Dataset
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
@@ -35,21 +34,22 @@ from lumos.store import identity, outbox, search, tables
 from lumos.store.archive import SchemaArchive
 from lumos.store.change_log import ChangeLog
 from lumos.store.database import Database
+from lumos.store.entries import (
+    ASPECT_TYPES,
+    Entries,
+    EntryWriter,
+    datasets_of,
+    known_of,
+    schemas_of,
+)
 from lumos.store.errors import AmbiguousName, NoStore, UnknownDataset
+from lumos.store.journal import Journal, JournalWriter
 from lumos.store.ledger import VersionLedger
 from lumos.store.listening import Listener
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.rows import insert_if_new, replace
 from lumos.store.search import Facets, Hits, Searched, SearchedSchema
-
-# Aspects that tables of their own hold.
-_DERIVED = frozenset({"schema", "versioning"})
-_ASPECT_TYPES = {
-    name: annotation
-    for name, annotation in Dataset.__annotations__.items()
-    if name in ASPECTS and name not in _DERIVED
-}
 
 
 class Store:
@@ -106,6 +106,16 @@ class Store:
         return SchemaArchive(self._database)
 
     @property
+    def entries(self) -> Entries:
+        """All datasets with all that is known of them, and what is no dataset."""
+        return Entries(self._database)
+
+    @property
+    def journal(self) -> Journal:
+        """The imports that were run, and what was there before them."""
+        return Journal(self._database)
+
+    @property
     def ledger(self) -> VersionLedger:
         """The versions of all datasets."""
         return VersionLedger(self._database)
@@ -119,9 +129,9 @@ class Store:
         with self._database.reading() as connection:
             hits = search.find(connection, query, facets, limit=limit)
             rows = connection.execute(_DATASETS_OF, {"urns": hits.urns}).all()
-            found = {row.urn: _known(row) for row in rows}
+            found = {row.urn: known_of(row) for row in rows}
             known = [found[urn] for urn in hits.urns]
-            return _datasets(connection, known, with_schema=False), hits
+            return datasets_of(connection, known, schemas={}), hits
 
     def rebuild_search(self) -> int:
         """Makes the search index anew from everything in the store; gives how much it holds."""
@@ -167,7 +177,7 @@ class Store:
         """What is on record for each dataset of a source."""
         statement = select(tables.dataset).where(tables.dataset.c.source == source)
         with self._database.reading() as connection:
-            return {row.urn: _known(row) for row in connection.execute(statement)}
+            return {row.urn: known_of(row) for row in connection.execute(statement)}
 
     def aspects(self, name: str, *, source: str) -> dict[str, Any]:
         """One aspect of each dataset of a source, as far as it is on record."""
@@ -179,7 +189,7 @@ class Store:
         )
         with self._database.reading() as connection:
             rows = connection.execute(statement)
-            return {urn: from_json(body, _ASPECT_TYPES[name]) for urn, body in rows}
+            return {urn: from_json(body, ASPECT_TYPES[name]) for urn, body in rows}
 
     def list(self, filter: DatasetFilter) -> Iterator[KnownDataset]:
         """The live datasets that the filter lets through, by URN."""
@@ -200,7 +210,7 @@ class Store:
         if filter.limit is not None:
             statement = statement.limit(filter.limit)
         with self._database.reading() as connection:
-            yield from map(_known, connection.execute(statement))
+            yield from map(known_of, connection.execute(statement))
 
     def get(self, urn: str) -> Dataset:
         """A dataset with all its aspects."""
@@ -211,7 +221,9 @@ class Store:
             ).one_or_none()
             if row is None:
                 raise UnknownDataset(urn, self._nearest(connection, urn))
-            return _dataset(connection, _known(row))
+            known = known_of(row)
+            schemas = schemas_of(connection, {known.schema_hash} if known.schema_hash else ())
+            return datasets_of(connection, [known], schemas)[0]
 
     def state(self, urn: str) -> State:
         """Whether a dataset is still there."""
@@ -298,20 +310,30 @@ class Transaction:
         self._touched: dict[str, None] = {}
         self.new_events: list[ChangeEvent] = []
 
+    @property
+    def entries(self) -> EntryWriter:
+        """Writes datasets whole, and what is no dataset."""
+        return EntryWriter(self, self._connection)
+
+    @property
+    def journal(self) -> JournalWriter:
+        """Keeps account of an import."""
+        return JournalWriter(self._connection)
+
     def known(self, urn: str) -> KnownDataset | None:
         """What is on record, held against other writers until the transaction ends."""
         if self._connection.dialect.name == "postgresql":
             # A row that does not exist yet cannot be locked, its name can.
             self._connection.execute(_LOCK, {"key": lock_key(urn)})
         row = self._connection.execute(_DATASET, {"urn": urn}).one_or_none()
-        return None if row is None else _known(row)
+        return None if row is None else known_of(row)
 
     def aspect(self, urn: str, name: str) -> Any:
         """One aspect of a dataset as it was last written, or nothing."""
         table = tables.aspect.c
         statement = select(table.body).where(table.urn == urn, table.name == name)
         body = self._connection.execute(statement).scalar_one_or_none()
-        return None if body is None else from_json(body, _ASPECT_TYPES[name])
+        return None if body is None else from_json(body, ASPECT_TYPES[name])
 
     def event(self, event_id: str) -> ChangeEvent | None:
         """An event on record, or nothing."""
@@ -319,6 +341,10 @@ class Transaction:
         statement = select(table.body).where(table.event_id == event_id)
         body = self._connection.execute(statement).scalar_one_or_none()
         return None if body is None else from_json(body, ChangeEvent)
+
+    def untouch(self, urn: str) -> None:
+        """Forgets that a dataset was written, which is no more."""
+        self._touched.pop(urn, None)
 
     def index_touched(self) -> None:
         """Brings the search index up to date with all that was written."""
@@ -355,15 +381,18 @@ class Transaction:
     ) -> None:
         """Replaces some aspects of a dataset at once and leaves the others alone."""
         for name in aspects:
-            if name not in _ASPECT_TYPES:
+            if name not in ASPECT_TYPES:
                 raise ValueError(f"'{name}' is not an aspect that is stored as one")
         self._touched[urn] = None
         said = {"urn": urn, "writer": writer, "updated_at": at}
         rows = [{**said, "name": name, "body": to_json(each)} for name, each in aspects.items()]
         self._execute(replace(self._dialect, tables.aspect), rows)
 
-    def save_event(self, event: ChangeEvent) -> bool:
-        """Appends a change event; the same event again changes nothing and gives False."""
+    def save_event(self, event: ChangeEvent, *, is_news: bool = True) -> bool:
+        """Appends a change event; the same event again changes nothing and gives False.
+
+        Listeners do not hear of what is no news, such as the history of an imported dataset.
+        """
         row = {
             "event_id": event.event_id,
             "urn": event.urn,
@@ -373,7 +402,7 @@ class Transaction:
             "body": to_json(event),
         }
         is_new = self._insert_once(tables.change_event, row)
-        if is_new:
+        if is_new and is_news:
             self.new_events.append(event)
         return is_new
 
@@ -466,13 +495,6 @@ _LAST_NUMBER = select(func.coalesce(func.max(tables.schema_version.c.number), 0)
 _DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
-_ASPECTS_OF = select(tables.aspect.c.urn, tables.aspect.c.name, tables.aspect.c.body).where(
-    tables.aspect.c.urn.in_(_URNS)
-)
-
-
-def _known(row: Row[Any]) -> KnownDataset:
-    return KnownDataset(**row._mapping)
 
 
 def _schema(connection: Connection, hash: str) -> Schema:
@@ -480,41 +502,6 @@ def _schema(connection: Connection, hash: str) -> Schema:
         select(tables.schema_body.c.body).where(tables.schema_body.c.hash == hash)
     ).scalar_one()
     return from_json(body, Schema)
-
-
-def _dataset(connection: Connection, known: KnownDataset) -> Dataset:
-    return _datasets(connection, [known])[0]
-
-
-def _datasets(
-    connection: Connection, known: Sequence[KnownDataset], *, with_schema: bool = True
-) -> list[Dataset]:
-    urns = [each.urn for each in known]
-    rows = connection.execute(_ASPECTS_OF, {"urns": urns}).all()
-    aspects: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        aspect = from_json(row.body, _ASPECT_TYPES[row.name])
-        aspects.setdefault(row.urn, {})[row.name] = aspect
-    hashes = {each.schema_hash for each in known if each.schema_hash and with_schema}
-    schemas: dict[str, Schema] = {}
-    if hashes:
-        body = tables.schema_body.c
-        bodies = connection.execute(select(body.hash, body.body).where(body.hash.in_(hashes)))
-        schemas = {row.hash: from_json(row.body, Schema) for row in bodies}
-    return [
-        Dataset(
-            urn=each.urn,
-            name=each.name,
-            platform=each.platform,
-            format=each.format,
-            schema=schemas.get(each.schema_hash or ""),
-            versioning=Versioning(
-                cloud_version=each.cloud_version, schema_version=each.schema_version
-            ),
-            **aspects.get(each.urn, {}),
-        )
-        for each in known
-    ]
 
 
 def _searched(connection: Connection, urns: Sequence[str] | None) -> Iterator[Searched]:
@@ -532,7 +519,7 @@ def _searched(connection: Connection, urns: Sequence[str] | None) -> Iterator[Se
         written = written.where(aspect.urn.in_(urns))
     aspects: dict[str, dict[str, Any]] = {}
     for urn, name, data in connection.execute(written):
-        aspects.setdefault(urn, {})[name] = from_json(data, _ASPECT_TYPES[name])
+        aspects.setdefault(urn, {})[name] = from_json(data, ASPECT_TYPES[name])
     for urn, name, platform, format, data in connection.execute(datasets).all():
         schema = _DECODE_SEARCHED(data) if data is not None else SearchedSchema()
         more = aspects.get(urn, {})

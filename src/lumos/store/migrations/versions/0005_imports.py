@@ -1,4 +1,4 @@
-"""What snapshots hold beside aspects, and imports with what they wrote and what was there before."""
+"""What snapshots hold beside aspects; imports, what they wrote, and what was there before."""
 
 import sqlalchemy as sa
 from alembic import op

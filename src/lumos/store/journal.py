@@ -1,0 +1,268 @@
+"""Imports: what each of them wrote where, what was there before, and what Lumos last wrote."""
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
+
+from lumos.store import tables
+from lumos.store.database import Database
+from lumos.store.rows import insert_if_new, replace
+
+RunState: TypeAlias = Literal["running", "done", "rolling_back", "rolled_back"]
+StepState: TypeAlias = Literal["planned", "done", "undone"]
+
+_PAGE: Final = 200
+# Bodies are much alike; a little work makes them a tenth of their size.
+_LEVEL: Final = 1
+
+
+class ImportRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One import of a snapshot into a catalog, and the last entry that it is through with."""
+
+    id: str
+    sequence: int
+    platform: str
+    file: str
+    snapshot: str
+    state: RunState
+    started_at: datetime
+    updated_at: datetime
+    reached_kind: str | None = None
+    reached_key: str | None = None
+    sums: bytes = b"{}"
+
+
+class ImportStep(NamedTuple):
+    """One entry that an import writes, as JSON: as it was and as it is meant to be.
+
+    `base` is what Lumos had last written there before the import.
+    """
+
+    kind: str
+    key: str
+    state: StepState
+    before: bytes | None
+    after: bytes
+    base: bytes | None
+
+
+class Journal:
+    """The imports of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def last(self, platform: str) -> ImportRun | None:
+        """The newest import into a catalog."""
+        with self._database.reading() as connection:
+            return _last(connection, platform)
+
+    def steps(self, run: str) -> Iterator[ImportStep]:
+        """The steps of an import that are not taken back, by kind and key, read in pages.
+
+        They may be marked while they are gone through.
+        """
+        step = tables.import_step.c
+        statement = (
+            select(tables.import_step)
+            .where(step.run == run, step.state != "undone")
+            .order_by(step.kind, step.key)
+            .limit(_PAGE)
+        )
+        after: tuple[str, str] | None = None
+        while True:
+            page = statement
+            if after is not None:
+                kind, key = after
+                is_later = (step.kind > kind) | ((step.kind == kind) & (step.key > key))
+                page = statement.where(is_later)
+            with self._database.reading() as connection:
+                rows = connection.execute(page).all()
+            yield from map(_step, rows)
+            if len(rows) < _PAGE:
+                return
+            after = (rows[-1].kind, rows[-1].key)
+
+    def count(self, run: str) -> int:
+        """How many steps of an import are not taken back."""
+        step = tables.import_step.c
+        statement = select(func.count()).where(step.run == run, step.state != "undone")
+        with self._database.reading() as connection:
+            return int(connection.execute(statement).scalar_one())
+
+    def bases(self, platform: str, kind: str, keys: Collection[str]) -> dict[str, bytes]:
+        """What Lumos last wrote of some entries to a catalog, as JSON."""
+        with self._database.reading() as connection:
+            return _bases(connection, platform, kind, keys)
+
+    def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
+        """The steps on record of some entries."""
+        with self._database.reading() as connection:
+            return _steps(connection, run, kind, keys)
+
+
+class JournalWriter:
+    """Keeps account of an import in a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def begin(self, id: str, *, platform: str, file: str, snapshot: str, at: datetime) -> ImportRun:
+        """Opens the account of an import; an earlier one into that catalog can no longer be
+        taken back."""
+        last = _last(self._connection, platform)
+        if last is not None:
+            step = tables.import_step
+            self._connection.execute(delete(step).where(step.c.run == last.id))
+        newest = self._connection.execute(_NEWEST).scalar_one()
+        run = ImportRun(
+            id=id,
+            sequence=newest + 1,
+            platform=platform,
+            file=file,
+            snapshot=snapshot,
+            state="running",
+            started_at=at,
+            updated_at=at,
+        )
+        row = {name: getattr(run, name) for name in run.__struct_fields__}
+        self._connection.execute(tables.import_run.insert().values(**row))
+        return run
+
+    def save_run(self, run: ImportRun) -> None:
+        """Records how far an import is."""
+        row = {name: getattr(run, name) for name in run.__struct_fields__}
+        self._connection.execute(replace(self._dialect, tables.import_run), row)
+
+    def plan(self, run: str, steps: Sequence[ImportStep]) -> None:
+        """Records what is about to be written; what a step said first of `before` stays."""
+        rows = [
+            {
+                "run": run,
+                "kind": step.kind,
+                "key": step.key,
+                "state": step.state,
+                "before": _packed(step.before),
+                "after": _packed(step.after),
+                "base": _packed(step.base),
+            }
+            for step in steps
+        ]
+        if not rows:
+            return
+        for row in rows:
+            is_new = self._connection.execute(
+                insert_if_new(self._dialect, tables.import_step), row
+            ).first()
+            if is_new is None:
+                self._connection.execute(_REVISE, {f"the_{name}": row[name] for name in _REVISED})
+
+    def mark(self, run: str, kind: str, keys: Iterable[str], state: StepState) -> None:
+        """Records that steps were done or undone."""
+        rows = [{"the_run": run, "the_kind": kind, "the_key": key, "new": state} for key in keys]
+        if rows:
+            self._connection.execute(_MARK, rows)
+
+    def bases(self, platform: str, kind: str, keys: Collection[str]) -> dict[str, bytes]:
+        """What Lumos last wrote of some entries to a catalog, as JSON."""
+        return _bases(self._connection, platform, kind, keys)
+
+    def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
+        """The steps on record of some entries."""
+        return _steps(self._connection, run, kind, keys)
+
+    def save_bases(self, platform: str, kind: str, bodies: Mapping[str, bytes | None]) -> None:
+        """Records what Lumos last wrote; nothing means that it never did."""
+        rows = [
+            {"platform": platform, "kind": kind, "key": key, "body": _packed(body)}
+            for key, body in bodies.items()
+            if body is not None
+        ]
+        if rows:
+            self._connection.execute(replace(self._dialect, tables.merge_base), rows)
+        gone = [key for key, body in bodies.items() if body is None]
+        if gone:
+            base = tables.merge_base
+            self._connection.execute(
+                delete(base).where(
+                    base.c.platform == platform, base.c.kind == kind, base.c.key.in_(gone)
+                )
+            )
+
+    @property
+    def _dialect(self) -> str:
+        return self._connection.dialect.name
+
+
+_NEWEST: Final = select(func.coalesce(func.max(tables.import_run.c.sequence), 0))
+_STEP: Final = tables.import_step.c
+_REVISED: Final = ("run", "kind", "key", "state", "after")
+_REVISE: Final = (
+    update(tables.import_step)
+    .where(
+        _STEP.run == bindparam("the_run"),
+        _STEP.kind == bindparam("the_kind"),
+        _STEP.key == bindparam("the_key"),
+    )
+    .values(state=bindparam("the_state"), after=bindparam("the_after"))
+)
+_MARK: Final = (
+    update(tables.import_step)
+    .where(
+        _STEP.run == bindparam("the_run"),
+        _STEP.kind == bindparam("the_kind"),
+        _STEP.key == bindparam("the_key"),
+    )
+    .values(state=bindparam("new"))
+)
+
+
+def _last(connection: Connection, platform: str) -> ImportRun | None:
+    table = tables.import_run
+    statement = (
+        select(table).where(table.c.platform == platform).order_by(table.c.sequence.desc()).limit(1)
+    )
+    row = connection.execute(statement).one_or_none()
+    return None if row is None else ImportRun(**row._mapping)
+
+
+def _bases(
+    connection: Connection, platform: str, kind: str, keys: Collection[str]
+) -> dict[str, bytes]:
+    base = tables.merge_base.c
+    statement = select(base.key, base.body).where(
+        base.platform == platform, base.kind == kind, base.key.in_(list(keys))
+    )
+    return {key: zlib.decompress(body) for key, body in connection.execute(statement)}
+
+
+def _steps(
+    connection: Connection, run: str, kind: str, keys: Collection[str]
+) -> dict[str, ImportStep]:
+    statement = select(tables.import_step).where(
+        _STEP.run == run, _STEP.kind == kind, _STEP.key.in_(list(keys))
+    )
+    return {row.key: _step(row) for row in connection.execute(statement)}
+
+
+def _step(row: Row[Any]) -> ImportStep:
+    return ImportStep(
+        row.kind,
+        row.key,
+        row.state,
+        _unpacked(row.before),
+        zlib.decompress(row.after),
+        _unpacked(row.base),
+    )
+
+
+def _packed(body: bytes | None) -> bytes | None:
+    return None if body is None else zlib.compress(body, _LEVEL)
+
+
+def _unpacked(body: bytes | None) -> bytes | None:
+    return None if body is None else zlib.decompress(body)
