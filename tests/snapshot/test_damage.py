@@ -403,6 +403,7 @@ def test_a_zstd_bomb_is_stopped_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: bytes
 ) -> None:
     monkeypatch.setattr(zstd_lines, "ALWAYS_ALLOWED", 4_000_000)
+    monkeypatch.setattr(zstd_lines, "MOST_TIMES", 100)
     monkeypatch.setattr(json_lines, "MAX_LINE", 8_000_000)
     file = compressed(tmp_path / "a.jsonl.zst", 400, piece)
     assert file.stat().st_size < 100_000

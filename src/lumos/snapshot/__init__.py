@@ -2,7 +2,7 @@
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
 from lumos.snapshot.comparison import compare
-from lumos.snapshot.differences import COMPARED, Difference, Judge
+from lumos.snapshot.differences import ASPECTS_BESIDE, COMPARED, Difference, Judge
 from lumos.snapshot.document import Base, Counts, Facts, Hashes, Header, Selection
 from lumos.snapshot.errors import SnapshotError
 from lumos.snapshot.reading import Snapshot, open_snapshot
@@ -10,6 +10,7 @@ from lumos.snapshot.validation import Problem, Validation, validate
 from lumos.snapshot.writing import write_snapshot
 
 __all__ = [
+    "ASPECTS_BESIDE",
     "COMPARED",
     "Base",
     "Counts",

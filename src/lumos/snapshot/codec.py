@@ -23,6 +23,7 @@ HASH_KEY: Final = "content_hash"
 _SEAL: Final = f',"{HASH_KEY}":"'.encode()
 _DIGITS: Final = 64
 _TAIL: Final = len(_SEAL) + _DIGITS + len(b'"}')
+_KEY_STARTS: Final = {kind.key: f'{{"{kind.key}":"'.encode() for kind in KINDS}
 _KNOWN_TYPES: Final = 65_536
 _AT: Final = re.compile(r" - at `(?P<root>key in )?\$(?P<path>.*)`\Z", re.DOTALL)
 
@@ -142,7 +143,7 @@ def decoded(data: bytes | msgspec.Raw, type: Any) -> Any:
 
 def key_of(kind: Kind, body: bytes) -> str:
     """The URN or name of an entry, without decoding the rest where its JSON is canonical."""
-    start = f'{{"{kind.key}":"'.encode()
+    start = _KEY_STARTS[kind.key]
     if body.startswith(start):
         text = body[len(start) : body.find(b'"', len(start))]
         if b"\\" not in text:

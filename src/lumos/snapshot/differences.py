@@ -72,7 +72,7 @@ Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedCh
 # What people and catalogs say of data: what a comparison looks at unless it is told otherwise.
 COMPARED: Final = (*("schema", "lineage", "ownership", "documentation", "governance", "quality"),)
 # Where data lies, what was measured and when, and what only one catalog knows.
-BESIDE: Final = (
+ASPECTS_BESIDE: Final = (
     *("name", "format"),
     *(name for name in ASPECTS if name not in COMPARED),
     *("timestamps", "runs", "carried"),
@@ -85,6 +85,7 @@ _IMPACTS: Final[dict[Verdict, Impact]] = {
     Verdict.COMPATIBLE: "non-breaking",
     Verdict.INFORMATIONAL: "informational",
 }
+_FIELDS_BESIDE: Final = ("properties", "schedule", "cost", "runs", "carried")
 _RANKS: Final = {"PASSED": 0, "WARNING": 1, "FAILED": 2}
 # Which aspect of datasets the entries of another kind serve.
 _SERVES: Final = {
@@ -173,7 +174,7 @@ def _of_other_kind(
 ) -> Iterator[tuple[str, Found]]:
     for name in kind.type.__struct_fields__:
         old, new = getattr(before, name), getattr(after, name)
-        if old == new or (name in BESIDE and name not in aspects):
+        if old == new or (name in _FIELDS_BESIDE and name not in aspects):
             continue
         if isinstance(old, tuple) and name != "runs":
             effect = _RELIED_ON if kind is JOBS else _MINOR

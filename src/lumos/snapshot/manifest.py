@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from lumos.model.catalog import Entry
+from lumos.model.dataset import Dataset
 from lumos.snapshot.codec import canonical
 from lumos.snapshot.document import (
     DATASETS,
@@ -35,19 +36,22 @@ class Tally:
 
     def add(self, kind: Kind, value: Any, content_hash: str) -> None:
         """Counts an entry."""
-        name = kind.plural
-        self._found[name] += 1
-        self._sums[name] += int(content_hash, 16)
-        if kind is not DATASETS:
-            return
-        if isinstance(value, Entry) and value.deleted:
+        self._found[kind.plural] += 1
+        self._sums[kind.plural] += int(content_hash, 16)
+        if kind is DATASETS:
+            self._look_into(value)
+
+    def _look_into(self, dataset: Dataset) -> None:
+        lineage, ownership, governance = dataset.lineage, dataset.ownership, dataset.governance
+        if isinstance(dataset, Entry) and dataset.deleted:
             self._deleted += 1
-        if value.lineage is not None:
-            self._edges += len(value.lineage.upstream)
-        if value.ownership is not None:
-            self._owners.update((owner.kind, owner.name) for owner in value.ownership.owners)
-        if value.governance is not None:
-            self._tags.update(value.governance.tags)
+        if lineage is not None:
+            self._edges += len(lineage.upstream)
+        if ownership is not None:
+            for owner in ownership.owners:
+                self._owners.add((owner.kind, owner.name))
+        if governance is not None:
+            self._tags.update(governance.tags)
 
     @property
     def counts(self) -> Counts:

@@ -120,7 +120,9 @@ class Snapshot:
         if isinstance(stored, SnapshotError):
             raise stored
         try:
-            return record_of(self.container, kind, stored)
+            sealed = sealed_of(stored)
+            body = self.container.present(kind, sealed.body)
+            return Record(stored.position, key_of(kind, body), body, sealed)
         except Malformed as problem:
             place = self.container.place(kind, stored.position)
             raise self.wrong(f"{place}{problem.path}", problem) from None
@@ -149,12 +151,10 @@ def open_container(file: Path) -> Container:
     return upgraded(file, container)
 
 
-def record_of(container: Container, kind: Kind, stored: Stored) -> Record:
-    """What a container has stored, in the present version of the format."""
-    position, stored_body, content_hash = stored
-    sealed = unseal(stored_body) if content_hash is None else Sealed(stored_body, content_hash)
-    body = container.present(kind, sealed.body)
-    return Record(position, key_of(kind, body), body, sealed)
+def sealed_of(stored: Stored) -> Sealed:
+    """An entry as it was stored, and its hash, apart from each other."""
+    _, body, content_hash = stored
+    return unseal(body) if content_hash is None else Sealed(body, content_hash)
 
 
 def misplaced(file: Path, place: str, kind: Kind, key: str, last: str) -> SnapshotError:

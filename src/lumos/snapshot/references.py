@@ -4,24 +4,33 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, User
-from lumos.model.dataset import Owner
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, Kind
 
 # What data flows between; a job is a node of lineage as well.
 _NODES: Final = (DATASETS.plural, JOBS.plural)
+_TERMS: Final = (GLOSSARY.plural,)
+_USERS: Final = (USERS.plural,)
+_GROUPS: Final = (GROUPS.plural,)
+_PEOPLE: Final = (USERS.plural, GROUPS.plural)
 
 
 class Reference(NamedTuple):
-    """That an entry names another one: where in the entry it does, and whom it names."""
+    """That an entry names another one: in which of its lists and where there, and whom it names."""
 
     path: str
+    number: int | None
     kinds: tuple[str, ...]
     key: str
 
     @property
+    def place(self) -> str:
+        """The path inside the entry."""
+        return self.path if self.number is None else f"{self.path}[{self.number}]"
+
+    @property
     def is_lineage(self) -> bool:
         """Whether data flows along it."""
-        return DATASETS.plural in self.kinds
+        return self.kinds is _NODES
 
 
 class Dangling(NamedTuple):
@@ -46,7 +55,9 @@ class References:
         if kind.plural in self._known:
             self._known[kind.plural].add(key)
         for reference in references_of(value):
-            if not any(reference.key in self._known[name] for name in reference.kinds):
+            # Datasets come last: whatever people and words there are have been seen by then.
+            is_settled = kind is DATASETS and reference.kinds is not _NODES
+            if not self._resolves(reference) and (not is_settled or self._lists(reference)):
                 self._open.append(Dangling(kind, position, reference))
 
     def dangling(self) -> Iterator[Dangling]:
@@ -55,49 +66,62 @@ class References:
         Of people and words that the snapshot does not list at all, nobody can say what is missing.
         """
         for each in self._open:
-            known = [self._known[name] for name in each.reference.kinds]
-            is_listed = any(known) or each.reference.is_lineage
-            if is_listed and not any(each.reference.key in keys for keys in known):
+            is_listed = each.reference.is_lineage or self._lists(each.reference)
+            if is_listed and not self._resolves(each.reference):
                 yield each
 
+    def _resolves(self, reference: Reference) -> bool:
+        return any(reference.key in self._known[name] for name in reference.kinds)
 
-def references_of(value: Any) -> Iterator[Reference]:
+    def _lists(self, reference: Reference) -> bool:
+        return any(self._known[name] for name in reference.kinds)
+
+
+def references_of(value: Any) -> Iterable[Reference]:
     """All that an entry refers to."""
     match value:
         case Entry():
-            if value.lineage is not None:
-                yield from _named("lineage.upstream", _NODES, _urns(value.lineage.upstream))
-                yield from _named("lineage.downstream", _NODES, _urns(value.lineage.downstream))
-            if value.ownership is not None:
-                yield from _owners(value.ownership.owners)
-            if value.governance is not None:
-                yield from _named("governance.terms", (GLOSSARY.plural,), value.governance.terms)
+            return _of_dataset(value)
         case Job():
-            yield from _named("inputs", _NODES, value.inputs)
-            yield from _named("outputs", _NODES, value.outputs)
-            if value.owner is not None:
-                yield Reference("owner", (USERS.plural, GROUPS.plural), value.owner)
+            return _of_job(value)
         case GlossaryTerm():
-            if value.parent is not None:
-                yield Reference("parent", (GLOSSARY.plural,), value.parent)
-            yield from _named("related", (GLOSSARY.plural,), value.related)
-            yield from _named("owners", (USERS.plural, GROUPS.plural), value.owners)
+            return _of_term(value)
         case User():
-            yield from _named("groups", (GROUPS.plural,), value.groups)
+            return _named("groups", _GROUPS, value.groups)
         case Group():
-            yield from _named("members", (USERS.plural,), value.members)
+            return _named("members", _USERS, value.members)
+        case _:
+            return ()
 
 
-def _urns(edges: Iterable[Any]) -> Iterator[str]:
-    return (edge.urn for edge in edges)
+def _of_dataset(dataset: Entry) -> Iterator[Reference]:
+    if dataset.lineage is not None:
+        for index, edge in enumerate(dataset.lineage.upstream):
+            yield Reference("lineage.upstream", index, _NODES, edge.urn)
+        for index, edge in enumerate(dataset.lineage.downstream):
+            yield Reference("lineage.downstream", index, _NODES, edge.urn)
+    if dataset.ownership is not None:
+        for index, owner in enumerate(dataset.ownership.owners):
+            kinds = _GROUPS if owner.kind == "group" else _USERS
+            yield Reference("ownership.owners", index, kinds, owner.name)
+    if dataset.governance is not None and dataset.governance.terms:
+        yield from _named("governance.terms", _TERMS, dataset.governance.terms)
+
+
+def _of_job(job: Job) -> Iterator[Reference]:
+    yield from _named("inputs", _NODES, job.inputs)
+    yield from _named("outputs", _NODES, job.outputs)
+    if job.owner is not None:
+        yield Reference("owner", None, _PEOPLE, job.owner)
+
+
+def _of_term(term: GlossaryTerm) -> Iterator[Reference]:
+    if term.parent is not None:
+        yield Reference("parent", None, _TERMS, term.parent)
+    yield from _named("related", _TERMS, term.related)
+    yield from _named("owners", _PEOPLE, term.owners)
 
 
 def _named(path: str, kinds: tuple[str, ...], keys: Iterable[str]) -> Iterator[Reference]:
     for index, key in enumerate(keys):
-        yield Reference(f"{path}[{index}]", kinds, key)
-
-
-def _owners(owners: Iterable[Owner]) -> Iterator[Reference]:
-    for index, owner in enumerate(owners):
-        kind = GROUPS if owner.kind == "group" else USERS
-        yield Reference(f"ownership.owners[{index}]", (kind.plural,), owner.name)
+        yield Reference(path, index, kinds, key)

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from lumos.model.urn import InvalidUrn, Urn
-from lumos.snapshot.codec import Malformed, canonical, digest, entry_of, plain_json
+from lumos.snapshot.codec import Malformed, Sealed, canonical, digest, entry_of, plain_json
 from lumos.snapshot.document import DATASETS, KINDS, Counts, Hashes, Header, Kind
 from lumos.snapshot.errors import SnapshotError
 from lumos.snapshot.manifest import Tally
-from lumos.snapshot.reading import Record, Snapshot, misplaced, open_snapshot, record_of
+from lumos.snapshot.reading import Snapshot, misplaced, open_snapshot, sealed_of
 from lumos.snapshot.references import References
 from lumos.snapshot.strangers import unknown_keys
 from lumos.snapshot.versions import Upgraded
@@ -102,12 +102,12 @@ class _Check:
                 yield from self._once(stored)
                 continue
             try:
-                record = record_of(self._container, kind, stored)
-                value = entry_of(kind, record.body)
+                sealed = sealed_of(stored)
+                value = entry_of(kind, self._container.present(kind, sealed.body))
             except Malformed as problem:
                 yield from self._malformed(kind, stored.position, problem)
                 continue
-            key = record.key
+            key = getattr(value, kind.key)
             is_out_of_order = self._container.streamed and key < last
             if key in seen or is_out_of_order:
                 place = self._container.place(kind, stored.position)
@@ -117,36 +117,32 @@ class _Check:
             last = key
             if kind is DATASETS and not _PLAIN_URN.fullmatch(key):
                 yield from self._of_urn(stored.position, key)
-            yield from self._of_content(kind, record, value)
+            # Sealed as it was, an entry needs no closer look.
+            if (found := digest(sealed.body)) != sealed.content_hash:
+                found = digest(canonical(value))
+                yield from self._of_content(kind, stored.position, key, sealed, found)
+            self._tally.add(kind, value, found)
             self._references.add(kind, stored.position, key, value)
 
-    def _of_content(self, kind: Kind, record: Record, value: Any) -> Iterator[Problem]:
-        body, told = record.sealed
-        found = digest(body)
-        if found == told:
-            self._tally.add(kind, value, found)
-            return
-        # Laid out in another way, the same content may still have that hash.
-        found = digest(canonical(value))
-        self._tally.add(kind, value, found)
-        place = self._container.place(kind, record.position)
-        if told is not None and found != told:
-            text = f"'{record.key}' is not what its content hash says: it was edited or damaged."
+    def _of_content(
+        self, kind: Kind, position: int, key: str, sealed: Sealed, found: str
+    ) -> Iterator[Problem]:
+        """What is odd with an entry that was not sealed as it stands; its layout may be all."""
+        place = self._container.place(kind, position)
+        if sealed.content_hash is not None and found != sealed.content_hash:
+            text = f"'{key}' is not what its content hash says: it was edited or damaged."
             yield Problem(code="hash", path=place, text=text)
             self._told.add(place)
-        elif told is None and self._header.hashes is not None:
-            yield Problem(code="hash", path=place, text=f"'{record.key}' has no content hash.")
-        if self._is_present:
-            yield from self._of_keys(kind, record)
-
-    def _of_keys(self, kind: Kind, record: Record) -> Iterator[Problem]:
+        elif sealed.content_hash is None and self._header.hashes is not None:
+            yield Problem(code="hash", path=place, text=f"'{key}' has no content hash.")
+        if not self._is_present:
+            return
         try:
-            plain = plain_json(record.body)
+            plain = plain_json(sealed.body)
         except Malformed as problem:
             # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
-            yield from self._malformed(kind, record.position, problem)
+            yield from self._malformed(kind, position, problem)
             return
-        place = self._container.place(kind, record.position)
         for path in unknown_keys(kind, plain):
             text = "The format has no such key, and what stands there is not read."
             yield Problem(code="unknown_key", path=f"{place}{path}", text=text, severity="warning")
@@ -207,7 +203,7 @@ class _Check:
             what = " or ".join(_SINGULAR[name] for name in reference.kinds)
             yield Problem(
                 code="reference",
-                path=f"{place}.{reference.path}",
+                path=f"{place}.{reference.place}",
                 text=f"There is no {what} '{reference.key}' in the snapshot.",
                 severity="warning" if is_part or not reference.is_lineage else "error",
             )

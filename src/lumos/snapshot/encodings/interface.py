@@ -13,6 +13,8 @@ Bodies = Mapping[str, Iterator[bytes]]
 
 
 MANIFEST: Final = "manifest.json"
+# How much is written at a time.
+BUFFER: Final = 1024 * 1024
 
 
 class Stored(NamedTuple):

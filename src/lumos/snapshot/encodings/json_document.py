@@ -12,7 +12,7 @@ import msgspec
 
 from lumos.snapshot.codec import Malformed, canonical, decoded
 from lumos.snapshot.document import KINDS, Header, Kind
-from lumos.snapshot.encodings.interface import Bodies, Container, Stored
+from lumos.snapshot.encodings.interface import BUFFER, Bodies, Container, Stored
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError
 from lumos.snapshot.founding import HEADER_KEYS, NESTED
 
@@ -65,16 +65,17 @@ def open_json(file: Path) -> JsonDocument:
 
 def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
     """Writes a document."""
-    with file.open("wb") as stream:
+    with file.open("wb", buffering=BUFFER) as stream:
         stream.write(header[:-1])
         for kind in KINDS:
             stream.write(b',\n"%b":[' % kind.plural.encode())
-            separator = b"\n"
-            for body in bodies[kind.plural]:
-                stream.write(separator)
-                stream.write(body)
-                separator = b",\n"
-            stream.write(b"]" if separator == b"\n" else b"\n]")
+            entries = bodies[kind.plural]
+            if (first := next(entries, None)) is not None:
+                stream.write(b"\n%b" % first)
+                for body in entries:
+                    stream.write(b",\n%b" % body)
+                stream.write(b"\n")
+            stream.write(b"]")
         stream.write(b"}\n")
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from lumos.snapshot.codec import Malformed, decoded
 from lumos.snapshot.document import KINDS, Kind
-from lumos.snapshot.encodings.interface import Bodies, Container, Stored
+from lumos.snapshot.encodings.interface import BUFFER, Bodies, Container, Stored
 from lumos.snapshot.errors import CutOff, NotASnapshot, OutOfOrder, SnapshotError, TooLarge
 
 MAX_LINE: Final = 64 * 1024 * 1024
@@ -138,7 +138,7 @@ def open_lines(file: Path) -> JsonLines:
 
 def write_lines(file: Path, header: bytes, bodies: Bodies) -> None:
     """Writes a file that is not compressed."""
-    with file.open("wb") as stream:
+    with file.open("wb", buffering=BUFFER) as stream:
         write_to(stream, header, bodies)
 
 

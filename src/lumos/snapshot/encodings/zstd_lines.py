@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lumos.snapshot.encodings.interface import Bodies
+from lumos.snapshot.encodings.interface import BUFFER, Bodies
 from lumos.snapshot.encodings.json_lines import JsonLines, Readable, write_to
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
 
@@ -15,7 +15,6 @@ from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
 MOST_TIMES: Final = 1000
 ALWAYS_ALLOWED: Final = 64 * 1024 * 1024
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_BUFFER: Final = 1024 * 1024
 
 
 class _Unfolding:
@@ -62,6 +61,6 @@ def write_zstd(file: Path, header: bytes, bodies: Bodies) -> None:
     with (
         pa.OSFile(str(file), "wb") as stored,
         pa.CompressedOutputStream(stored, "zstd") as stream,
-        pa.BufferedOutputStream(stream, _BUFFER) as buffered,
+        pa.BufferedOutputStream(stream, BUFFER) as buffered,
     ):
         write_to(buffered, header, bodies)
