@@ -41,7 +41,15 @@ def test_help_and_configuration_import_no_database_and_no_spark(
 
 @pytest.mark.parametrize(
     "words",
-    [("list",), ("show", "x"), ("history", "x"), ("db", "status"), ("ingest", "nowhere")],
+    [
+        ("list",),
+        ("show", "x"),
+        ("history", "x"),
+        ("db", "status"),
+        ("watch",),
+        ("notify", "status"),
+        ("ingest", "nowhere"),
+    ],
     ids=" ".join,
 )
 def test_commands_that_need_no_spark_import_neither_spark_nor_arrow(

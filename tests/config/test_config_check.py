@@ -143,11 +143,14 @@ def test_the_starter_is_the_defaults_with_one_source(load_text: Load, tmp_path: 
 def test_the_examples_of_the_starter_are_right(load_text: Load) -> None:
     text = re.sub(r"^#(?=\s*(- )?[a-z_.]+:)", "", STARTER, flags=re.MULTILINE)
     text = text.replace("  backend: sqlite\n  path: .lumos/lumos.db\n", "")
-    environment = {"SHOP_DATABASE": "x", "STORE_URL": "y", "DATAHUB_TOKEN": "z"}
+    names = ("SHOP_DATABASE", "STORE_URL", "DATAHUB_TOKEN", "TEAM_CHAT_URL")
+    environment = dict.fromkeys(names, "x")
     settings = load_text(text, environment=environment)
     assert [source.type for source in settings.sources] == ["file", "s3", "postgres", "kafka"]
     assert settings.storage.backend == "postgres"
     assert settings.platform_config.datahub is not None
+    assert settings.change_detection.sources[0].polling_interval == 60
+    assert settings.notifications.changes[0].channels == ("team_chat",)
     assert settings.spark.properties() == {"spark.executor.memory": "4g"}
     assert settings.state_uri == "/mnt/shared/lumos-state"
 

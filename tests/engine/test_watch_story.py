@@ -181,3 +181,15 @@ def test_a_watcher_whose_jvm_is_killed_starts_again(folder: Path) -> None:
         assert watch.next("SCHEMA_CHANGED")["schema_version"] == "1.1.0"
         assert "watching starts again" in watch.errors
         assert watch.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.slow
+def test_a_watcher_that_nobody_listens_to_any_more_ends(folder: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lumos", "watch"], cwd=folder, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert b"CREATED" in process.stdout.readline()
+    process.stdout.close()
+    write_events(folder / "lake", "2023-09-15", **FIRST, session_id=pa.string())
+    assert process.wait(timeout=_SECONDS) == 0

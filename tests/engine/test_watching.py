@@ -93,7 +93,9 @@ def test_a_source_is_called_by_its_name_or_its_place(source: Any, name: str) -> 
 
 @pytest.fixture
 def lake(spark: object, workplace: Path) -> Path:  # noqa: ARG001
-    write_parquet(workplace / "lake/users/dt=2024-01-01/part-0.parquet", user_id=pa.string(), name=pa.string())
+    write_parquet(
+        workplace / "lake/users/dt=2024-01-01/part-0.parquet", user_id=pa.string(), name=pa.string()
+    )
     return workplace / "lake"
 
 
@@ -213,3 +215,43 @@ def test_a_failure_of_spark_is_a_failure_of_one_look(
     monkeypatch.setattr(discovery, "discover", discover)
     report, told = watch(lake, then=lambda _event, stop: stop.set())
     assert (report.looks, report.failures, told) == (2, 1, ["users CREATED 1.0.0"])
+
+
+def test_a_database_is_watched_without_spark_and_only_its_watched_tables(
+    workplace: Path, empty_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    def execute(statement: str) -> None:
+        with psycopg.connect(empty_postgres, autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("lumos.pipeline.session.spark_session", None)
+    execute("CREATE TABLE orders (id int)")
+    execute("CREATE TABLE logs (id int)")
+    (workplace / "lumos.yaml").write_text(
+        "change_detection:\n"
+        "  sources:\n"
+        f"    - {{type: postgres, connection_string: '{empty_postgres}', schemas: [public],\n"
+        "       watch_tables: [orders]}\n"
+        f"sources: [{{type: postgres, connection_string: '{empty_postgres}'}}]\n"
+    )
+    lumos, stop, told = Lumos(), threading.Event(), []
+    lumos.ingest()
+
+    def go_on(event: EventReport) -> None:
+        told.append((Path(event.urn).name, event.type.value, event.schema_version))
+        if len(told) == 1:
+            execute("ALTER TABLE orders ALTER COLUMN id TYPE text")
+        else:
+            stop.set()
+
+    execute("ALTER TABLE orders ADD COLUMN city text")
+    execute("ALTER TABLE logs ADD COLUMN city text")
+    report = lumos.watch(tell=go_on, stop=stop, interval=0.05)
+    assert report.failures == 0
+    assert told == [("orders", "SCHEMA_CHANGED", "1.1.0"), ("orders", "SCHEMA_CHANGED", "2.0.0")]
+    assert sorted(each.name for each in lumos.list().datasets) == [
+        "public.logs",
+        "public.orders",
+    ]

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 from time import monotonic, sleep
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Final
@@ -58,6 +59,7 @@ def watch(
             interval=interval,
             tell=printer.tell,
             stop=signals.stop,
+            begun=partial(_say_begun, once=once),
             # Spark takes Ctrl-C for itself when it starts.
             started=signals.take,
         )
@@ -70,6 +72,11 @@ def watch(
         _start_again()
     if once and report.failures:
         raise typer.Exit(1)
+
+
+def _say_begun(source: str, interval: float, *, once: bool) -> None:
+    if not once and not os.environ.get(QUIET):
+        typer.echo(f"lumos: watching {source} every {interval:g} s.", err=True)
 
 
 class _Signals:

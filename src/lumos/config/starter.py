@@ -74,6 +74,22 @@ scan:
   # More datasets missing at once than this share are kept until: lumos ingest --accept-removals
   max_removed_share: 0.3
 
+# What lumos watch looks at again and again; without it, all sources above every 300 seconds.
+#change_detection:
+#  sources:
+#    - type: file
+#      path: data
+#      polling_interval: 60
+
+# Who is told of changes: lumos notify test team_chat tries a channel.
+#notifications:
+#  channels:
+#    team_chat: ${TEAM_CHAT_URL}
+#  changes:
+#    - datasets: ["*"]
+#      verdicts: [breaking]
+#      channels: [team_chat]
+
 #environment: production
 #cloud_version_prefix: S-
 #state_uri: /mnt/shared/lumos-state

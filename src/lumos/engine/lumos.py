@@ -111,13 +111,15 @@ class Lumos:
         interval: float | None = None,
         tell: Callable[["EventReport"], None] | None = None,
         stop: threading.Event | None = None,
+        begun: Callable[[str, float], None] = lambda _source, _interval: None,
         started: Callable[[], None] = lambda: None,
     ) -> "WatchReport":
         """Looks at the watched sources again and again until `stop` is set, or `once`.
 
         What is found is recorded, told to `tell` and the handlers of `on_change`, and sent as
-        messages. `interval` overrules the polling intervals of all sources. `started` is called
-        whenever Spark was started, which takes SIGINT for itself.
+        messages. `interval` overrules the polling intervals of all sources. `begun` is called with
+        each source and its interval, `started` whenever Spark was started, which takes SIGINT for
+        itself.
         """
         from lumos.engine.changes import report_of
         from lumos.engine.watching import Watcher
@@ -134,6 +136,7 @@ class Lumos:
             self.settings,
             scan=lambda section: self._ingest([], sections=[section], unattended=True),
             send=self.courier.wake,
+            begun=begun,
             started=started,
         )
         self._listeners.append(told)

@@ -53,11 +53,13 @@ class Watcher:
         *,
         scan: Callable[[Source], IngestReport],
         send: Callable[[], None],
+        begun: Callable[[str, float], None],
         started: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._scan = scan
         self._send = send
+        self._begun = begun
         self._spark = _WarmSpark(settings.spark, started)
         self._lost: LumosError | None = None
         self._told: dict[str, frozenset[object]] = {}
@@ -74,7 +76,7 @@ class Watcher:
             for each in chosen
         ]
         for source in sources:
-            _log.info("watching", extra={"facts": {"source": source.name, "seconds": source[1]}})
+            self._begun(source.name, source.interval)
         looks = list(sources)
         if self._settings.notifications.channels:
             looks.append(Watched("messages", _BETWEEN_MESSAGES, self._send))
