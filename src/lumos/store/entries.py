@@ -246,9 +246,10 @@ def _entries(connection: Connection, known: Sequence[KnownDataset]) -> Iterator[
     hashes = {each.schema_hash for each in known if each.schema_hash}
     schemas = schemas_of(connection, hashes | {row.schema_hash for row in versions})
     steps: dict[str, list[StoredVersion]] = {}
-    for urn, *facts, hash, event in versions:
-        version = StoredVersion(*facts, hash, schemas[hash], from_json(event, ChangeEvent))
-        steps.setdefault(urn, []).append(version)
+    for urn, version, cloud_version, recorded_at, hash, body in versions:
+        event = from_json(body, ChangeEvent)
+        step = StoredVersion(version, cloud_version, recorded_at, hash, schemas[hash], event)
+        steps.setdefault(urn, []).append(step)
     beside: dict[str, dict[str, bytes]] = {}
     for urn, name, body in connection.execute(_BESIDE_OF, urns):
         beside.setdefault(urn, {})[name] = body

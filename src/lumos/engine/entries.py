@@ -1,0 +1,366 @@
+"""Datasets of the store as entries, with their history; and entries written into the store.
+
+The store counts versions and keeps times in a way of its own. What an entry says beyond that, or
+in another way, is kept beside it as it was told, and given out again until the store knows better.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from lumos.analysis.comparison import compare
+from lumos.analysis.compatibility import judge
+from lumos.analysis.wording import sentence_of, summary_of
+from lumos.errors import MisuseError
+from lumos.model.catalog import Entry, Timestamps
+from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import ASPECTS, Versioning, VersionRecord
+from lumos.model.schema import Schema
+from lumos.model.version import CloudVersion, SchemaVersion
+from lumos.store import KnownDataset, Transaction
+from lumos.store.entries import NewVersion, StoredEntry, StoredVersion
+
+# The source of datasets that no scan of this store has seen.
+IMPORTED: Final = "import"
+_VERSIONING: Final = "versioning"
+_TIMESTAMPS: Final = "timestamps"
+_CARRIED: Final = "carried"
+# The mark of events that came with a dataset's history.
+_HISTORY: Final = "history"
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What an entry said of its versions, and how far the store had counted then."""
+
+    versioning: Versioning | None
+    cloud_version: str
+    versions: int
+
+
+def entry_of(stored: StoredEntry) -> Entry:
+    """A dataset of the store with all that is known of it."""
+    beside = stored.beside
+    timestamps = (
+        from_json(beside[_TIMESTAMPS], Timestamps | None)  # type: ignore[arg-type]
+        if _TIMESTAMPS in beside
+        else _timestamps(stored)
+    )
+    return Entry.of(
+        msgspec.structs.replace(stored.dataset, versioning=_versioning(stored)),
+        timestamps=timestamps,
+        deleted=stored.known.state != "live",
+        carried=from_json(beside[_CARRIED], dict) if _CARRIED in beside else {},
+    )
+
+
+def put_entry(
+    transaction: Transaction,
+    entry: Entry,
+    *,
+    before: StoredEntry | None,
+    at: datetime,
+    event: ChangeEvent | None = None,
+) -> None:
+    """Makes a dataset of the store exactly this entry.
+
+    `before` is what the transaction sees of it now, and `event` what began its present version
+    where its history does not tell. Events of its history are recorded, but are no news.
+    """
+    schema_hash = None if entry.schema is None else transaction.save_schema(entry.schema)
+    known = _known(entry, before, schema_hash, at=at)
+    versions = _History(transaction, entry, known, before, at=at, event=event).versions()
+    if before is None:
+        transaction.drop_alias(entry.urn)
+    aspects = {name: getattr(entry, name) for name in ASPECTS}
+    transaction.entries.put(known, aspects, before=before, writer=IMPORTED, at=at)
+    _put_versions(transaction, entry.urn, versions, () if before is None else before.versions)
+    after = StoredEntry(known, entry.dataset, {}, versions)
+    beside = _beside(entry, after)
+    if beside != ({} if before is None else before.beside):
+        transaction.entries.put_beside(entry.urn, beside)
+
+
+def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
+    """Takes a dataset out of the store with the history that came with it."""
+    transaction.entries.forget_events(_of_history(stored.versions))
+    transaction.entries.erase(stored.known.urn)
+
+
+def is_scanned(stored: StoredEntry) -> bool:
+    """Whether the store has seen the dataset itself, and does not only know it from others."""
+    return stored.known.source != IMPORTED
+
+
+def _known(
+    entry: Entry, before: StoredEntry | None, schema_hash: str | None, *, at: datetime
+) -> KnownDataset:
+    was = None if before is None else before.known
+    cloud_version, schema_version = _counted(entry.versioning) or (
+        (was.cloud_version, was.schema_version)
+        if was is not None
+        else (str(CloudVersion()), str(SchemaVersion()))
+    )
+    told = entry.timestamps.created if entry.timestamps else None
+    return KnownDataset(
+        urn=entry.urn,
+        name=entry.name,
+        platform=entry.platform,
+        format=entry.format,
+        source=IMPORTED if was is None else was.source,
+        state="missing" if entry.deleted else "live",
+        cloud_version=cloud_version,
+        schema_version=schema_version,
+        schema_hash=schema_hash,
+        fingerprint="" if entry.schema is None else entry.schema.full,
+        content="" if was is None else was.content,
+        created_at=_utc(told or at) if was is None else was.created_at,
+        updated_at=at,
+    )
+
+
+def _counted(versioning: Versioning | VersionRecord | None) -> tuple[str, str] | None:
+    """Both versions, where they are of a kind that the store can count on from."""
+    if versioning is None:
+        return None
+    try:
+        CloudVersion.parse(versioning.cloud_version)
+        SchemaVersion.parse(versioning.schema_version)
+    except MisuseError:
+        return None
+    return versioning.cloud_version, versioning.schema_version
+
+
+def _beside(entry: Entry, after: StoredEntry) -> dict[str, bytes]:
+    """What must be kept beside the dataset, so that it reads as this entry again."""
+    beside: dict[str, bytes] = {}
+    if entry.carried:
+        beside[_CARRIED] = to_json(entry.carried)
+    if _differ(entry.timestamps, _timestamps(after)):
+        beside[_TIMESTAMPS] = to_json(entry.timestamps)
+    if _differ(entry.versioning, _versioning(after)):
+        beside[_VERSIONING] = to_json(
+            _Told(
+                versioning=entry.versioning,
+                cloud_version=after.known.cloud_version,
+                versions=len(after.versions),
+            )
+        )
+    return beside
+
+
+def _differ(one: Any, other: Any) -> bool:
+    # Times in two zones are equal, but not the same in a file.
+    return to_json(one) != to_json(other)
+
+
+def _utc(moment: datetime) -> datetime:
+    """The moment as the store keeps it; one without a zone is meant so."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _timestamps(stored: StoredEntry) -> Timestamps:
+    statistics, usage = stored.dataset.statistics, stored.dataset.usage
+    return Timestamps(
+        created=stored.known.created_at,
+        last_modified=statistics.last_modified if statistics else None,
+        last_accessed=usage.last_accessed if usage else None,
+    )
+
+
+def _versioning(stored: StoredEntry) -> Versioning | None:
+    known, versions = stored.known, stored.versions
+    history: tuple[VersionRecord, ...] = ()
+    if body := stored.beside.get(_VERSIONING):
+        told = from_json(body, _Told)
+        if (told.cloud_version, told.versions) == (known.cloud_version, len(versions)):
+            return told.versioning
+        schemas = {version.version: version.schema for version in versions}
+        history = tuple(
+            record
+            if record.schema is not None
+            else msgspec.structs.replace(record, schema=schemas.get(record.schema_version))
+            for record in (told.versioning.history if told.versioning else ())
+        )
+        versions = versions[told.versions :]
+    return Versioning(
+        cloud_version=known.cloud_version,
+        schema_version=known.schema_version,
+        history=(*history, *(_record(version, known) for version in versions)),
+    )
+
+
+def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
+    event = version.event
+    is_present = (version.version, version.schema_hash) == (known.schema_version, known.schema_hash)
+    return VersionRecord(
+        cloud_version=version.cloud_version,
+        schema_version=version.version,
+        at=version.recorded_at,
+        changes=_changes(event),
+        author=event.author,
+        breaking=event.breaking,
+        schema=None if is_present else version.schema,
+    )
+
+
+def _changes(event: ChangeEvent) -> tuple[str, ...]:
+    """What a version changed, in sentences; without any, what its author said of it."""
+    told = tuple(sentence_of(finding.change) for finding in event.findings)
+    return told if told or event.author is None else (event.summary,)
+
+
+class _History:
+    """The schema versions of an entry that is being written."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        entry: Entry,
+        known: KnownDataset,
+        before: StoredEntry | None,
+        *,
+        at: datetime,
+        event: ChangeEvent | None,
+    ) -> None:
+        self._transaction = transaction
+        self._entry = entry
+        self._known = known
+        self._before = before
+        self._at = at
+        self._event = event
+
+    def versions(self) -> tuple[StoredVersion, ...]:
+        """Those whose schemas are known, oldest first; the last one is the present."""
+        told = self._told()
+        events = self._events_on_record(_utc(record.at) for record, _ in told)
+        versions: list[StoredVersion] = []
+        for record, schema in told:
+            facts = (record.schema_version, record.cloud_version, _utc(record.at))
+            hash = self._transaction.save_schema(schema)
+            event = events.get(facts) or self._event_of(record, schema, hash, versions[-1:])
+            versions.append(StoredVersion(*facts, hash, schema, event))
+        return tuple(versions)
+
+    def _told(self) -> list[tuple[VersionRecord, Schema]]:
+        """The records that the store can count on from, with their schemas."""
+        present, known = self._entry.schema, self._known
+        history = self._entry.versioning.history if self._entry.versioning else ()
+        found: dict[str, tuple[VersionRecord, Schema]] = {}
+        for record in history:
+            is_present = record.schema_version == known.schema_version
+            schema = record.schema or (present if is_present else None)
+            if schema is not None and _counted(record) is not None:
+                # Of two records of one version the later one is believed.
+                found.pop(record.schema_version, None)
+                found[record.schema_version] = record, schema
+        if present is not None and known.schema_version not in found:
+            found[known.schema_version] = self._present_record(), present
+        return list(found.values())
+
+    def _present_record(self) -> VersionRecord:
+        """The present version, of which the history does not tell."""
+        known = self._known
+        for version in self._before.versions if self._before else ():
+            if version.version == known.schema_version:
+                cloud_version, at = version.cloud_version, version.recorded_at
+                break
+        else:
+            cloud_version, at = known.cloud_version, self._at
+        return VersionRecord(
+            cloud_version=cloud_version, schema_version=known.schema_version, at=at
+        )
+
+    def _events_on_record(
+        self, moments: Iterable[datetime]
+    ) -> dict[tuple[str, str, datetime], ChangeEvent]:
+        """What began versions that the store knew already, by both versions and their time."""
+        if self._before is None:
+            return {}
+        known = {
+            (version.version, version.cloud_version, version.recorded_at): version.event
+            for version in self._before.versions
+        }
+        others = set(moments) - {at for _, _, at in known}
+        recorded = self._transaction.entries.events_at(self._entry.urn, others) if others else []
+        return {
+            **{(each.schema_version, each.cloud_version, each.at): each for each in recorded},
+            **known,
+        }
+
+    def _event_of(
+        self, record: VersionRecord, schema: Schema, hash: str, before: Sequence[StoredVersion]
+    ) -> ChangeEvent:
+        """The event that began a version elsewhere, as far as its record lets it be told."""
+        if self._event is not None and record.at == self._at:
+            return self._event
+        findings = _findings(before[0].schema, schema, self._entry.format) if before else ()
+        if not before:
+            type = EventType.CREATED
+        elif before[0].schema.shape != schema.shape:
+            type = EventType.SCHEMA_CHANGED
+        else:
+            type = EventType.METADATA_CHANGED
+        event = ChangeEvent(
+            event_id=_event_id(self._entry.urn, record, hash),
+            urn=self._entry.urn,
+            type=type,
+            at=_utc(record.at),
+            cause="import",
+            cloud_version=record.cloud_version,
+            schema_version=record.schema_version,
+            author=record.author,
+            old_schema=before[0].schema_hash if before else None,
+            new_schema=hash,
+            findings=findings,
+            summary=summary_of(type, findings) or "; ".join(record.changes),
+            metadata={"source": IMPORTED, _HISTORY: 1},
+        )
+        if record.breaking and not event.breaking:
+            event = msgspec.structs.replace(event, flags=(DECLARED_BREAKING,))
+        self._transaction.save_event(event, is_news=False)
+        return event
+
+
+def _put_versions(
+    transaction: Transaction,
+    urn: str,
+    versions: Sequence[StoredVersion],
+    before: Sequence[StoredVersion],
+) -> None:
+    new, old = ([_row(version) for version in each] for each in (versions, before))
+    if new == old:
+        return
+    transaction.entries.put_versions(urn, new)
+    transaction.entries.forget_events(_of_history(before) - _of_history(versions))
+
+
+def _row(version: StoredVersion) -> NewVersion:
+    return NewVersion(
+        version.version,
+        version.cloud_version,
+        version.recorded_at,
+        version.schema_hash,
+        version.event.event_id,
+    )
+
+
+def _of_history(versions: Iterable[StoredVersion]) -> set[str]:
+    return {each.event.event_id for each in versions if _HISTORY in each.event.metadata}
+
+
+def _findings(before: Schema, after: Schema, format: str | None) -> tuple[Finding, ...]:
+    try:
+        return judge(compare(before, after), format=format)
+    except MisuseError:
+        # Schemas from elsewhere may be of a kind that no comparison takes.
+        return ()
+
+
+def _event_id(urn: str, record: VersionRecord, hash: str) -> str:
+    facts = (_HISTORY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
+    text = "\n".join(facts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
