@@ -117,4 +117,32 @@ THIRTEENTH = [
         b | csv | wall:float step:int value:float | curves/run-base-tag-val_error.csv; curves/run-wide-tag-val_error.csv; curves/run-deep-tag-val_error.csv
     """,
     ),
+    Lake(
+        "kinds of sensors with columns of their own",
+        """
+        a | csv | at:time pressure:float temp:float humidity:float | air/2024-01-0{5,6}/{bmx77_sensor_11,bmx77_sensor_14}.csv
+        b | csv | at:time temp:float humidity:float | air/2024-01-0{5,6}/{dhq22_sensor_12,dhq22_sensor_15}.csv
+    """,
+    ),
+    Lake(
+        "statistics by number before a year and a month",
+        """
+        a | csv | make model fuel new:int | cars/FZ_10_2023_0{1..3}.csv
+        b | csv | district cars:int lorries:int bikes:int | cars/FZ_1_{2022,2023}.csv
+        c | csv | postcode vans:int electric:int | cars/FZ_3_{2022,2023}.csv
+    """,
+    ),
+    Lake(
+        "a year that is not over",
+        """
+        a | csv | item reader out:date due:date | loans/Loans 2022.csv; loans/Loans 2023.csv; loans/Loans 2024 (until May).csv
+        b | csv | item reader reserved:date | loans/Reservations 2022.csv; loans/Reservations 2023.csv
+    """,
+    ),
+    Lake(
+        "labels by hand",
+        """
+        a | csv | photo x:int y:int label | labels/pass_2024-01-05_{anna,zita}.csv; labels/pass_2024-01-06_{anna,carla}.csv
+    """,
+    ),
 ]

@@ -62,7 +62,7 @@ _DIGITS: Final = {
     "week": rf"{_YEAR}[-_]?[Ww](?:0[1-9]|[1-4]\d|5[0-3])(?!\d)",
     # French and Spanish halves and quarters are 2024-S1 and 2024-T1.
     "quarter": rf"{_YEAR}[-_ ]?(?:{_QUARTER}(?!\d)|(?:[Tt][1-4]|[Ss][12])" + _END + ")",
-    "month": rf"(?:{_YEAR}[-_.]?{_MONTH}|{_MONTH}[-_.]{_YEAR})(?!\d)",
+    "month": rf"(?:{_YEAR}[-_.]?{_MONTH}|{_MONTH}[-_.]{_YEAR}(?![-_.]\d\d?(?!\d)))(?!\d)",
     "epoch": r"1\d{9}(?:\d{3}|\d{6})?(?!\d)",
     "year": rf"{_YEAR}(?!\d)",
 }

@@ -90,8 +90,9 @@ def _ways_apart(
         "key": lambda pair: pair.share >= 0.2,
         "number": lambda pair: pair.related,
     }
+    strengths = {each: _strength(unit, each) for each in positions}
     for strength, test in tests.items():
-        usable = [each for each in positions if _strength(unit, each) == strength]
+        usable = [each for each in positions if strengths[each] == strength]
         groups = _linked(unit.rows, test) if usable else together
         if len(groups) > 1:
             for position in usable:
@@ -152,7 +153,16 @@ def _strength(unit: Unit, position: Position) -> str:
     if position.name < len(unit.names) - 1:
         is_run = has_words(unit.names[position.name]) and not fixed_part(unit.names[position.name])
         return "number" if position.kind == "n" and not is_run else ""
-    return {"id": "word", "n": "number"}.get(position.kind, "") if unit.title else ""
+    return {"id": "word", "n": "number"}.get(position.kind, "") if _is_named(unit) else ""
+
+
+def _is_named(unit: Unit) -> bool:
+    """Whether files are called after something: a word, or a code that is the same everywhere."""
+    last = len(unit.names) - 1
+    return bool(unit.title) or any(
+        position.name == last and position.kind == "code" and len(position.values(unit.rows)) == 1
+        for position in _positions(unit)
+    )
 
 
 def _is_code(unit: Unit, position: Position) -> bool:
@@ -221,10 +231,9 @@ def _are_disjoint(sets: Sequence[set[str]]) -> bool:
 
 def _tells(position: Position, groups: Sequence[Sequence[Row]], unit: Unit) -> bool:
     """Whether the values at a position are constant in some groups and others elsewhere."""
-    if not _strength(unit, position):
-        return False
     values = [position.values(rows) for rows in groups]
-    return any(len(each) == 1 for each in values) and len(set().union(*values)) > 1
+    are_told = any(len(each) == 1 for each in values) and len(set().union(*values)) > 1
+    return are_told and bool(_strength(unit, position))
 
 
 def _with_constants(unit: Unit, positions: Sequence[Position]) -> Unit:

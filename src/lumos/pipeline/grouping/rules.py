@@ -21,6 +21,8 @@ from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES, sizes_of
 
 _BETWEEN_WORDS: Final = re.compile(r"[^0-9A-Za-z{}]+(?![a-z-]*\})", re.ASCII)
+# Two tables of three values each.
+_FEWEST_CROSSED: Final = 6
 _RANDOM: Final = frozenset({"uuid", "hash", "id"})
 
 
@@ -162,6 +164,8 @@ def _families(units: list[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
 def _crossed(units: Sequence[Unit]) -> list[list[Unit]]:
     """Families of names where each of a few words stands beside each of more, which are values."""
     ways: dict[tuple[int, bool], dict[str, dict[str, Unit]]] = {}
+    if len(units) < _FEWEST_CROSSED:
+        return []
     for unit in units:
         for number, (head, tail, is_first) in enumerate(_halves(unit.stem)):
             ways.setdefault((number // 2, is_first), {}).setdefault(head, {})[tail] = unit

@@ -21,6 +21,8 @@ from lumos.pipeline.variables import TIMES, Template
 # A brace of a name itself is no placeholder.
 PLACEHOLDER: Final = re.compile(r"\{((?!open\}|close\})[a-z-]+)\}")
 HIVE: Final = "={hive}"
+# What is said of a copy: orders 2024 (until May).
+_REMARK: Final = re.compile(r"\([^()]*\)")
 _AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
 
 
@@ -176,6 +178,9 @@ def _undated(template: Template) -> str:
 
 
 def _title(stem: str, folder: str) -> tuple[str, ...]:
+    plain = _REMARK.sub(" ", stem)
+    if has_values(plain) and has_words(plain):
+        stem = plain
     tokens = tokens_of(PLACEHOLDER.sub(" ", stem))
     named = tuple(token for token in tokens if not is_noise(token))
     if not has_values(stem) and not named:

@@ -29,7 +29,7 @@ _DIGIT_INSIDE: Final = re.compile(r"\d[A-Z]")
 _LONGEST_CODE: Final = 6
 _ONE_WORD: Final = re.compile(r"(?:[0-9A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
 _SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
-VALUE: Final = re.compile(r"\{(?:place|code|id|uuid|hash|n|region|name)\}\Z")
+VALUE: Final = re.compile(r"\{(?:place|person|code|id|uuid|hash|n|region|name)\}\Z")
 # 1.4.0 beside 1.5.0-rc1, and pt-BR beside de.
 _VERSION: Final = re.compile(
     r"v?(?:\d+|\{n\})(?:\.(?:\d+|\{n\}))+(?:[-.+]?[A-Za-z]+(?:[.-]?(?:\d+|\{n\}))?)?\Z", re.ASCII
@@ -39,7 +39,7 @@ _LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCI
 _PAIRS: Final = re.compile(r"(?:\A|_)[a-z]+-[^_-]+_(?:[^_]+_)*[a-z]+-\Z")
 _PROPER: Final = re.compile(r"(?:[A-Z][a-z]+(?:[ -]|\Z))+\Z", re.ASCII)
 _FEW_PROPER: Final = (3, 1 / 3)
-_NAMES: Final = frozenset({"name", "place", "code"})
+_NAMES: Final = frozenset({"name", "place", "person", "code"})
 # What divides the parts of a name; a placeholder is one part.
 _SEPARATORS: Final = re.compile(r"[^0-9A-Za-z{}]+(?![a-z-]*\})", re.ASCII)
 # So many columns without names are evidence, and so many names with columns of their own.
@@ -100,7 +100,7 @@ def why_values(
     near = _nearest(before[::-1]) + _nearest(after)
     if _PAIRS.search("".join(before)) and not are_tables:
         return f"the names tell a value after its key ({shown})"
-    if names_entity(near) and not are_tables and _have_columns(units):
+    if names_entity(near) and not are_tables and _share_columns(units):
         return f"the names tell which {' '.join(around)} it is ({shown})"
     if holds_entities(parent) and not are_tables:
         return f"the folder {parent} holds one thing of a kind under each name ({shown})"
@@ -184,9 +184,9 @@ def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
         _SHORT_VALUE.match(value) or _CODE.match(value) or _LOCALE.match(value) for value in others
     ):
         return True
-    # No list of places is complete.
-    is_place = "{place}" in values and not any(map(looks_like_table, others))
-    return is_place and _are_evidence(units)
+    # No list of places or of names is complete.
+    is_known = "{place}" in values or "{person}" in values
+    return is_known and not any(map(looks_like_table, others)) and _are_evidence(units)
 
 
 def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:
@@ -244,6 +244,13 @@ def _are_known(values: Sequence[str]) -> bool:
 def _have_columns(units: Sequence[Unit]) -> bool:
     """Whether there are columns that may be the same: more than one."""
     return all(len(columns.families) > 1 for unit in units for columns in unit.columns)
+
+
+def _share_columns(units: Sequence[Unit]) -> bool:
+    """Whether names do not go along with columns: some have the same ones, and more than one."""
+    if not _have_columns(units):
+        return False
+    return len(clusters(units, lambda pair: pair.same)) < len(units)
 
 
 def _are_evidence(units: Sequence[Unit]) -> bool:

@@ -5,34 +5,32 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from lumos.pipeline.grouping.gazetteer import KIND_OF, LONGEST_NAME, words_in
+
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _TOKEN: Final = re.compile(r"[^\W_]+")
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 # Names that writers, not people, give: of parts, of runs, of copies.
-NOISE: Final = _set(
+NOISE: Final = words_in(
     "part parts data file files chunk chunks shard shards output out result results export exports "
     "dump batch run runs load split bucket piece slice partition of r m c s tid attempt task job "
     "delta base copy kopie upload download extract snapshot snapshots flumedata v version ver rev "
     "revision iter epoch fold page seq latest final full tbl bak backup orig release draft wip "
     "revised updated corrected preliminary provisional"
 )
-VERSIONS: Final = _set("v version ver rev revision")
+VERSIONS: Final = words_in("v version ver rev revision")
 # What folders are called that only hold one run, batch or part of everything below them.
-FOLDER_NOISE: Final = _set(
+FOLDER_NOISE: Final = words_in(
     "run runs batch part parts partition shard bucket load loads job task attempt base delta "
     "export extract dump snapshot v version release iter epoch fold seq chunk split dt date day "
     "month year week hour y m d h alpha beta rc quarter end close closing scheduled manual "
     "backfill triggered"
 )
 # Names that leave a file nameless even where no number stands beside them.
-NAMELESS: Final = _set("part data file output out result results export dump chunk load")
+NAMELESS: Final = words_in("part data file output out result results export dump chunk load")
 # Stages, environments and cadences: equal tables below them are different datasets.
-STAGES: Final = _set(
+STAGES: Final = words_in(
     "raw landing staging stage stg bronze silver gold clean cleaned cleansed curated processed "
     "refined trusted published enriched archive archived archives backup backups prod production "
     "dev development test testing qa uat sandbox tmp temp input output in out source target "
@@ -44,22 +42,22 @@ STAGES: Final = _set(
     "live online offline"
 )
 # Hive keys whose values name tables rather than parts of one.
-TABLE_KEYS: Final = _set(
+TABLE_KEYS: Final = words_in(
     "t table tablename table_name tbl entity entity_type type theme topic collection dataset "
     "stream object model schema event event_type event_name kind record_type feed"
 )
 # Folders that hold tables by their names.
-OF_TABLES: Final = _set(
+OF_TABLES: Final = words_in(
     "topics topic tables table streams stream db database databases schema schemas warehouse dwh "
     "dump dumps cdc entities collections models marts lookup lookups ref reference dims facts"
 )
 # Columns that tables of any codes have.
-OF_LOOKUPS: Final = _set(
+OF_LOOKUPS: Final = words_in(
     "id code key name label description desc title abbreviation short_name long_name display_name "
     "sort_order active"
 )
 # Folders that hold one thing of a kind in each file or folder.
-OF_ENTITIES: Final = _set(
+OF_ENTITIES: Final = words_in(
     "stations cities countries regions states provinces counties districts zones areas locations "
     "places stores shops sites branches warehouses devices sensors meters machines vehicles cars "
     "trucks ships vessels users customers clients tenants accounts orgs organizations "
@@ -71,7 +69,7 @@ OF_ENTITIES: Final = _set(
     "participants portfolios funds currencies exchanges markets instruments assets"
 )
 # Those whose singular may mean something else in a file's name, such as train or bank.
-_ALSO_OF_ENTITIES: Final = _set(
+_ALSO_OF_ENTITIES: Final = words_in(
     "parks museums hotels restaurants hospitals clinics pharmacies banks stadiums circuits "
     "theaters theatres libraries universities colleges laboratories labs factories depots "
     "terminals ports harbors harbours mines rigs reactors substations feeders pumps motors "
@@ -86,106 +84,23 @@ _ALSO_OF_ENTITIES: Final = _set(
     "resellers distributors publishers advertisers etfs bonds futures"
 )
 _ENTITY_ENDINGS: Final = (("ies", "y"), ("ches", "ch"), ("ships", "ship"), ("s", ""))
-SPLITS: Final = _set("train training test testing valid validation val dev eval evaluation holdout")
-DAYTIMES: Final = _set("am pm morning midday noon afternoon evening night")
-# In English, German, Spanish, French, Italian, Portuguese and Dutch.
-WEEKDAYS: Final = _set(
-    "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun "
-    "montag dienstag mittwoch donnerstag freitag samstag sonntag "
-    "lunes martes miércoles miercoles jueves viernes sábado sabado domingo "
-    "lundi mardi mercredi jeudi vendredi samedi dimanche"
-)
-MONTHS: Final = _set(
-    "january february march april may june july august september october november december "
-    "jan feb mar apr jun jul aug sep sept oct nov dec "
-    "januar jänner februar märz maerz mai juni juli oktober dezember "
-    "enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre "
-    "diciembre janvier février fevrier mars avril juin juillet août aout septembre octobre "
-    "novembre décembre decembre gennaio febbraio aprile maggio giugno luglio settembre ottobre "
-    "dicembre janeiro fevereiro março maio junho julho setembro outubro novembro dezembro "
-    "januari februari maart augustus"
-)
-_TABLE_WORDS: Final = _set(
+DAYTIMES: Final = words_in("am pm morning midday noon afternoon evening night")
+_TABLE_WORDS: Final = words_in(
     "dim fact fct stg vw tbl lookup map mapping list info summary detail details log metadata "
     "history catalog index master header lines items stats report"
 )
 
-_TOTALS: Final = _set(
+_TOTALS: Final = words_in(
     "all total totals overall combined merged national nationwide worldwide average "
     "everything index key keys legend template example default"
 )
 
-# ISO 3166 codes of two letters; those that are common words of English names are left out.
-_COUNTRY_CODES: Final = _set(
-    "ad ae af ag ai al am ao ar at au az ba bb bd be bf bg bh bi bj bn bo br bs bt bw bz ca cd cf "
-    "cg ch ci cl cm cn co cr cu cv cy cz de dj dk dm dz ec ee eg er es et fi fj fm fr ga gb gd ge "
-    "gh gm gn gq gr gt gw gy hk hn hr ht hu ie il in iq ir it jm jo jp ke kg kh ki km kn kp kr kw "
-    "kz la lb lc li lk lr ls lt lu lv ly ma mc md me mg mh mk ml mm mn mr mt mu mv mw mx my mz na "
-    "ne ng ni nl no np nr nz om pa pe pg ph pk pl pt pw py qa ro rs ru rw sa sb sc sd se sg si sk "
-    "sl sm sn sr ss st sv sy sz td tg th tj tl tm tn tr tt tv tw tz ua ug uk us uy uz va vc ve vn "
-    "vu ws ye za zm zw en ja ko zh hi eu"
-)
-_STATES: Final = _set(
-    "al ak az ar ca co ct de fl ga hi ia il in ks ky la ma md me mi mn mo ms mt nc nd ne nh nj nm "
-    "nv ny oh ok or pa ri sc sd tn tx ut va vt wa wi wv wy dc pr"
-)
-_PLACE_NAMES: Final = frozenset(
-    name.replace("_", " ")
-    for name in _set(
-        "africa america americas asia europe oceania antarctica north_america south_america "
-        "latin_america emea apac latam amer anz dach benelux nordics mena eu eea global "
-        "north south east west central northeast northwest southeast southwest "
-        "afghanistan albania algeria angola argentina armenia australia austria azerbaijan "
-        "bahrain bangladesh belarus belgium bolivia bosnia botswana brazil bulgaria cambodia "
-        "cameroon canada chad chile china colombia costa_rica croatia cuba cyprus czechia "
-        "czech_republic denmark ecuador egypt estonia ethiopia finland france georgia germany "
-        "ghana greece guatemala honduras hong_kong hungary iceland india indonesia iran iraq "
-        "ireland israel italy jamaica japan jordan kazakhstan kenya korea south_korea north_korea "
-        "kuwait latvia lebanon libya lithuania luxembourg malaysia mali malta mexico moldova "
-        "mongolia montenegro morocco mozambique myanmar namibia nepal netherlands new_zealand "
-        "nicaragua niger nigeria norway oman pakistan panama paraguay peru philippines poland "
-        "portugal qatar romania russia rwanda saudi_arabia senegal serbia singapore slovakia "
-        "slovenia somalia south_africa spain sri_lanka sudan sweden switzerland syria taiwan "
-        "tanzania thailand tunisia turkey uganda ukraine united_arab_emirates uae united_kingdom "
-        "great_britain england scotland wales united_states usa uruguay uzbekistan venezuela "
-        "vietnam yemen zambia zimbabwe "
-        "alabama alaska arizona arkansas california colorado connecticut delaware florida hawaii "
-        "idaho illinois indiana iowa kansas kentucky louisiana maine maryland massachusetts "
-        "michigan minnesota mississippi missouri montana nebraska nevada new_hampshire new_jersey "
-        "new_mexico new_york north_carolina north_dakota ohio oklahoma oregon pennsylvania "
-        "rhode_island south_carolina south_dakota tennessee texas utah vermont virginia "
-        "washington west_virginia wisconsin wyoming "
-        "bavaria bayern berlin brandenburg bremen hamburg hessen saxony ontario quebec alberta "
-        "manitoba queensland victoria tasmania new_south_wales "
-        "amsterdam antwerp athens atlanta auckland austin bangkok barcelona basel beijing "
-        "birmingham bogota boston bristol brussels bucharest budapest buenos_aires cairo "
-        "cape_town chicago cologne copenhagen dallas delhi denver detroit dubai dublin dusseldorf "
-        "edinburgh frankfurt geneva glasgow hamburg helsinki houston istanbul jakarta "
-        "johannesburg karachi kyiv lagos leeds leipzig lima lisbon liverpool london los_angeles "
-        "lyon madrid manchester manila marseille melbourne miami milan minneapolis montreal "
-        "moscow mumbai munich nairobi naples nyc osaka oslo paris philadelphia phoenix portland "
-        "porto prague riga rome rotterdam san_diego san_francisco santiago sao_paulo seattle "
-        "seoul seville shanghai shenzhen sofia stockholm stuttgart sydney tallinn tehran tokyo "
-        "toronto turin valencia vancouver venice vienna vilnius warsaw wellington zagreb zurich"
-    )
-)
-_CURRENCIES: Final = _set(
-    "usd eur gbp jpy chf cad aud nzd cny inr brl mxn sek nok dkk pln czk huf zar krw sgd hkd try "
-    "rub btc eth"
-)
-_KINDS: Final[dict[str, str]] = {
-    **dict.fromkeys(_CURRENCIES, "currency"),
-    **dict.fromkeys(_COUNTRY_CODES | _STATES | _PLACE_NAMES, "place"),
-    **dict.fromkeys(SPLITS, "split"),
-    **dict.fromkeys(WEEKDAYS, "weekday"),
-    **dict.fromkeys(MONTHS, "month"),
-}
-_LONGEST_NAME: Final = 3
-KINDS: Final = frozenset(_KINDS.values())
+KINDS: Final = frozenset(KIND_OF.values())
 _IN_WORDS: Final = {
-    "place": "places", "currency": "currencies", "split": "parts of a training set",
-    "weekday": "days of the week", "month": "months", "code": "codes", "region": "regions",
-    "n": "numbers", "part": "parts", "id": "ids", "uuid": "ids", "hash": "ids", "name": "names",
+    "place": "places", "person": "people", "currency": "currencies", "month": "months",
+    "split": "parts of a training set", "weekday": "days of the week", "code": "codes",
+    "region": "regions", "n": "numbers", "part": "parts", "id": "ids", "uuid": "ids",
+    "hash": "ids", "name": "names",
 }  # fmt: skip
 
 
@@ -219,7 +134,7 @@ def is_nameless(token: str) -> bool:
 
 def is_value(token: str) -> bool:
     """Whether a token stands for a value, such as a place or a month."""
-    return token in _KINDS
+    return token in KIND_OF
 
 
 def known_words(text: str) -> Iterator[tuple[str, int, int]]:
@@ -227,9 +142,9 @@ def known_words(text: str) -> Iterator[tuple[str, int, int]]:
     found = list(_WORD.finditer(text))
     index = 0
     while index < len(found):
-        for length in range(min(_LONGEST_NAME, len(found) - index), 0, -1):
+        for length in range(min(LONGEST_NAME, len(found) - index), 0, -1):
             some = found[index : index + length]
-            kind = _KINDS.get(" ".join(match.group().lower() for match in some))
+            kind = KIND_OF.get(" ".join(match.group().lower() for match in some))
             if kind is not None and _are_neighbours(some):
                 yield kind, some[0].start(), some[-1].end()
                 index += length
