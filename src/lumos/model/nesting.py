@@ -1,4 +1,7 @@
-"""The named parts inside a column's type, by the paths that notes about them stand under."""
+"""The parts inside a column's type, by the paths that notes about them stand under.
+
+`column.member`, `array[]`, `map{}` (its values), `map{key}`, `union<0>`.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,33 +11,38 @@ from lumos.model.types import Array, DataType, Map, Struct, Union, quoted_name
 
 
 class Part(NamedTuple):
-    """A member of a struct somewhere inside a column."""
+    """A place inside a column; only the members of structs have names."""
 
     path: str
-    name: str
+    name: str | None
     type: DataType
     nullable: bool
 
 
 def parts_of(field: Field) -> Iterator[Part]:
-    """Every struct member inside a column, in the order in which the type names them."""
+    """Every place inside a column, each before what is inside it."""
     yield from _inside(quoted_name(field.name), field.type)
 
 
 def _inside(path: str, type: DataType) -> Iterator[Part]:
+    for part in _directly_inside(path, type):
+        yield part
+        yield from _inside(part.path, part.type)
+
+
+def _directly_inside(path: str, type: DataType) -> Iterator[Part]:
     match type:
         case Struct(members):
             for member in members:
                 below = f"{path}.{quoted_name(member.name)}"
                 yield Part(below, member.name, member.type, member.nullable)
-                yield from _inside(below, member.type)
-        case Array(element, _):
-            yield from _inside(f"{path}[]", element)
-        case Map(key, value, _):
-            yield from _inside(f"{path}{{key}}", key)
-            yield from _inside(f"{path}{{}}", value)
+        case Array(element, nullable):
+            yield Part(f"{path}[]", None, element, nullable)
+        case Map(key, value, nullable):
+            yield Part(f"{path}{{key}}", None, key, False)
+            yield Part(f"{path}{{}}", None, value, nullable)
         case Union(options):
             for number, option in enumerate(options):
-                yield from _inside(f"{path}<{number}>", option)
+                yield Part(f"{path}<{number}>", None, option, True)
         case _:
             return

@@ -21,7 +21,7 @@ from lumos.platforms.merging import MEASURED, merged_aspect
 _PREFIX: Final = "lumos."
 # A user's own property whose name would be taken for one of ours.
 _ESCAPE: Final = "lumos.property."
-_NAMES: Final = ("name", "platform", "format", *ASPECTS, "timestamps")
+_NAMES: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "carried")
 _TYPES: Final[dict[str, Any]] = get_type_hints(Entry)
 _KEY: Final = re.compile(
     rf"lumos\.(?P<name>{'|'.join(_NAMES)})(?:\.(?P<part>\d{{1,6}}))?\Z", re.ASCII

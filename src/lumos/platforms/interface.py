@@ -10,6 +10,7 @@ import msgspec
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.lineage import LineageType
+from lumos.platforms.merging import Conflict, merge
 
 How: TypeAlias = Literal["native", "partly", "properties"]
 Item: TypeAlias = GlossaryTerm | User | Group | Job | Other
@@ -24,6 +25,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     urn: str
     changed: bool
     held: dict[str, How] = {}
+    conflicts: tuple[Conflict, ...] = ()
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +106,16 @@ class ReplacesEntries(ABC):
         """Takes a dataset out without a trace, as if it had never been written."""
 
 
+class MergesWrites(ReadsEntries, ReplacesEntries):
+    """A catalog that people edit, too: what they wrote is not written over."""
+
+    def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
+        """Writes what Lumos claims; `base` is what it claimed when it last wrote, if it did."""
+        merged = merge(base, self.get(entry.urn), entry)
+        written = self.put(merged.entry)
+        return msgspec.structs.replace(written, conflicts=merged.conflicts)
+
+
 class Deletes(ABC):
     """A catalog that can hide a dataset and keep what is known of it."""
 
@@ -138,8 +150,16 @@ class HoldsItems(ABC):
         """All that is no dataset."""
 
     @abstractmethod
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        """One of them by its name or URN."""
+
+    @abstractmethod
     def put_item(self, item: Item) -> None:
         """Makes one of them exactly this."""
+
+    @abstractmethod
+    def erase_item(self, item: Item) -> None:
+        """Takes one of them out without a trace."""
 
 
 class WritesInBatches(ABC):

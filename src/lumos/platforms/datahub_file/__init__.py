@@ -1,0 +1,6 @@
+"""`datahub-file:PATH`: a metadata file in DataHub's own format as a catalog."""
+
+from lumos.platforms.datahub_file.platform import DatahubFile
+from lumos.platforms.datahub_file.records import NotMetadata
+
+__all__ = ["DatahubFile", "NotMetadata"]

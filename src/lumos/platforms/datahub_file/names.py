@@ -14,71 +14,17 @@ from lumos.model.urn import InvalidUrn, Urn
 
 # The environments that a DataHub server accepts.
 ENVIRONMENTS: Final = frozenset(
-    [
-        "DEV",
-        "TEST",
-        "QA",
-        "UAT",
-        "EI",
-        "PRE",
-        "STG",
-        "NON_PROD",
-        "PROD",
-        "CORP",
-        "RVW",
-        "PRD",
-        "TST",
-        "SIT",
-        "SBX",
-        "SANDBOX",
-        "CERT",
-    ]
-)
+    {"DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD", "PROD", "CORP", "RVW", "PRD",
+     "TST", "SIT", "SBX", "SANDBOX", "CERT"}
+)  # fmt: skip
 # Databases and what lies on them, whose names DataHub joins with dots. All others have slashes.
 _DOTTED: Final = frozenset(
-    [
-        "athena",
-        "bigquery",
-        "cassandra",
-        "clickhouse",
-        "cockroachdb",
-        "databricks",
-        "db2",
-        "dbt",
-        "delta-lake",
-        "dremio",
-        "druid",
-        "duckdb",
-        "glue",
-        "hana",
-        "hive",
-        "iceberg",
-        "impala",
-        "kudu",
-        "looker",
-        "mariadb",
-        "mongodb",
-        "mssql",
-        "mysql",
-        "netezza",
-        "oracle",
-        "postgres",
-        "powerbi",
-        "presto",
-        "redshift",
-        "sigma",
-        "singlestore",
-        "snowflake",
-        "spark",
-        "sqlite",
-        "superset",
-        "tableau",
-        "teradata",
-        "trino",
-        "unity-catalog",
-        "vertica",
-    ]
-)
+    {"athena", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks", "db2", "dbt",
+     "delta-lake", "dremio", "druid", "duckdb", "glue", "hana", "hive", "iceberg", "impala", "kudu",
+     "looker", "mariadb", "mongodb", "mssql", "mysql", "netezza", "oracle", "postgres", "powerbi",
+     "presto", "redshift", "sigma", "singlestore", "snowflake", "spark", "sqlite", "superset",
+     "tableau", "teradata", "trino", "unity-catalog", "vertica"}
+)  # fmt: skip
 _HATCH: Final = "datahub"
 _STRANGE_ENVIRONMENT: Final = "NON_PROD"
 # Between an instance and a name that are kept apart, and before an environment in a name. Neither

@@ -1,0 +1,87 @@
+"""Which statements have to be carried along because nothing would make them anew."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from lumos.platforms.datahub_file.lenses import State
+from lumos.platforms.datahub_file.records import Statement
+
+CATALOG: Final = "datahub"
+
+# By aspect; an empty list says that there shall be no statement where one would be made.
+Statements: TypeAlias = dict[str, list[Statement]]
+
+
+def folded(statements: Iterable[Statement]) -> State:
+    """The aspects that statements leave behind, the later ones over the earlier."""
+    state: State = {}
+    for statement in statements:
+        if statement.replaces:
+            state[statement.aspect] = statement.body
+        elif statement.removes:
+            state.pop(statement.aspect, None)
+    return state
+
+
+def left_over(statements: Sequence[Statement], made: State) -> dict[str, Any]:
+    """What is carried: all statements about aspects that are not exactly as they would be made."""
+    said: Statements = {aspect: [] for aspect in made}
+    for statement in statements:
+        said.setdefault(statement.aspect, []).append(statement)
+    return {
+        aspect: [_plain(statement) for statement in group]
+        for aspect, group in said.items()
+        if group != [Statement(aspect=aspect, body=made.get(aspect))]
+    }
+
+
+def carried_in(carried: Mapping[str, Any]) -> Statements:
+    """The statements in what an entry or an item carries for DataHub."""
+    return {
+        aspect: [msgspec.convert({**item, "aspect": aspect}, Statement) for item in items]
+        for aspect, items in carried.get(CATALOG, {}).items()
+    }
+
+
+def over(made: State, carried: Statements) -> State:
+    """The aspects as they would be made, with those that are carried in their place."""
+    state = {aspect: body for aspect, body in made.items() if aspect not in carried}
+    for group in carried.values():
+        state.update(folded(group))
+    return state
+
+
+def stated(state: State, carried: Statements) -> list[Statement]:
+    """The statements that leave a state behind, carried ones as they are where they still fit."""
+    statements: list[Statement] = []
+    for aspect in {**carried, **state}:
+        group = carried.get(aspect, [])
+        if folded(group).get(aspect) == state.get(aspect):
+            statements += group
+        elif aspect in state:
+            statements += _restated(group, aspect, state[aspect])
+    return statements
+
+
+def without(carried: Mapping[str, Any]) -> dict[str, Any]:
+    """What is carried for other catalogs."""
+    return {catalog: body for catalog, body in carried.items() if catalog != CATALOG}
+
+
+def _restated(group: list[Statement], aspect: str, body: Any) -> list[Statement]:
+    """The statements about an aspect, the last of which now says something else."""
+    last = next((n for n in reversed(range(len(group))) if group[n].replaces), None)
+    if last is None or any(each.removes for each in group[last + 1 :]):
+        return [*group, Statement(aspect=aspect, body=body)]
+    return [
+        msgspec.structs.replace(each, body=body) if number == last else each
+        for number, each in enumerate(group)
+    ]
+
+
+def _plain(statement: Statement) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(statement)
+    del plain["aspect"]
+    return plain

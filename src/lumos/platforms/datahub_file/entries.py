@@ -1,0 +1,165 @@
+"""A dataset as statements of DataHub and back.
+
+Reading gives an entry, and carries along those statements that writing the entry would not make
+anew: aspects that Lumos has none for, and details of the others. Writing begins with what is
+carried and changes only what says something else than the entry.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.model.catalog import Entry
+from lumos.model.dataset import Properties
+from lumos.model.urn import Urn
+from lumos.platforms.carriage import own_properties, pack, restored, unpack
+from lumos.platforms.datahub_file import facts, lineage, schemas
+from lumos.platforms.datahub_file.carrying import (
+    CATALOG,
+    carried_in,
+    folded,
+    left_over,
+    over,
+    stated,
+    without,
+)
+from lumos.platforms.datahub_file.lenses import State, changed
+from lumos.platforms.datahub_file.names import (
+    instance_name,
+    instance_urn,
+    lumos_urn,
+    platform_urn,
+)
+from lumos.platforms.datahub_file.naming import Naming
+from lumos.platforms.datahub_file.records import Statement
+from lumos.platforms.interface import How
+
+INSTANCE: Final = "dataPlatformInstance"
+NATIVE: Final = frozenset(
+    {"schema", "lineage", "ownership", "governance", "documentation", "properties", "definition"}
+)
+_SHOWN: Final = NATIVE | {"name", "timestamps"}
+# DataHub's search index takes no longer texts.
+_LONGEST: Final = 30_000
+
+
+class Rendered(NamedTuple):
+    """The statements about a dataset, and how each of its aspects is held in them."""
+
+    statements: list[Statement]
+    held: dict[str, How]
+
+
+def instance_of(statements: Iterable[Statement]) -> str | None:
+    """The instance that a dataset is said to be in."""
+    return _instance(folded(statements))
+
+
+class Entries:
+    """Turns entries into statements and back, under the names of one file."""
+
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+
+    def read(self, urn: str, statements: Sequence[Statement]) -> Entry:
+        """The dataset that statements are about, with those that must be carried along."""
+        entry = self._entry(urn, folded(statements))
+        made: State = {}
+        self._write(made, entry)
+        if carried := left_over(statements, made):
+            return msgspec.structs.replace(entry, carried={**entry.carried, CATALOG: carried})
+        return entry
+
+    def render(self, entry: Entry) -> Rendered:
+        """The statements that say exactly what the entry says."""
+        carried = carried_in(entry.carried)
+        bare = msgspec.structs.replace(entry, carried=without(entry.carried))
+        state: State = {}
+        held = self._write(state, bare)
+        if carried:
+            state = over(state, carried)
+            if self._entry(entry.urn, state) != bare:
+                held = self._write(state, bare)
+        return Rendered(stated(state, carried), held)
+
+    def _write(self, state: State, entry: Entry) -> dict[str, How]:
+        """Makes a state say what an entry says, natively as far as that goes."""
+        urn = Urn.parse(entry.urn)
+        now = self._shown(entry.urn, state)
+        own = self._write_identity(state, entry, now)
+        if now.schema != entry.schema:
+            schemas.write(state, entry.schema, urn.platform, entry.name)
+        if now.lineage != entry.lineage:
+            lineage.write(state, entry.lineage, self._naming, own)
+        if now.ownership != entry.ownership:
+            facts.write_ownership(state, entry.ownership)
+        if now.governance != entry.governance:
+            facts.write_governance(state, entry.governance)
+        if now.definition != entry.definition:
+            facts.write_definition(state, entry.definition)
+        facts.write_documentation(state, entry.documentation)
+        facts.write_timestamps(state, entry.timestamps)
+        facts.write_deleted(state, entry.deleted)
+        properties = entry.properties or {}
+        facts.write_structured(state, properties)
+        custom = own_properties(
+            {key: text for key, text in properties.items() if not facts.is_structured(key)}
+        )
+        facts.write_custom(state, custom)
+        packed = pack(entry, self._shown(entry.urn, state), longest=_LONGEST)
+        facts.write_custom(state, {**custom, **packed.properties})
+        return packed.held
+
+    def _write_identity(self, state: State, entry: Entry, now: Entry) -> str:
+        """Names a dataset and says which instance it is in; gives its name in DataHub."""
+        urn = Urn.parse(entry.urn)
+        own = self._naming.datahub(entry.urn)
+        assert own is not None, "entries have URNs of datasets"
+        if now.name != entry.name or facts.PROPERTIES not in state:
+            facts.write_name(state, entry.name)
+        if urn.instance:
+            if _instance(state) != urn.instance:
+                instance = instance_urn(urn.platform, urn.instance)
+                changed(state, INSTANCE, platform=platform_urn(urn.platform), instance=instance)
+        elif lumos_urn(own, _instance(state)) != urn:
+            changed(state, INSTANCE, instance=None)
+        return own
+
+    def _entry(self, urn: str, state: State) -> Entry:
+        """The entry that a state says, natively and in what Lumos packed into it."""
+        exact = unpack(facts.read_custom(state)).exact
+        shown = self._shown(urn, state)
+        return restored(shown, exact, native=_SHOWN, as_shown=self._as_shown)
+
+    def _as_shown(self, entry: Entry) -> Entry:
+        state: State = {}
+        self._write(state, entry)
+        return self._shown(entry.urn, state)
+
+    def _shown(self, text: str, state: State) -> Entry:
+        """The entry that DataHub shows."""
+        urn = Urn.parse(text)
+        return Entry(
+            urn=text,
+            name=facts.read_name(state, urn.name),
+            platform=urn.platform,
+            schema=schemas.read(state, urn.platform),
+            lineage=lineage.read(state, self._naming),
+            ownership=facts.read_ownership(state),
+            governance=facts.read_governance(state),
+            documentation=facts.read_documentation(state),
+            properties=_properties(state),
+            definition=facts.read_definition(state),
+            timestamps=facts.read_timestamps(state),
+            deleted=facts.read_deleted(state),
+        )
+
+
+def _instance(state: State) -> str | None:
+    return instance_name((state.get(INSTANCE) or {}).get("instance") or "")
+
+
+def _properties(state: State) -> Properties | None:
+    own = unpack(facts.read_custom(state)).own
+    return {**own, **facts.read_structured(state)} or None

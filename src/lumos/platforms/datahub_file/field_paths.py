@@ -1,0 +1,116 @@
+"""The paths of fields: DataHub's plain ones, its second version with types, and Lumos's own.
+
+`orders.items[].price` in Lumos is `orders.items.price` as a plain path and
+`[version=2.0].[type=struct].[type=struct].orders.[type=array].[type=struct].items.[type=double].price`
+in the second version.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from lumos.model.types import Array, DataType, Map, Struct, kind_of, quoted_name
+
+VERSION: Final = "[version=2.0]"
+ROOT: Final = f"{VERSION}.[type=struct]"
+_TOKEN: Final = re.compile(r"\[(?P<key>type|key)=(?P<value>[^\]]*)\](?=\.|\Z)")
+_NEXT: Final = re.compile(r"\.(?=\[(?:type|key)=[^\]]*\](?:\.|\Z))")
+_CONTAINERS: Final = {"array": "[]", "map": "{}"}
+_STEP: Final = re.compile(r"`((?:[^`]|``)*)`|\[\]|\{key\}|\{\}|<\d+>|[^.`\[\]{}<>]+|.", re.DOTALL)
+_MARK: Final = re.compile(r"\[\]|\{key\}|\{\}|<\d+>|\.", re.DOTALL)
+_TOKENS: Final = {
+    "INT8": "int", "INT16": "int", "INT32": "int", "INT64": "long",
+    "UINT8": "int", "UINT16": "int", "UINT32": "long", "UINT64": "long",
+    "FLOAT16": "float", "FLOAT32": "float", "FLOAT64": "double", "BINARY": "bytes",
+}  # fmt: skip
+
+
+class Step(NamedTuple):
+    """A name on the way to a field, and the types that stand before it."""
+
+    name: str
+    types: tuple[str, ...] = ()
+
+
+class FieldPath(NamedTuple):
+    """The way to a field, and whether it is part of a key that is kept apart."""
+
+    steps: tuple[Step, ...]
+    is_key: bool = False
+    is_typed: bool = False
+
+    @property
+    def lumos(self) -> str:
+        """The path as Lumos writes it."""
+        *above, last = self.steps
+        return "".join(f"{_way(step)}." for step in above) + quoted_name(last.name)
+
+
+def parsed(text: str) -> FieldPath:
+    """The path that a text means; a plain one is one name until others show what is inside."""
+    if not text.startswith(VERSION):
+        return FieldPath((Step(text),))
+    steps: list[Step] = []
+    types: list[str] = []
+    is_key = False
+    rest = text[len(VERSION) :].removeprefix(".")
+    while rest:
+        if token := _TOKEN.match(rest):
+            if token["key"] == "key":
+                is_key = True
+            else:
+                types.append(token["value"])
+            rest = rest[token.end() :].removeprefix(".")
+            continue
+        end = _NEXT.search(rest)
+        name = rest[: end.start()] if end else rest
+        steps.append(Step(name, tuple(types)))
+        types = []
+        rest = rest[end.end() :] if end else ""
+    if types or not steps:
+        steps.append(Step("", tuple(types)))
+    return FieldPath((_without_root(steps[0]), *steps[1:]), is_key, is_typed=True)
+
+
+def plain(lumos: str) -> str:
+    """A path of Lumos as a plain one of DataHub: names and dots."""
+    return "".join(
+        step[1].replace("``", "`") if step.group().startswith("`") and step[1] is not None
+        else "" if _MARK.fullmatch(step.group()) and step.group() != "." else step.group()
+        for step in _STEP.finditer(lumos)
+    )  # fmt: skip
+
+
+def below(path: str, name: str, type: DataType) -> str:
+    """The typed path of a member inside what another typed path leads to."""
+    tokens = ".".join(f"[type={token}]" for token in _tokens(type))
+    return f"{path}.{tokens}.{name}" if name else f"{path}.{tokens}"
+
+
+def _tokens(type: DataType) -> Iterator[str]:
+    while True:
+        match type:
+            case Array(element, _):
+                yield "array"
+                type = element
+            case Map(_, value, _):
+                yield "map"
+                type = value
+            case Struct():
+                yield "struct"
+                return
+            case _:
+                kind = kind_of(type)
+                yield _TOKENS.get(kind, kind.lower())
+                return
+
+
+def _without_root(step: Step) -> Step:
+    """The first step without the record that all columns are in, where it is named."""
+    has_root = len(step.types) > 1 and step.types[0] not in {*_CONTAINERS, "union"}
+    return Step(step.name, step.types[1:] if has_root else step.types)
+
+
+def _way(step: Step) -> str:
+    marks = (_CONTAINERS.get(type, "") for type in step.types)
+    return quoted_name(step.name) + "".join(marks)

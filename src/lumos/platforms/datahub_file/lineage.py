@@ -1,0 +1,132 @@
+"""Lineage: upstreamLineage holds what a dataset is made from, column by column.
+
+What is made from it stands with those others, so that it is carried in the properties.
+"""
+
+from typing import Any, Final
+
+from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.lineage import ColumnMapping, LineageType
+from lumos.model.urn import Urn
+from lumos.platforms.datahub_file import field_paths
+from lumos.platforms.datahub_file.lenses import STAMP, State
+from lumos.platforms.datahub_file.names import field_name, field_urn
+from lumos.platforms.datahub_file.naming import Naming
+
+UPSTREAM: Final = "upstreamLineage"
+# DataHub's name of a dataset does not always tell which dataset of Lumos it is.
+_URN: Final = "lumos.urn"
+_TO_DATAHUB: Final[dict[LineageType, str]] = {
+    "TRANSFORMED": "TRANSFORMED",
+    "COPIED": "COPY",
+    "VIEW": "VIEW",
+}
+_FROM_DATAHUB: Final = {text: type for type, text in _TO_DATAHUB.items()}
+
+
+def read(state: State, naming: Naming) -> Lineage | None:
+    if UPSTREAM not in state:
+        return None
+    columns: dict[str, list[ColumnMapping]] = {}
+    for item in state[UPSTREAM].get("fineGrainedLineages") or ():
+        for dataset, mapping in _mappings(item):
+            columns.setdefault(dataset, []).append(mapping)
+    edges = []
+    for item in state[UPSTREAM].get("upstreams") or ():
+        # An edge that is there twice has its columns once.
+        mappings = tuple(columns.pop(item["dataset"], ()))
+        edges.append(
+            UpstreamEdge(
+                urn=_urn(item, naming),
+                type=_FROM_DATAHUB.get(item.get("type", ""), "TRANSFORMED"),
+                columns=mappings,
+            )
+        )
+    return Lineage(upstream=tuple(edges))
+
+
+def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> None:
+    """Changes the edges that changed; `own` is the dataset's name in DataHub."""
+    if lineage is None:
+        state.pop(UPSTREAM, None)
+        return
+    body = state.get(UPSTREAM) or {}
+    old = {_urn(item, naming): item for item in body.get("upstreams") or ()}
+    upstreams, wanted = [], []
+    for edge in lineage.upstream:
+        dataset = naming.datahub(edge.urn)
+        if dataset is None:
+            # No dataset; the properties carry it.
+            continue
+        upstreams.append(_upstream(old.get(edge.urn), dataset, edge))
+        wanted += [(dataset, column) for column in edge.columns]
+    fields = _fields(body.get("fineGrainedLineages") or (), wanted, own)
+    state[UPSTREAM] = {**body, "upstreams": upstreams}
+    if fields or "fineGrainedLineages" in body:
+        state[UPSTREAM]["fineGrainedLineages"] = fields
+
+
+def _upstream(old: Any, dataset: str, edge: UpstreamEdge) -> dict[str, Any]:
+    item = {**(old or {"auditStamp": STAMP}), "dataset": dataset, "type": _TO_DATAHUB[edge.type]}
+    if Urn.parse(edge.urn).instance:
+        item["properties"] = {**(item.get("properties") or {}), _URN: edge.urn}
+    return item
+
+
+def _fields(items: Any, wanted: list[tuple[str, ColumnMapping]], own: str) -> list[dict[str, Any]]:
+    """Items that say only what is wanted stay; what they do not say is added one by one."""
+    left = list(wanted)
+    kept = []
+    for item in items:
+        said = _mappings(item)
+        if all(mapping in left for mapping in said):
+            kept.append(item)
+            for mapping in said:
+                left.remove(mapping)
+    return [*kept, *(_field(dataset, column, own) for dataset, column in left)]
+
+
+def _field(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
+    item = {
+        "upstreamType": "FIELD_SET",
+        "upstreams": [field_urn(dataset, field_paths.plain(column.upstream))],
+        "downstreamType": "FIELD",
+        "downstreams": [field_urn(own, field_paths.plain(column.downstream))],
+        "confidenceScore": 1.0,
+    }
+    if column.transformation is not None:
+        item["transformOperation"] = column.transformation
+    return item
+
+
+def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
+    """Which column of which dataset goes into which of ours."""
+    if item.get("upstreamType") != "FIELD_SET":
+        return []
+    upstreams, downstreams = (
+        [field for urn in item.get(side) or () if (field := field_name(urn)) is not None]
+        for side in ("upstreams", "downstreams")
+    )
+    return [
+        (
+            upstream.dataset,
+            ColumnMapping(
+                upstream=_column(upstream.path),
+                downstream=_column(downstream.path),
+                transformation=item.get("transformOperation"),
+            ),
+        )
+        for downstream in downstreams
+        for upstream in upstreams
+    ]
+
+
+def _column(path: str) -> str:
+    return field_paths.parsed(path).lumos if path.startswith(field_paths.VERSION) else path
+
+
+def _urn(item: Any, naming: Naming) -> str:
+    stated: str | None = (item.get("properties") or {}).get(_URN)
+    if stated is not None and naming.datahub(stated) == item["dataset"]:
+        return stated
+    return naming.lumos(item["dataset"])

@@ -1,0 +1,53 @@
+"""Which dataset of DataHub is which of Lumos, as far as a file tells."""
+
+from collections.abc import Mapping
+
+from lumos.model.urn import InvalidUrn, Urn
+from lumos.platforms.datahub_file import names
+
+
+class Naming:
+    """Names that depend on each other: which instances there are, and which names are taken."""
+
+    def __init__(self) -> None:
+        self._lumos: dict[str, str] = {}
+        self._datahub: dict[str, str] = {}
+
+    def know(self, datahub: str, instance: str | None) -> None:
+        """Takes note of a dataset that is there, and of the instance that it is said to be in."""
+        self.forget(datahub)
+        urn = names.lumos_urn(datahub, instance)
+        assert urn is not None, "datasets have URNs of datasets"
+        self._lumos[datahub] = str(urn)
+        self._datahub[str(urn)] = datahub
+
+    def forget(self, datahub: str) -> None:
+        """Frees the name of a dataset that is no longer there."""
+        lumos = self._lumos.pop(datahub, None)
+        if lumos is not None and self._datahub.get(lumos) == datahub:
+            del self._datahub[lumos]
+
+    def known(self) -> Mapping[str, str]:
+        """The datasets that are there: Lumos's names, and DataHub's."""
+        return self._datahub
+
+    def lumos(self, datahub: str) -> str:
+        """The name in Lumos; what is no dataset keeps its own."""
+        if (known := self._lumos.get(datahub)) is not None:
+            return known
+        urn = names.lumos_urn(datahub)
+        return datahub if urn is None else str(urn)
+
+    def datahub(self, lumos: str) -> str | None:
+        """The name in DataHub, or nothing where this names no dataset of Lumos."""
+        if (known := self._datahub.get(lumos)) is not None:
+            return known
+        try:
+            urn = Urn.parse(lumos)
+        except InvalidUrn:
+            return None
+        if str(urn) != lumos:
+            return None
+        datahub = names.dataset_urn(urn)
+        taken = self._lumos.get(datahub, lumos) != lumos
+        return names.dataset_urn(urn, apart=True) if taken else datahub

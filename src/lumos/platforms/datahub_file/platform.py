@@ -1,0 +1,211 @@
+"""The catalog: entries and items of a metadata file, read when asked for and written whole."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import msgspec
+
+from lumos.errors import MisuseError
+from lumos.model.catalog import Entry
+from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
+from lumos.model.lineage import LineageType
+from lumos.model.urn import Urn
+from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of
+from lumos.platforms.datahub_file.items import Items
+from lumos.platforms.datahub_file.naming import Naming
+from lumos.platforms.datahub_file.records import Entity, MetadataFile
+from lumos.platforms.interface import (
+    NO_FILTERS,
+    Deletes,
+    EmitsLineage,
+    EmitsOwnership,
+    Filters,
+    HasAddress,
+    HoldsItems,
+    Item,
+    MergesWrites,
+    Platform,
+    Searches,
+    WritesInBatches,
+    Written,
+)
+
+
+class _Opened(NamedTuple):
+    file: MetadataFile
+    naming: Naming
+    entries: Entries
+    items: Items
+
+
+class DatahubFile(
+    Platform,
+    HasAddress,
+    MergesWrites,
+    Searches,
+    Deletes,
+    EmitsLineage,
+    EmitsOwnership,
+    HoldsItems,
+    WritesInBatches,
+):
+    """A metadata file of DataHub; it is made by the first write where there is none."""
+
+    kind: ClassVar[str] = "datahub-file"
+    native: ClassVar[frozenset[str]] = NATIVE
+
+    def __init__(self, settings: Any) -> None:
+        path = settings.get("path") if isinstance(settings, dict) else None
+        if not isinstance(path, str) or not path:
+            raise MisuseError(
+                "The platform 'datahub-file' needs the path of its file, as in "
+                "datahub-file:estate.json, or as 'path' under platform_config.datahub-file."
+            )
+        self.path = Path(path)
+        self._in_batch = False
+
+    @classmethod
+    def at(cls, address: str) -> Self:
+        return cls({"path": address})
+
+    def emit(self, dataset: Dataset) -> None:
+        self.write(Entry.of(dataset))
+
+    def get(self, urn: str) -> Entry | None:
+        opened = self._opened
+        name = opened.naming.known().get(urn)
+        if name is None:
+            return None
+        return opened.entries.read(urn, opened.file.statements(name))
+
+    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+        opened = self._opened
+        for urn, name in sorted(opened.naming.known().items()):
+            if after is None or urn > after:
+                yield opened.entries.read(urn, opened.file.statements(name))
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        words = text.casefold().split()
+        found = [entry for entry in self.export() if _matches(entry, words, filters)]
+        found.sort(key=lambda entry: not all(word in entry.name.casefold() for word in words))
+        for entry in found[:limit]:
+            yield entry.dataset
+
+    def put(self, entry: Entry) -> Written:
+        opened = self._opened
+        name = _known_name(opened.naming, entry.urn)
+        rendered = opened.entries.render(entry)
+        changed = opened.file.replace(Entity("dataset", name), rendered.statements)
+        opened.naming.know(name, Urn.parse(entry.urn).instance or None)
+        self._save()
+        return Written(urn=entry.urn, changed=changed, held=rendered.held)
+
+    def erase(self, urn: str) -> None:
+        opened = self._opened
+        if (name := opened.naming.known().get(urn)) is not None:
+            opened.file.replace(Entity("dataset", name), [])
+            opened.naming.forget(name)
+            self._save()
+
+    def delete(self, urn: str) -> None:
+        if (entry := self.get(urn)) is not None:
+            self.put(msgspec.structs.replace(entry, deleted=True))
+
+    def emit_lineage(
+        self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
+    ) -> None:
+        edge = UpstreamEdge(urn=upstream, type=type)
+        self.write(_about(downstream, lineage=Lineage(upstream=(edge,))))
+
+    def emit_ownership(self, urn: str, owner: Owner) -> None:
+        self.write(_about(urn, ownership=Ownership(owners=(owner,))))
+
+    def items(self) -> Iterator[Item]:
+        return self._opened.items.all()
+
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        return self._opened.items.get(type, key)
+
+    def put_item(self, item: Item) -> None:
+        self._opened.items.put(item)
+        self._save()
+
+    def erase_item(self, item: Item) -> None:
+        self._opened.items.erase(item)
+        self._save()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        if self._in_batch:
+            yield
+            return
+        self._in_batch = True
+        try:
+            yield
+            self._opened.file.save()
+        except BaseException:
+            # What was changed in memory must not be written by the next batch.
+            self.__dict__.pop("_opened", None)
+            raise
+        finally:
+            self._in_batch = False
+
+    @cached_property
+    def _opened(self) -> _Opened:
+        file = MetadataFile.read(self.path)
+        naming = Naming()
+        for entity in file.entities():
+            if entity.type == "dataset":
+                naming.know(entity.urn, instance_of(file.statements(entity.urn, INSTANCE)))
+        return _Opened(file, naming, Entries(naming), Items(file))
+
+    def _save(self) -> None:
+        if not self._in_batch:
+            self._opened.file.save()
+
+
+def _known_name(naming: Naming, urn: str) -> str:
+    name = naming.datahub(urn)
+    if name is None:
+        # Says what is wrong with it.
+        Urn.parse(urn)
+        raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
+    return name
+
+
+def _about(urn: str, **aspects: Any) -> Entry:
+    parsed = Urn.parse(urn)
+    return Entry(urn=urn, name=parsed.name, platform=parsed.platform, **aspects)
+
+
+def _matches(entry: Entry, words: list[str], filters: Filters) -> bool:
+    if entry.deleted:
+        return False
+    governance, ownership = entry.governance, entry.ownership
+    wanted = (
+        (filters.platform, (entry.platform,)),
+        (filters.format, (entry.format,)),
+        (filters.tag, governance.tags if governance else ()),
+        (filters.owner, [owner.name for owner in ownership.owners] if ownership else ()),
+    )
+    if any(value is not None and value not in there for value, there in wanted):
+        return False
+    text = "\n".join(_texts(entry)).casefold()
+    return all(word in text for word in words)
+
+
+def _texts(entry: Entry) -> Iterator[str]:
+    yield entry.urn
+    yield entry.name
+    if entry.documentation is not None:
+        yield entry.documentation.description or ""
+    if entry.governance is not None:
+        yield from (*entry.governance.tags, *entry.governance.terms)
+    for field in entry.schema.fields if entry.schema is not None else ():
+        yield field.name
+        yield field.description or ""

@@ -1,0 +1,432 @@
+"""Schemas: the rows of schemaMetadata, and what people wrote over them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.errors import LumosError
+from lumos.model.codec import from_plain, to_plain
+from lumos.model.nesting import parts_of
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.text import parse_type
+from lumos.model.types import (
+    STRING,
+    Array,
+    DataType,
+    Map,
+    Member,
+    Struct,
+    Union,
+    quoted_name,
+)
+from lumos.platforms.datahub_file import field_paths
+from lumos.platforms.datahub_file.field_paths import FieldPath, Step
+from lumos.platforms.datahub_file.lenses import State, listed, values
+from lumos.platforms.datahub_file.names import entity_name, entity_urn, platform_urn
+from lumos.platforms.datahub_file.types import class_in, class_of, exact_type, to_class, type_of
+
+SCHEMA: Final = "schemaMetadata"
+EDITS: Final = "editableSchemaMetadata"
+_NESTED: Final = (Array, Map, Struct, Union)
+_HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
+_OWN: Final = "lumos"
+_WRITTEN: Final = frozenset(
+    {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
+     "isPartitioningKey", "description", "globalTags", "jsonProps"}
+)  # fmt: skip
+
+
+class _Node(msgspec.Struct, eq=False):
+    """A row, what it says of itself alone, and the rows inside it."""
+
+    row: dict[str, Any]
+    step: Step
+    path: FieldPath
+    lumos: str
+    facts: dict[str, Any]
+    inside: list["_Node"] = []
+    type: DataType | None = None
+
+
+class _Column(NamedTuple):
+    """A column and the rows that say it, by their paths in Lumos."""
+
+    field: Field
+    rows: dict[str, dict[str, Any]]
+
+
+def read(state: State, platform: str) -> Schema | None:
+    """The schema as people see it: their own words before those of the source."""
+    if SCHEMA not in state:
+        return None
+    return Schema(fields=tuple(column.field for column in _columns(state, platform)))
+
+
+def write(state: State, schema: Schema | None, platform: str, name: str) -> None:
+    """Changes the rows of what changed, and keeps whatever else they say."""
+    if schema is None:
+        state.pop(SCHEMA, None)
+        state.pop(EDITS, None)
+        return
+    before = _numbered(_columns(state, platform) if SCHEMA in state else [])
+    edits = _Edits(state.get(EDITS))
+    rows: list[dict[str, Any]] = []
+    seen: dict[str, int] = {}
+    for field in schema.fields:
+        number = seen[field.name] = seen.get(field.name, 0) + 1
+        old = before.get((field.name, number))
+        if old is not None and old.field == field:
+            rows += old.rows.values()
+        elif old is not None and _without_words(old.field) == _without_words(field):
+            rows += _reworded(old, field, edits)
+        else:
+            rows += _made_over(field, old.rows if old else {}, platform, edits)
+    skeleton = state.get(SCHEMA) or {
+        "schemaName": name,
+        "platform": platform_urn(platform),
+        "version": 0,
+        "hash": "",
+        "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": ""}},
+    }
+    state[SCHEMA] = {**skeleton, "fields": rows}
+    if EDITS in state:
+        state[EDITS] = edits.body({row["fieldPath"] for row in rows})
+
+
+def _columns(state: State, platform: str) -> list[_Column]:
+    edits = _Edits(state.get(EDITS))
+    return [_column(node, platform, edits) for node in _tree(state[SCHEMA].get("fields") or ())]
+
+
+def _tree(rows: Any) -> list[_Node]:
+    """The rows of columns, each with the rows of what is inside it."""
+    tops: list[_Node] = []
+    typed: dict[tuple[Any, ...], _Node] = {}
+    plain: dict[str, _Node] = {}
+    for row in rows:
+        path = field_paths.parsed(row["fieldPath"])
+        if path.is_typed:
+            key = tuple((step.name, _option(step)) for step in path.steps)
+            # The options of a union have its name; they are inside it.
+            parent = typed.get((*key[:-1], (key[-1][0], ()))) if key[-1][1] else typed.get(key[:-1])
+            node = _Node(row, path.steps[-1], path, path.lumos, _facts(row))
+            typed.setdefault(key, node)
+        else:
+            parent, step = _plain_parent(plain, row["fieldPath"])
+            lumos = quoted_name(step.name) if parent is None else _inside(parent, step.name)
+            node = _Node(row, step, path, lumos, _facts(row))
+            plain.setdefault(row["fieldPath"], node)
+        (tops if parent is None else parent.inside).append(node)
+    return tops
+
+
+def _option(step: Step) -> tuple[str, ...]:
+    """Which of a union's options a step is, where it is one."""
+    return step.types[step.types.index("union") + 1 :] if "union" in step.types else ()
+
+
+def _plain_parent(plain: Mapping[str, _Node], path: str) -> tuple[_Node | None, Step]:
+    """What a plain path is inside of: dots also stand in names, so only a holder counts."""
+    end = path.rfind(".")
+    while end > 0:
+        parent = plain.get(path[:end])
+        if parent is not None and class_in(parent.row.get("type")) in _HOLDING:
+            return parent, Step(path[end + 1 :])
+        end = path.rfind(".", 0, end)
+    return None, Step(path)
+
+
+def _inside(parent: _Node, name: str) -> str:
+    marks = {"ArrayType": "[]", "MapType": "{}"}
+    mark = marks.get(class_in(parent.row.get("type")), "")
+    return f"{parent.lumos}{mark}.{quoted_name(name)}"
+
+
+def _column(node: _Node, platform: str, edits: "_Edits") -> _Column:
+    rows = {}
+    notes = list(node.facts.get("nested", ()))
+    for each in _walk(node):
+        rows[each.lumos] = each.row
+        if each is not node:
+            note = NestedField(path=each.lumos, **_said(each, platform, edits))
+            if note != NestedField(path=each.lumos):
+                notes.append(note)
+    row = node.row
+    field = Field(
+        name=node.facts.get("name", node.step.name),
+        type=_type(node, platform),
+        nullable=bool(row.get("nullable")),
+        key=bool(row.get("isPartOfKey")) or node.path.is_key,
+        partition=bool(row.get("isPartitioningKey")),
+        **_said(node, platform, edits),
+    )
+    if notes:
+        order = {part.path: number for number, part in enumerate(parts_of(field))}
+        notes.sort(key=lambda note: order.get(note.path, len(order)))
+        field = msgspec.structs.replace(field, nested=tuple(notes))
+    return _Column(field, rows)
+
+
+def _walk(node: _Node) -> Iterator[_Node]:
+    yield node
+    for inside in node.inside:
+        yield from _walk(inside)
+
+
+def _said(node: _Node, platform: str, edits: "_Edits") -> dict[str, Any]:
+    """What a row says beside its name and type."""
+    native = node.row.get("nativeDataType") or None
+    if native == _type(node, platform).text:
+        native = None
+    return {
+        "description": edits.description(node.row),
+        "tags": edits.tags(node.row),
+        "native_type": node.facts.get("native_type", native),
+        "default": node.facts.get("default"),
+        "field_id": node.facts.get("field_id"),
+    }
+
+
+def _type(node: _Node, platform: str) -> DataType:
+    if node.type is None:
+        node.type = node.facts.get("type") or _told_type(node, platform)
+    return node.type
+
+
+def _told_type(node: _Node, platform: str) -> DataType:
+    native, type_class = node.row.get("nativeDataType") or "", class_in(node.row.get("type"))
+    if not node.inside:
+        return type_of(native, type_class, platform)
+    exact = exact_type(native)
+    if exact is not None and class_of(exact) == type_class:
+        return exact
+    if options := [inside for inside in node.inside if inside.step.name == node.step.name]:
+        return Union(_type(option, platform) for option in options)
+    struct: DataType = Struct(
+        Member(inside.step.name, _type(inside, platform), nullable=bool(inside.row.get("nullable")))
+        for inside in node.inside
+    )
+    containers = [type for type in node.step.types if type in ("array", "map")]
+    if not node.path.is_typed:
+        containers = {"ArrayType": ["array"], "MapType": ["map"]}.get(type_class, [])
+    for container in reversed(containers):
+        struct = Array(struct) if container == "array" else Map(STRING, struct)
+    return struct
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What Lumos wrote into a row because DataHub has no place for it."""
+    text = row.get("jsonProps")
+    if not text or _OWN not in text:
+        return {}
+    try:
+        facts = msgspec.json.decode(text)[_OWN]
+        if "type" in facts:
+            facts["type"] = parse_type(facts["type"])
+        facts["nested"] = from_plain(facts.get("nested", []), tuple[NestedField, ...])
+    except (msgspec.MsgspecError, LumosError, KeyError, TypeError):
+        # Whoever wrote this, it was not Lumos.
+        return {}
+    return dict(facts)
+
+
+def _numbered(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
+    seen: dict[str, int] = {}
+    found = {}
+    for column in columns:
+        name = column.field.name
+        seen[name] = seen.get(name, 0) + 1
+        found[name, seen[name]] = column
+    return found
+
+
+def _without_words(field: Field) -> Field:
+    notes = (msgspec.structs.replace(note, description=None, tags=()) for note in field.nested)
+    told = tuple(note for note in notes if note != NestedField(path=note.path))
+    return msgspec.structs.replace(field, description=None, tags=(), nested=told)
+
+
+def _reworded(old: _Column, field: Field, edits: "_Edits") -> Iterator[dict[str, Any]]:
+    """A column's rows with other descriptions and tags."""
+    words: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
+    words[quoted_name(field.name)] = field
+    for path, row in old.rows.items():
+        said = words.get(path) or NestedField(path=path)
+        yield edits.reworded(row, said.description, said.tags)
+
+
+def _made_over(
+    field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: "_Edits"
+) -> Iterator[dict[str, Any]]:
+    """A column's rows anew, with what others wrote into the rows of the same paths."""
+    for path, row in _rows(field, platform):
+        before = old.get(path, {})
+        kept = {key: value for key, value in before.items() if key not in _WRITTEN}
+        if before:
+            edits.forget(before)
+        yield {**row, **kept}
+
+
+def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A column's rows by their paths in Lumos: its own, then those of the members inside."""
+    notes = {note.path: note for note in field.nested}
+    inside = list(_members(field))
+    left = [notes[path] for path in notes.keys() - {path for path, _, _ in inside}]
+    typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
+    path = field_paths.below(field_paths.ROOT, field.name, field.type) if typed else field.name
+    row = _row(path, field.type, field, platform)
+    row["nullable"] = field.nullable
+    row["isPartOfKey"] = field.key
+    if field.partition:
+        row["isPartitioningKey"] = True
+    read = field_paths.parsed(path)
+    extra: dict[str, Any] = {}
+    if read.steps[-1].name != field.name:
+        extra["name"] = field.name
+    if left:
+        extra["nested"] = to_plain(sorted(left, key=lambda note: note.path))
+    yield quoted_name(field.name), _with_facts(row, extra)
+    for place, typed_path, member in inside:
+        note = notes.get(place) or NestedField(path=place)
+        row = _row(typed_path, member.type, note, platform)
+        row["nullable"] = member.nullable
+        yield place, row
+
+
+def _members(field: Field) -> Iterator[tuple[str, str, Member]]:
+    top = field_paths.below(field_paths.ROOT, field.name, field.type)
+    yield from _members_of(quoted_name(field.name), top, field.type)
+
+
+def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, str, Member]]:
+    match type:
+        case Array(element, _):
+            yield from _members_of(f"{lumos}[]", path, element)
+        case Map(_, value, _):
+            yield from _members_of(f"{lumos}{{}}", path, value)
+        case Struct(members):
+            for member in members:
+                place = f"{lumos}.{quoted_name(member.name)}"
+                below = field_paths.below(path, member.name, member.type)
+                yield place, below, member
+                yield from _members_of(place, below, member.type)
+        case _:
+            # DataHub tells the options of a union apart by names, which ours do not have.
+            return
+
+
+def _row(path: str, type: DataType, said: Field | NestedField, platform: str) -> dict[str, Any]:
+    native = type.text if said.native_type is None else said.native_type
+    row: dict[str, Any] = {
+        "fieldPath": path,
+        "nullable": True,
+        "type": to_class(type),
+        "nativeDataType": native,
+        "recursive": False,
+        "isPartOfKey": False,
+    }
+    if said.description is not None:
+        row["description"] = said.description
+    if said.tags:
+        row["globalTags"] = {"tags": [_tag(tag) for tag in said.tags]}
+    facts: dict[str, Any] = {}
+    # What the rows inside a nested type say of it is not exact.
+    is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
+    if native != type.text and not is_told:
+        facts["type"] = type.text
+    if said.native_type is not None and said.native_type in ("", type.text):
+        facts["native_type"] = said.native_type
+    for name in ("default", "field_id"):
+        if (fact := getattr(said, name)) is not None:
+            facts[name] = fact
+    return _with_facts(row, facts)
+
+
+def _with_facts(row: dict[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    if not facts:
+        return row
+    known = msgspec.json.decode(row["jsonProps"])[_OWN] if "jsonProps" in row else {}
+    text = msgspec.json.encode({_OWN: {**known, **facts}}, order="sorted").decode()
+    return {**row, "jsonProps": text}
+
+
+def _tag(name: str) -> dict[str, Any]:
+    return {"tag": entity_urn("tag", name)}
+
+
+def _tag_name(item: Any) -> str | None:
+    return entity_name("tag", item.get("tag", ""))
+
+
+class _Edits:
+    """What people wrote over the rows of a schema."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body or {}
+        self._infos: dict[str, dict[str, Any]] = {}
+        for info in self._body.get("editableSchemaFieldInfo") or ():
+            self._infos.setdefault(_plain(info["fieldPath"]), dict(info))
+
+    def description(self, row: Mapping[str, Any]) -> str | None:
+        written: str | None = self._info(row).get("description")
+        return row.get("description") if written is None else written
+
+    def tags(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*_tags(row), *_tags(self._info(row)))))
+
+    def reworded(
+        self, row: dict[str, Any], description: str | None, tags: tuple[str, ...]
+    ) -> dict[str, Any]:
+        """A row with other words; what people wrote stays theirs where it is still said."""
+        info = self._info(row)
+        if self.description(row) != description:
+            info.pop("description", None)
+            row = {key: value for key, value in row.items() if key != "description"}
+            if description is not None:
+                row["description"] = description
+        if self.tags(row) != tags:
+            theirs = [tag for tag in _tags(info) if tag in tags]
+            ours = [tag for tag in tags if tag not in theirs]
+            if (*ours, *theirs) != tags:
+                theirs, ours = [], list(tags)
+            row = _tagged(row, ours)
+            if info:
+                self._infos[_plain(row["fieldPath"])] = _tagged(info, theirs)
+        return row
+
+    def forget(self, row: Mapping[str, Any]) -> None:
+        """Takes the words out that a row now says itself; terms stay."""
+        info = self._info(row)
+        info.pop("description", None)
+        info.pop("globalTags", None)
+
+    def body(self, paths: set[str]) -> dict[str, Any]:
+        there = {_plain(path) for path in paths}
+        infos = [
+            info
+            for path, info in self._infos.items()
+            if path in there and info.keys() - {"fieldPath"}
+        ]
+        return {**self._body, "editableSchemaFieldInfo": infos}
+
+    def _info(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return self._infos.get(_plain(row["fieldPath"]), {})
+
+
+def _plain(path: str) -> str:
+    if not path.startswith(field_paths.VERSION):
+        return path
+    return ".".join(step.name for step in field_paths.parsed(path).steps)
+
+
+def _tags(holder: Mapping[str, Any]) -> tuple[str, ...]:
+    return values((holder.get("globalTags") or {}).get("tags") or (), _tag_name)
+
+
+def _tagged(holder: dict[str, Any], tags: list[str]) -> dict[str, Any]:
+    """A row or an edit of one with exactly these tags."""
+    old = holder.get("globalTags") or {}
+    items = listed(old.get("tags") or (), _tag_name, tags, _tag)
+    rest = {key: value for key, value in holder.items() if key != "globalTags"}
+    return {**rest, "globalTags": {**old, "tags": items}} if items else rest

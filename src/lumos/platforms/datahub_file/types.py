@@ -1,0 +1,123 @@
+"""Types of fields: DataHub's dozen classes and the native texts beside them."""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from lumos.errors import LumosError
+from lumos.model.conversions.sql import Dialect, type_from_sql
+from lumos.model.text import parse_type
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    STRING,
+    Array,
+    Binary,
+    DataType,
+    Enum,
+    Map,
+    String,
+    Struct,
+    Union,
+    Unknown,
+    kind_of,
+)
+
+_NAMESPACE: Final = "com.linkedin.schema."
+_CLASSES: Final = {
+    "BOOLEAN": "BooleanType", "UUID": "StringType", "JSON": "RecordType", "NULL": "NullType",
+    "DATE": "DateType", "TIME": "TimeType", "TIMESTAMP": "TimeType", "TIMESTAMPTZ": "TimeType",
+    "DURATION": "TimeType", "INTERVAL": "TimeType", "UNKNOWN": "NullType",
+}  # fmt: skip
+_DIALECTS: Final[dict[str, Dialect]] = {
+    "snowflake": "snowflake", "bigquery": "bigquery", "postgres": "postgres",
+    "athena": "hive", "databricks": "hive", "delta-lake": "hive", "glue": "hive", "hive": "hive",
+    "iceberg": "hive", "spark": "hive",
+}  # fmt: skip
+# As Avro, and with it the sources of DataHub that go through Avro, calls them.
+_AVRO: Final[dict[str, DataType]] = {
+    "boolean": BOOLEAN, "bytes": BINARY, "double": FLOAT64, "float": FLOAT32, "int": INT32,
+    "long": INT64, "string": STRING,
+}  # fmt: skip
+_PLAIN: Final[dict[str, DataType]] = {
+    "BooleanType": BOOLEAN, "BytesType": BINARY, "DateType": DATE, "FixedType": BINARY,
+    "StringType": STRING,
+}  # fmt: skip
+
+
+def class_of(type: DataType) -> str:
+    """The class that DataHub files a type under."""
+    match type:
+        case String():
+            return "StringType"
+        case Binary(length):
+            return "BytesType" if length is None else "FixedType"
+        case Enum():
+            return "EnumType"
+        case Array():
+            return "ArrayType"
+        case Map():
+            return "MapType"
+        case Struct():
+            return "RecordType"
+        case Union():
+            return "UnionType"
+        case _:
+            return _CLASSES.get(kind_of(type), "NumberType")
+
+
+def to_class(type: DataType) -> dict[str, Any]:
+    """A type as DataHub writes it."""
+    details: dict[str, Any] = {}
+    match type:
+        case Array(element, _):
+            details = {"nestedType": [_word(element)]}
+        case Map(key, value, _):
+            details = {"keyType": _word(key), "valueType": _word(value)}
+        case Union(options):
+            details = {"nestedTypes": [_word(option) for option in options]}
+        case _:
+            pass
+    return {"type": {f"{_NAMESPACE}{class_of(type)}": details}}
+
+
+def class_in(value: Any) -> str:
+    """The class in what DataHub writes, or nothing where it is none."""
+    inside = value.get("type") if isinstance(value, dict) else None
+    name = next(iter(inside), "") if isinstance(inside, dict) else ""
+    return name.rpartition(".")[2]
+
+
+@lru_cache(maxsize=65_536)
+def type_of(native: str, type_class: str, platform: str) -> DataType:
+    """The type of a field that nothing lies inside of, by its native text and its class."""
+    sql = type_from_sql(native, _DIALECTS.get(platform, "postgres"))
+    readings = (
+        exact_type(native),
+        _AVRO.get(native.lower()),
+        None if isinstance(sql, Unknown) else sql,
+        # Arrow and pandas write the same names small.
+        exact_type(native.upper()),
+    )
+    for read in readings:
+        if read is not None and class_of(read) == type_class:
+            return read
+    # The class is what DataHub goes by; a native text that contradicts it says nothing.
+    return _PLAIN.get(type_class, Unknown(native or type_class))
+
+
+def exact_type(text: str) -> DataType | None:
+    """The type whose canonical text this is."""
+    try:
+        type = parse_type(text)
+    except (LumosError, ValueError):
+        return None
+    return type if type.text == text else None
+
+
+def _word(type: DataType) -> str:
+    return kind_of(type).lower()
