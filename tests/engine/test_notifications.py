@@ -125,6 +125,11 @@ def test_what_no_rule_wants_is_not_told(tmp_path: Path, hook: Webhook) -> None:
     assert store.outbox.counts() == ()
 
 
+def test_events_that_no_rule_is_about_cost_no_query(tmp_path: Path, hook: Webhook) -> None:
+    notifier = lumos_with(tmp_path, hook)._listeners[-1]
+    notifier.within(None, event(type=EventType.CREATED, findings=()))  # type: ignore[arg-type]
+
+
 def test_the_words_of_a_rule_are_used(tmp_path: Path, hook: Webhook) -> None:
     words = "title: '{verdict} {owner_name}', template: '{dataset_name} at {location}'"
     record(lumos_with(tmp_path, hook, words), event(source_path="/la\nke"), owner="ann")

@@ -19,7 +19,7 @@ from lumos.engine.watching import WatchReport, name_of, watched_sources
 from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.pipeline.session import SparkFailed
-from lumos.store import Store
+from lumos.store import Store, StoreTooOld
 
 DATABASE = PostgresSource(connection_string=None, host="db", tables=("a", "b"))
 
@@ -197,6 +197,16 @@ def test_a_source_that_somebody_else_scans_is_passed_over(
         report, told = watch(lake, then=lambda _event, _stop: None, once=True)
     assert (report.failures, told) == (0, [])
     assert "passed over: Another scan" in caplog.text
+
+
+def test_a_store_that_cannot_be_used_is_told_at_once(workplace: Path) -> None:
+    (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
+    lumos = Lumos()
+    Store.open(lumos.database, create=True)
+    with lumos.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    with pytest.raises(StoreTooOld, match="lumos db upgrade"):
+        lumos.watch()
 
 
 def test_a_failure_of_spark_is_a_failure_of_one_look(

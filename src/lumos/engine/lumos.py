@@ -139,6 +139,8 @@ class Lumos:
             begun=begun,
             started=started,
         )
+        # A store that cannot be used is a reason to end now, not to try again for ever.
+        Store.open(self.database, create=True)
         self._listeners.append(told)
         try:
             return watcher.run(stop or threading.Event(), once=once, interval=interval)

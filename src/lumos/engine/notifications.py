@@ -21,7 +21,7 @@ from lumos.model.notification import Notification, NotificationState
 from lumos.model.urn import Urn
 from lumos.notifications.channels import AppriseChannel
 from lumos.notifications.delivery import Delivery, deliver
-from lumos.notifications.routing import RoutedChange, routes
+from lumos.notifications.routing import RoutedChange, is_about, routes
 from lumos.notifications.templates import filled, plain
 from lumos.store import Outbox, Transaction
 
@@ -42,13 +42,17 @@ class Notifier:
         self._has_posted = False
 
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
+        verdicts = _verdicts(event)
+        # A first scan has events by the thousand that nobody wants to hear of.
+        if not any(is_about(rule, event.type, verdicts) for rule in self._rules):
+            return
         known = transaction.known(event.urn)
         ownership: Ownership | None = transaction.aspect(event.urn, "ownership")
         change = RoutedChange(
             urn=event.urn,
             name=Urn.parse(event.urn).name if known is None else known.name,
             type=event.type,
-            verdicts=_verdicts(event),
+            verdicts=verdicts,
             owners=tuple(owner.name for owner in ownership.owners) if ownership else (),
         )
         facts = _facts(event, change)

@@ -99,6 +99,7 @@ class Watcher:
         from lumos.pipeline.session import SparkFailed, SparkLost
 
         try:
+            self._spark.start_again()
             report = self._scan(section)
         except AlreadyHeld as held:
             _log.info("passed over: %s", held)
@@ -108,7 +109,7 @@ class Watcher:
             stop.set()
             raise
         except SparkFailed:
-            self._spark.renew()
+            self._spark.let_go()
             raise
         self._tell(section, report)
 
@@ -140,7 +141,7 @@ class _WarmSpark:
         self._settings = settings
         self._started = started
         self._kept = ExitStack()
-        self._in_use = False
+        self._was_let_go = False
 
     def start(self) -> None:
         from lumos.pipeline.session import is_local, spark_session
@@ -149,13 +150,17 @@ class _WarmSpark:
         remembered = _SHORT_MEMORY if is_local(spark.master) else {}
         settings = {**remembered, **spark.properties()}
         self._kept.enter_context(spark_session(master=spark.master, settings=settings))
-        self._in_use = True
+        self._was_let_go = False
         self._started()
 
-    def renew(self) -> None:
-        """Ends a session on a cluster or a server after a failure, and starts another."""
-        if self._in_use:
-            self._kept.close()
+    def let_go(self) -> None:
+        """Ends a session that failed, unless it is a local one, which answers or is lost."""
+        self._kept.close()
+        self._was_let_go = True
+
+    def start_again(self) -> None:
+        """Starts another session where the last one failed."""
+        if self._was_let_go:
             self.start()
 
     def __enter__(self) -> "_WarmSpark":

@@ -30,13 +30,18 @@ def routes(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str, Chang
     return found
 
 
-def _wants(rule: ChangeRule, change: RoutedChange) -> bool:
-    if rule.events and change.type not in rule.events:
+def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
+    """Whether a rule is about such changes, of whatever dataset."""
+    if rule.events and type not in rule.events:
         return False
-    if not rule.events and not change.verdicts:
+    if not rule.events and not verdicts:
         return False
     # Verdicts are of schema changes; an event that is asked for and has none is told anyway.
-    if rule.verdicts and change.verdicts and change.verdicts.isdisjoint(rule.verdicts):
+    return not (rule.verdicts and verdicts and verdicts.isdisjoint(rule.verdicts))
+
+
+def _wants(rule: ChangeRule, change: RoutedChange) -> bool:
+    if not is_about(rule, change.type, change.verdicts):
         return False
     if rule.owners and not any(
         fnmatchcase(owner, pattern) for pattern in rule.owners for owner in change.owners
