@@ -194,6 +194,13 @@ def test_a_format_is_known_by_first_bytes_then_by_name(
         (b"site temp wind\nnorth 1.5 12\nsouth -2.25 7\n", ["site", "temp"], 2),
         (b'en "Main Page" 42 0\nde Haupt 7 12\nfr "La une" 9 1\n', ["column_1"], 3),
         (b"# at east north\n1.0 2.5e-3 4\n2.0 NaN 5\n", ["at", "east"], 2),
+        (b"one other link_score\ncedar jade 110\nmaple river 37\n", ["one", "other"], 2),
+        (
+            b'2024-01-05T01:02:03.5Z lb-7 10.0.0.7:443 0.2 "GET /a b"\n'
+            b'2024-01-05T01:02:04.1Z lb-7 10.0.0.9:443 1.5 "GET /c"\n',
+            ["column_1"],
+            2,
+        ),
     ],
 )
 def test_columns_of_numbers_may_be_divided_by_spaces(
@@ -215,6 +222,8 @@ def test_columns_of_numbers_may_be_divided_by_spaces(
         b"2024-01-05 01:02:03 INFO started 12\n2024-01-05 01:02:04 INFO stopped 15\n",
         b"1 2 3\n4 5\n6 7 8 9\n",
         b"1 2\n3 4\n5 6\n7 8\n",
+        b"set max_size 5\nset min_size 3\nset pool_size 7\n",
+        b"one other score\ncedar jade 110\nmaple river 37\n",
     ],
 )
 def test_words_between_spaces_are_no_table(data: bytes) -> None:

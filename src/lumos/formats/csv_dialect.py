@@ -16,7 +16,12 @@ _NO_DELIMITER: Final = "\x1f"
 _PROMISED: Final = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
 # Endings that promise one delimiter or another; other texts may be divided by spaces.
 _DELIMITED: Final = frozenset({".csv", *_PROMISED})
-_NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z|NaN\Z", re.ASCII)
+# In logs that services write for machines, moments and addresses are as good as numbers.
+_MEASURE: Final = re.compile(
+    r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z|NaN\Z"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.:+-]*Z?\Z|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?\Z",
+    re.ASCII,
+)
 _LEAST_SPACED: Final = 3
 _QUOTE: Final = '"'
 _ESCAPED_QUOTE: Final = '\\"'
@@ -166,11 +171,16 @@ def _rarely_delimited(text: str) -> Table | None:
 
 
 def _are_spaced(rows: list[list[str]]) -> bool:
-    """Whether rows have three cells or more, all as many, and half of the columns are numbers."""
+    """Whether rows have three cells or more, all as many, and half of the columns are measured.
+
+    One column is enough below names such as no prose has: combined_score.
+    """
     if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _LEAST_SPACED:
         return False
     columns = zip(*rows[1:], strict=True)
-    return 2 * sum(all(map(_NUMBER.match, column)) for column in columns) >= len(rows[0])
+    measured = sum(all(map(_MEASURE.match, column)) for column in columns)
+    is_headed = all(map(_COLUMN_NAME.match, rows[0])) and any("_" in cell for cell in rows[0])
+    return 2 * measured >= len(rows[0]) or (is_headed and measured > 0)
 
 
 def _at_spaces(line: str) -> list[str]:
