@@ -145,4 +145,34 @@ THIRTEENTH = [
         a | csv | photo x:int y:int label | labels/pass_2024-01-05_{anna,zita}.csv; labels/pass_2024-01-06_{anna,carla}.csv
     """,
     ),
+    Lake(
+        "ports of which one sounds like a table",
+        """
+        a | csv | imo:int port arrival:time departure:time | calls/{rotterdam,antwerp,hamburg,algeciras,kotka}_2023.csv
+    """,
+    ),
+    Lake(
+        "companies as folders",
+        """
+        a | csv | emp:int gross:float net:float | payroll/{Bolt GmbH,Bolt SAS,Bolt Inc}/2024-0{1,2}.csv
+    """,
+    ),
+    Lake(
+        "servers of a game",
+        """
+        a | json | match:int players events | replays/EUW/EUW1_67000{1..3}.json; replays/KR/KR_68000{1..3}.json
+    """,
+    ),
+    Lake(
+        "people in one word",
+        """
+        a | csv | day:date time reading:int | glucose/{JillSmith,OleHansen,PiaRossi}_glucose_2024-01-05.csv
+    """,
+    ),
+    Lake(
+        "processes of a cluster",
+        """
+        a | json | ts level logger msg | logs/checkout-7d9f8b6c5-x2k4p/app.2024-01-0{5,6}.json; logs/checkout-7d9f8b6c5-q9zv7/app.2024-01-05.json; logs/checkout-5c8d7f9b4-t6wkd/app.2024-01-06.json
+    """,
+    ),
 ]

@@ -35,6 +35,9 @@ _WHOLE: Final = {
     "uuid": r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
     "region": r"[aceimnsu][a-z]+-(?:gov-|iso-)?(?:north|south|east|west|central)(?:east|west)?-?\d"
     + _END,
+    # What a cluster calls a process: checkout-7d9f8b6c5-x2k4p.
+    "pod": r"(?<=-)(?=[a-z0-9]*[0-9][a-z]*[0-9])(?=[a-z0-9]*[a-z][0-9]*[a-z])"
+    r"[a-z0-9]{8,10}-[a-z0-9]{5}" + _END,
     "hash": r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,}" + _END,
     # The names that query engines give to a statement: 20240105_010203_00042_x7k2p.
     "query": r"\d{8}_\d{6}_\d{5}_[a-z0-9]{5}" + _END,
@@ -119,8 +122,8 @@ _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBERS: Final = re.compile(r"\d+", re.ASCII)
 _SHOWN_AS: Final = {
     "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "epoch": "time",
-    "quarter_first": "quarter", "query": "id", "word": "id", "tag": "id", "qualified": "code",
-    "coordinate": "n",
+    "quarter_first": "quarter", "query": "id", "word": "id", "tag": "id", "pod": "id",
+    "qualified": "code", "coordinate": "n",
 }  # fmt: skip
 _MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
                        "dec")  # fmt: skip

@@ -127,7 +127,8 @@ def _only_tells_time(folder: str) -> bool:
 def _below(unit: Unit, level: int) -> tuple[object, ...]:
     """What a unit shares with those in other folders at a level."""
     own = {*words_of(unit.folders[level]), *tokens_of(unit.folders[level])}
-    title = tuple(word for word in unit.title if word not in own)
+    own |= {word.rstrip("0123456789") for word in own} - {""}
+    title = tuple(word for word in unit.title if word.rstrip("0123456789") not in own)
     if len(title) < len(unit.title):
         # Beside the folder's name, GRCh38 and GRCm39 are of what it stands for too.
         title = tuple(

@@ -37,7 +37,10 @@ _VERSION: Final = re.compile(
 _LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCII)
 # sub-{n}_task- before a value: each part of such a name is a key and a value.
 _PAIRS: Final = re.compile(r"(?:\A|_)[a-z]+-[^_-]+_(?:[^_]+_)*[a-z]+-\Z")
-_PROPER: Final = re.compile(r"(?:[A-Z][a-z]+(?:[ -]|\Z))+\Z", re.ASCII)
+_PROPER: Final = re.compile(r"(?:[A-Z][a-z]+[ -]?)+\Z", re.ASCII)
+_COMPANY: Final = re.compile(
+    r"\b(?:GmbH|AG|KG|SE|Inc|LLC|Ltd|PLC|plc|Corp|SA|SAS|SARL|BV|NV|Oy|AB|ApS|SpA|Srl|Pty)(?![A-Za-z])"
+)
 _FEW_PROPER: Final = (3, 1 / 3)
 _NAMES: Final = frozenset({"name", "place", "person", "code"})
 # What divides the parts of a name; a placeholder is one part.
@@ -98,6 +101,8 @@ def why_values(
             return f"each id has one of the names only ({shown})"
     are_tables = share > 0.5
     near = _nearest(before[::-1]) + _nearest(after)
+    if all(map(_COMPANY.search, texts)):
+        return f"the names are those of companies ({shown})"
     if _PAIRS.search("".join(before)) and not are_tables:
         return f"the names tell a value after its key ({shown})"
     if names_entity(near) and not are_tables and _share_columns(units):
@@ -185,8 +190,12 @@ def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
     ):
         return True
     # No list of places or of names is complete.
-    is_known = "{place}" in values or "{person}" in values
-    return is_known and not any(map(looks_like_table, others)) and _are_evidence(units)
+    known = sum(
+        unit.files
+        for value, unit in zip(values, units, strict=True)
+        if value in ("{place}", "{person}")
+    )
+    return known >= 2 * sum(map(looks_like_table, others)) and known > 1 and _are_evidence(units)
 
 
 def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:
