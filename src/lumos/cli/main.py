@@ -19,15 +19,18 @@ from lumos.cli import (
     config,
     datasets,
     db,
+    diff,
     discover,
     doctor,
     explain,
+    export,
     ingest,
     init,
     logs,
     notify,
     schema,
     search,
+    validate,
     version,
     watch,
 )
@@ -54,6 +57,9 @@ schema.add_to(app)
 app.add_typer(version.app, name="version")
 changes.add_to(app)
 search.add_to(app)
+export.add_to(app)
+validate.add_to(app)
+diff.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)
 init.add_to(app)

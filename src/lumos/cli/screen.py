@@ -88,12 +88,14 @@ def steps() -> "Iterator[Announce]":
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None, rate="")
 
-        def show(step: str, *, files: int = 0, share: float | None = None) -> None:
+        def show(
+            step: str, *, files: int = 0, share: float | None = None, unit: str = "files"
+        ) -> None:
             if share is None:
                 progress.reset(task, description=step, total=None, rate="")
                 return
             seconds = progress.tasks[task].elapsed or 0.0
-            rate = f"{files:,} files, {files / seconds:,.0f}/s" if files and seconds else ""
+            rate = f"{files:,} {unit}, {files / seconds:,.0f}/s" if files and seconds else ""
             progress.update(task, total=1.0, completed=share, rate=rate)
 
         yield show

@@ -24,7 +24,9 @@ from lumos.store import Store
 class Announce(Protocol):
     """Is told of every step of long work, and how far it is where that is known."""
 
-    def __call__(self, step: str, /, *, files: int = 0, share: float | None = None) -> None: ...
+    def __call__(
+        self, step: str, /, *, files: int = 0, share: float | None = None, unit: str = "files"
+    ) -> None: ...
 
 
 class Discover(Protocol):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lumos.engine.notifications import Courier, NotificationDesk
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
+    from lumos.engine.snapshots import Snapshots
     from lumos.engine.versions import VersionDesk
     from lumos.engine.watching import WatchReport
 
@@ -236,6 +237,13 @@ class Lumos:
         from lumos.engine.estates import Estates
 
         return Estates(self.settings, self._store)
+
+    @cached_property
+    def snapshot(self) -> "Snapshots":
+        """Portable snapshots of the store and of catalogs."""
+        from lumos.engine.snapshots import Snapshots
+
+        return Snapshots(self.settings, self._store)
 
     @cached_property
     def schema(self) -> "Schemas":

@@ -4,7 +4,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, Row, bindparam, delete, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Row,
+    bindparam,
+    delete,
+    func,
+    select,
+)
 
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json
@@ -76,6 +85,22 @@ class Entries:
         """A dataset by the URN that it has now."""
         with self._database.reading() as connection:
             return entries_of(connection, [urn]).get(urn)
+
+    def some(self, urns: Collection[str]) -> dict[str, StoredEntry]:
+        """Some datasets by the URNs that they have now."""
+        with self._database.reading() as connection:
+            return entries_of(connection, urns)
+
+    def count(self) -> int:
+        """How many datasets there are, those that are gone as well."""
+        with self._database.reading() as connection:
+            statement = select(func.count()).select_from(tables.dataset)
+            return int(connection.execute(statement).scalar_one())
+
+    def item(self, kind: str, key: str) -> bytes | None:
+        """Something that is no dataset, as JSON."""
+        with self._database.reading() as connection:
+            return _item(connection, kind, key)
 
     def all(self, *, after: str | None = None) -> Iterator[StoredEntry]:
         """Every dataset by URN, also those that are gone, from the first one after a URN."""
@@ -172,10 +197,7 @@ class EntryWriter:
 
     def item(self, kind: str, key: str) -> bytes | None:
         """Something that is no dataset, as JSON."""
-        table = tables.item.c
-        statement = select(table.body).where(table.kind == kind, table.key == key)
-        body: bytes | None = self._connection.execute(statement).scalar_one_or_none()
-        return body
+        return _item(self._connection, kind, key)
 
     def put_item(self, item: StoredItem, *, at: datetime) -> None:
         """Makes something that is no dataset exactly this."""
@@ -186,6 +208,13 @@ class EntryWriter:
         """Takes something out that is no dataset."""
         table = tables.item
         self._connection.execute(delete(table).where(table.c.kind == kind, table.c.key == key))
+
+
+def _item(connection: Connection, kind: str, key: str) -> bytes | None:
+    table = tables.item.c
+    statement = select(table.body).where(table.kind == kind, table.key == key)
+    body: bytes | None = connection.execute(statement).scalar_one_or_none()
+    return body
 
 
 def _by_code_point(connection: Connection, column: ColumnElement[str]) -> ColumnElement[str]:

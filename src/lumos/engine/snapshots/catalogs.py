@@ -1,0 +1,136 @@
+"""Where entries come from: the store, a catalog, or a snapshot, each by the name people give it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from lumos import plugins
+from lumos.config import Settings
+from lumos.engine.entries import entry_of
+from lumos.engine.scanning import LOCAL
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.catalog import Entry
+from lumos.model.codec import from_json
+from lumos.platforms import HasAddress, HoldsItems, Platform, ReadsEntries
+from lumos.snapshot.document import Kind
+from lumos.snapshot.encodings import ENDINGS
+from lumos.store import Store
+
+
+class Catalog(ABC):
+    """Something that holds entries; `name` is the same wherever it is named from."""
+
+    name: str
+    kind: str
+
+    @abstractmethod
+    def datasets(self) -> Iterator[Entry]:
+        """All datasets, those that are gone as well."""
+
+    @abstractmethod
+    def items(self, kind: Kind) -> Iterator[Any]:
+        """All that it holds of another kind."""
+
+    @abstractmethod
+    def count(self) -> int | None:
+        """How many datasets there are, where that is known before all are read."""
+
+
+class LocalCatalog(Catalog):
+    """The store itself."""
+
+    name = kind = LOCAL
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def datasets(self) -> Iterator[Entry]:
+        return map(entry_of, self.store.entries.all())
+
+    def items(self, kind: Kind) -> Iterator[Any]:
+        for stored in self.store.entries.items(kind.plural):
+            yield from_json(stored.body, kind.type)
+
+    def count(self) -> int:
+        return self.store.entries.count()
+
+
+class PlatformCatalog(Catalog):
+    """A catalog of others."""
+
+    def __init__(self, name: str, kind: str, platform: Platform) -> None:
+        self.name = name
+        self.kind = kind
+        self.platform = platform
+
+    def datasets(self) -> Iterator[Entry]:
+        if not isinstance(self.platform, ReadsEntries):
+            raise MisuseError(f"The platform '{self.kind}' cannot be read by this version.")
+        return self.platform.export()
+
+    def items(self, kind: Kind) -> Iterator[Any]:
+        return (item for item in self._items if type(item) is kind.type)
+
+    def count(self) -> None:
+        return None
+
+    @cached_property
+    def _items(self) -> list[Any]:
+        return list(self.platform.items()) if isinstance(self.platform, HoldsItems) else []
+
+
+class Catalogs:
+    """The catalogs that one configuration can name."""
+
+    def __init__(self, settings: Settings, store: Callable[[], Store]) -> None:
+        self._settings = settings
+        self._store = store
+
+    def named(self, text: str) -> Catalog:
+        """`local`, `KIND:ADDRESS` such as `datahub-file:estate.json`, or a configured platform."""
+        if text == LOCAL:
+            return LocalCatalog(self._store())
+        kind, colon, address = text.partition(":")
+        plugin: Any = self._plugin(kind)
+        if not colon:
+            name, platform = kind, plugin(self._settings.platform_config.of(kind))
+        elif issubclass(plugin, HasAddress) and address:
+            name, platform = f"{kind}:{_absolute(address)}", plugin.at(address)
+        else:
+            raise MisuseError(
+                f"The platform '{kind}' is not named by an address. "
+                f"Configure it under platform_config.{kind} and name it '{kind}'."
+            )
+        return PlatformCatalog(name, kind, platform)
+
+    def is_named(self, text: str) -> bool:
+        """Whether the text names a catalog, and no file."""
+        return text.partition(":")[0] in self._names()
+
+    def snapshot(self, text: str) -> Path:
+        """The snapshot that a text names where it names no catalog."""
+        path = Path(text)
+        if path.exists():
+            return path
+        if path.name.lower().endswith(ENDINGS):
+            raise MisuseError(f"There is no snapshot {path}.")
+        raise UnknownName("snapshot or platform", text, self._names(), listed="Platforms")
+
+    def _plugin(self, kind: str) -> object:
+        if kind not in self._names():
+            raise UnknownName("platform", kind, self._names(), listed="Installed")
+        return plugins.find(plugins.PLATFORMS, kind, "platform")
+
+    @staticmethod
+    def _names() -> set[str]:
+        return {LOCAL, *plugins.names(plugins.PLATFORMS)}
+
+
+_ELSEWHERE: Final = "://"
+
+
+def _absolute(address: str) -> str:
+    """An address that means the same in every folder."""
+    return address if _ELSEWHERE in address else str(Path(address).absolute())

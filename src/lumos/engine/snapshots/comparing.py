@@ -1,0 +1,143 @@
+"""What differs between two catalogs or snapshots, and how much of the one is in the other."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from lumos.analysis.comparison import compare as compare_schemas
+from lumos.analysis.compatibility import judge
+from lumos.analysis.report import ChangeRow, change_rows
+from lumos.engine.snapshots.catalogs import Catalogs
+from lumos.engine.snapshots.exporting import Wanted, export
+from lumos.engine.snapshots.reports import DiffSummary, Migrated, SnapshotDiffReport
+from lumos.errors import UnknownName
+from lumos.model.schema import Schema
+from lumos.snapshot import ASPECTS_BESIDE, COMPARED, Difference, compare, open_snapshot
+
+if TYPE_CHECKING:
+    from lumos.engine.ingest import Announce
+
+EVERYTHING: Final = (*COMPARED, *ASPECTS_BESIDE)
+_MOST: Final = 100_000
+
+
+def diff(
+    catalogs: Catalogs,
+    source: str,
+    target: str,
+    *,
+    aspects: Iterable[str] = (),
+    announce: "Announce",
+) -> SnapshotDiffReport:
+    """Compares two sides, each a catalog or a snapshot."""
+    looked_at = tuple(aspects) or COMPARED
+    for aspect in looked_at:
+        if aspect not in EVERYTHING:
+            raise UnknownName("aspect", aspect, EVERYTHING)
+    with (
+        _as_snapshot(catalogs, source, announce) as before,
+        _as_snapshot(catalogs, target, announce) as after,
+    ):
+        announce("comparing")
+        findings = _Findings()
+        for difference in compare(before, after, judge=judged, aspects=looked_at):
+            findings.add(difference)
+        return findings.report(source, target, before)
+
+
+def judged(urn: str, before: Schema, after: Schema, format: str | None) -> tuple[ChangeRow, ...]:
+    """The changes between two schemas of a dataset."""
+    return change_rows(urn, judge(compare_schemas(before, after), format=format))
+
+
+@contextmanager
+def _as_snapshot(catalogs: Catalogs, side: str, announce: "Announce") -> Iterator[Path]:
+    """The snapshot that a side is, or one of the catalog that it names, for as long as it takes."""
+    if not catalogs.is_named(side):
+        yield catalogs.snapshot(side)
+        return
+    with TemporaryDirectory(prefix="lumos-") as folder:
+        file = Path(folder) / "snapshot.jsonl"
+        everything = Wanted(ranges=True)
+        export(catalogs.named(side), file, everything, at=datetime.now(UTC), announce=announce)
+        yield file
+
+
+class _Findings:
+    """Differences as they are found."""
+
+    def __init__(self) -> None:
+        self._kept: list[Difference] = []
+        self._impacts: Counter[str] = Counter()
+        self._aspects: Counter[str] = Counter()
+        self._entries = 0
+        self._last: tuple[str, str] | None = None
+        self._lost_datasets: set[str] = set()
+        self._lost_edges = 0
+        self._lost_tags: dict[str, None] = {}
+
+    def add(self, difference: Difference) -> None:
+        if len(self._kept) < _MOST:
+            self._kept.append(difference)
+        self._impacts[difference.impact] += 1
+        self._aspects[difference.aspect] += 1
+        if (difference.kind, difference.key) != self._last:
+            self._last = (difference.kind, difference.key)
+            self._entries += 1
+        if difference.kind != "dataset" or difference.change != "removed":
+            return
+        match difference.aspect:
+            case "entry":
+                self._lost_datasets.add(difference.key)
+            case "lineage" if _is_edge(difference.path):
+                self._lost_edges += 1
+            case "governance" if difference.path == "tags":
+                self._lost_tags[str(difference.before)] = None
+
+    def report(self, source: str, target: str, before: Path) -> SnapshotDiffReport:
+        datasets, edges, lost_edges = self._sizes(before)
+        return SnapshotDiffReport(
+            source=source,
+            target=target,
+            datasets=Migrated(source=datasets, target=datasets - len(self._lost_datasets)),
+            lineage_edges=Migrated(source=edges, target=edges - lost_edges),
+            missing_tags=tuple(self._lost_tags),
+            summary=DiffSummary(
+                entries=self._entries,
+                differences=self._impacts.total(),
+                breaking=self._impacts["breaking"],
+                non_breaking=self._impacts["non-breaking"],
+                informational=self._impacts["informational"],
+                aspects=dict(sorted(self._aspects.items())),
+            ),
+            differences=tuple(self._kept),
+            left_out=self._impacts.total() - len(self._kept),
+        )
+
+    def _sizes(self, before: Path) -> tuple[int, int, int]:
+        """How many datasets and edges the source has, and how many edges of it were lost."""
+        with open_snapshot(before) as snapshot:
+            counts = snapshot.header.counts
+            is_told = snapshot.header.hashes is not None
+            if counts is not None and is_told and not counts.deleted and not self._lost_datasets:
+                return counts.datasets, counts.lineage_edges, self._lost_edges
+            datasets = edges = 0
+            lost_edges = self._lost_edges
+            for entry in snapshot.datasets():
+                if entry.deleted:
+                    continue
+                own = len(entry.lineage.upstream) if entry.lineage else 0
+                datasets += 1
+                edges += own
+                if entry.urn in self._lost_datasets:
+                    lost_edges += own
+        return datasets, edges, lost_edges
+
+
+def _is_edge(path: str) -> bool:
+    """Whether a difference in lineage is about a whole edge that comes in."""
+    return path.startswith("upstream[") and path.endswith("]") and ".columns[" not in path

@@ -1,0 +1,164 @@
+"""What `lumos export`, `validate`, `import` and `diff` print as JSON and the SDK returns."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.platforms import How
+from lumos.snapshot import Counts, Difference, Problem
+
+Change = Literal["created", "changed", "unchanged", "deleted"]
+
+
+class ExportReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos export`; `hash` is the snapshot's own, the same for the same state."""
+
+    format_version: str = FORMAT_VERSION
+    file: str
+    platform: str
+    scope: str
+    exported_at: datetime
+    counts: Counts
+    omitted: tuple[str, ...]
+    hash: str
+    size_bytes: int
+
+
+class ValidateReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos validate`: what was counted, and every problem with its place.
+
+    Where there are very many problems, the rest is only counted in `left_out`.
+    """
+
+    format_version: str = FORMAT_VERSION
+    file: str
+    valid: bool
+    platform: str | None
+    scope: str | None
+    exported_at: datetime | None
+    hash: str | None
+    counts: Counts
+    errors: int
+    warnings: int
+    problems: tuple[Problem, ...]
+    left_out: int
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """What became of the entries of one kind."""
+
+    created: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+
+    def add(self, change: Change) -> None:
+        """Counts one more."""
+        setattr(self, change, getattr(self, change) + 1)
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.created + self.changed + self.unchanged + self.deleted
+
+
+class ConflictReport(Report, frozen=True, kw_only=True):
+    """Something that was edited in the catalog and differs in the snapshot; the edit was kept."""
+
+    key: str
+    path: str
+    theirs: str
+    ours: str
+
+
+class EntryReport(Report, frozen=True, kw_only=True):
+    """An entry that an import wrote or would write, and which of its aspects differ."""
+
+    kind: str
+    key: str
+    change: Change
+    aspects: tuple[str, ...]
+
+
+class Sums(msgspec.Struct, kw_only=True):
+    """What an import has done so far; kept in its journal, so that a resumed one goes on counting.
+
+    `held` says of each aspect on how many datasets the catalog holds it how. `seen_here` are
+    datasets that the store has seen itself: what it saw of their data was kept.
+    """
+
+    kinds: dict[str, Tally] = {}
+    held: dict[str, dict[How, int]] = {}
+    seen_here: int = 0
+    conflicts: int = 0
+
+    def tally(self, kind: str) -> Tally:
+        """What became of the entries of one kind."""
+        return self.kinds.setdefault(kind, Tally())
+
+
+class ImportReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos import`; of changes and conflicts the first ones are told in full."""
+
+    format_version: str = FORMAT_VERSION
+    file: str
+    platform: str
+    import_id: str | None
+    dry_run: bool
+    resumed: bool
+    sums: Sums
+    changes: tuple[EntryReport, ...]
+    conflicts: tuple[ConflictReport, ...]
+    remarks: tuple[str, ...]
+
+
+class RollbackReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos import --rollback`.
+
+    `kept` are entries that were edited since the import: the edits stayed.
+    """
+
+    format_version: str = FORMAT_VERSION
+    file: str
+    platform: str
+    import_id: str
+    restored: int
+    erased: int
+    kept: tuple[EntryReport, ...]
+
+
+class Migrated(Report, frozen=True, kw_only=True):
+    """How much of what the source has the target has as well."""
+
+    source: int
+    target: int
+
+
+class DiffSummary(Report, frozen=True, kw_only=True):
+    """How many entries and differences there are, by impact and by aspect."""
+
+    entries: int
+    differences: int
+    breaking: int
+    non_breaking: int
+    informational: int
+    aspects: dict[str, int]
+
+
+class SnapshotDiffReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos diff`; where there are very many differences the rest is counted.
+
+    `missing_tags` are tags of the source that no dataset of the target has where it should.
+    """
+
+    format_version: str = FORMAT_VERSION
+    source: str
+    target: str
+    datasets: Migrated
+    lineage_edges: Migrated
+    missing_tags: tuple[str, ...]
+    summary: DiffSummary
+    differences: tuple[Difference, ...]
+    left_out: int

@@ -1,0 +1,41 @@
+"""Stores that hold what estates hold."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from lumos import Lumos
+from lumos.engine.entries import put_entry
+from lumos.model.catalog import Entry
+from lumos.model.codec import to_json
+from lumos.snapshot.document import DATASETS, KINDS
+from lumos.store import Store
+from lumos.store.entries import StoredItem
+
+AT = datetime(2024, 3, 1, tzinfo=UTC)
+
+
+def fill(lumos: Lumos, estate: dict[str, Any]) -> Store:
+    """Writes the arguments of a snapshot into a store, as if it had always held them."""
+    store = Store.open(lumos.database, create=True)
+    with store.transaction() as transaction:
+        for kind in KINDS:
+            for value in estate.get(kind.plural, ()):
+                if kind is DATASETS:
+                    _put(transaction, [value])
+                else:
+                    item = StoredItem(kind.plural, getattr(value, kind.key), to_json(value))
+                    transaction.entries.put_item(item, at=AT)
+    return store
+
+
+def write(store: Store, *entries: Entry) -> None:
+    """Makes some datasets exactly these."""
+    with store.transaction() as transaction:
+        _put(transaction, entries)
+
+
+def _put(transaction: Any, entries: Iterable[Entry]) -> None:
+    for entry in entries:
+        before = transaction.entries.get([entry.urn]).get(entry.urn)
+        put_entry(transaction, entry, before=before, at=AT)
