@@ -99,7 +99,7 @@ def read_domain(state: State) -> str | None:
 def write_domain(state: State, domain: str | None) -> None:
     """Lumos knows of one domain; others that are there stay."""
     _, *others = (state.get("domains") or {}).get("domains") or [None]
-    urns = [*([] if domain is None else [entity_urn("domain", domain)]), *others]
+    urns = [*([entity_urn("domain", domain)] if domain else []), *others]
     if urns:
         changed(state, "domains", domains=urns, domainAssociations=None)
     else:

@@ -242,7 +242,7 @@ def _read_term(name: str, state: State) -> GlossaryTerm:
 def _write_term(state: State, term: GlossaryTerm) -> None:
     now = _read_term(term.name, state)
     if "glossaryTermInfo" not in state or now != term:
-        parent = None if term.parent is None else entity_urn("glossaryNode", term.parent)
+        parent = entity_urn("glossaryNode", term.parent) if term.parent else None
         changed(
             state,
             "glossaryTermInfo",

@@ -59,7 +59,7 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
             # No dataset; the properties carry it.
             continue
         upstreams.append(_upstream(old.get(edge.urn), dataset, edge))
-        wanted += [(dataset, column) for column in edge.columns]
+        wanted += [(dataset, column) for column in edge.columns if _has_names(column)]
     fields = _fields(body.get("fineGrainedLineages") or (), wanted, own)
     state[UPSTREAM] = {**body, "upstreams": upstreams}
     if fields or "fineGrainedLineages" in body:
@@ -97,6 +97,11 @@ def _field(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
     if column.transformation is not None:
         item["transformOperation"] = column.transformation
     return item
+
+
+def _has_names(column: ColumnMapping) -> bool:
+    """DataHub has no field without a name."""
+    return all(map(field_paths.plain, (column.upstream, column.downstream)))
 
 
 def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:

@@ -328,8 +328,7 @@ def _row(path: str, type: DataType, said: Field | NestedField, platform: str) ->
     }
     if said.description is not None:
         row["description"] = said.description
-    if said.tags:
-        row["globalTags"] = {"tags": [_tag(tag) for tag in said.tags]}
+    row = _tagged(row, list(said.tags))
     facts: dict[str, Any] = {}
     # What the rows inside a nested type say of it is not exact.
     is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
