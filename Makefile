@@ -33,8 +33,9 @@ test-full: setup ## All tests, the slow ones too
 bench: setup ## Measure, and write build/bench.json
 	@$(BIN)/python -m benchmarks
 
-docs: setup ## Write docs/cli.md anew from --help, and docs/COMPATIBILITY.md from the rules
+docs: setup ## Write anew the pages and the schema that are made from code
 	@$(BIN)/python scripts/write_cli_page.py
+	@$(BIN)/python scripts/write_snapshot_schema.py
 	@$(BIN)/python scripts/write_rules_page.py
 
 lock: setup ## Resolve requirements.lock anew from pyproject.toml

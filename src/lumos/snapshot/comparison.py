@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from lumos.snapshot.codec import Malformed, canonical, entry_of
 from lumos.snapshot.differences import (
     COMPARED,
     Difference,
@@ -16,6 +19,7 @@ from lumos.snapshot.differences import (
     whole,
 )
 from lumos.snapshot.document import DATASETS, KINDS, Header, Kind
+from lumos.snapshot.errors import SnapshotError
 from lumos.snapshot.reading import Record, Snapshot, open_snapshot
 
 
@@ -107,3 +111,27 @@ def is_part(header: Header, *, of: Header) -> bool:
     """Whether a snapshot may lack what the other one has without its being gone."""
     is_other_selection = header.scope == "selected" and header.selection != of.selection
     return header.scope == "incremental" or is_other_selection
+
+
+def difference_rows(
+    urn: str,
+    before: bytes | None,
+    after: bytes | None,
+    *,
+    judge: Judge,
+    aspects: Iterable[str] = COMPARED,
+) -> list[dict[str, Any]]:
+    """What differs of one dataset as rows of a table, from both JSONs; None is not there."""
+    if before is None or after is None:
+        found = [whole(DATASETS, urn, added=before is None)]
+    else:
+        try:
+            old, new = entry_of(DATASETS, before), entry_of(DATASETS, after)
+        except Malformed as problem:
+            raise SnapshotError(urn, problem.path, f"{problem.problem}.") from None
+        found = list(differences_of(DATASETS, urn, old, new, judge=judge, aspects=aspects))
+    return [
+        msgspec.structs.asdict(each)
+        | {"before": canonical(each.before).decode(), "after": canonical(each.after).decode()}
+        for each in found
+    ]

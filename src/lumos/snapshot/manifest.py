@@ -53,6 +53,27 @@ class Tally:
         if governance is not None:
             self._tags.update(governance.tags)
 
+    def summary(self) -> dict[str, Any]:
+        """What has been seen, as plain values for `absorb`."""
+        return {
+            "found": self._found,
+            "sums": {name: f"{total % _MODULUS:x}" for name, total in self._sums.items()},
+            "deleted": self._deleted,
+            "edges": self._edges,
+            "owners": sorted(self._owners),
+            "tags": sorted(self._tags),
+        }
+
+    def absorb(self, summary: dict[str, Any]) -> None:
+        """Adds what another tally has seen."""
+        for name, found in summary["found"].items():
+            self._found[name] += found
+            self._sums[name] += int(summary["sums"][name], 16)
+        self._deleted += summary["deleted"]
+        self._edges += summary["edges"]
+        self._owners.update((kind, name) for kind, name in summary["owners"])
+        self._tags.update(summary["tags"])
+
     @property
     def counts(self) -> Counts:
         """How much has been seen."""

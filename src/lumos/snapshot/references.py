@@ -1,9 +1,11 @@
 """What entries refer to, and which of it a snapshot does not hold."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, User
+from lumos.snapshot.codec import Malformed, key_of
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, Kind
 
 # What data flows between; a job is a node of lineage as well.
@@ -59,6 +61,12 @@ class References:
             is_settled = kind is DATASETS and reference.kinds is not _NODES
             if not self._resolves(reference) and (not is_settled or self._lists(reference)):
                 self._open.append(Dangling(kind, position, reference))
+
+    def add_broken(self, kind: Kind, body: bytes) -> None:
+        """Takes an entry that cannot be read: whoever refers to it is not wrong for that."""
+        with suppress(Malformed):
+            if kind.plural in self._known:
+                self._known[kind.plural].add(key_of(kind, body))
 
     def dangling(self) -> Iterator[Dangling]:
         """What is unresolved now that all has been seen.

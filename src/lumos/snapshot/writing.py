@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
 from lumos.model.dataset import Dataset
-from lumos.snapshot.codec import canonical, digest, seal
+from lumos.snapshot.codec import Malformed, canonical, digest, entry_of, seal
 from lumos.snapshot.document import (
     DATASETS,
     GLOSSARY,
@@ -73,9 +73,23 @@ def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tal
         except UnicodeEncodeError:
             problem = f"The {kind.singular} {key!r} holds text that is not Unicode."
             raise SnapshotError(file, kind.plural, problem) from None
+        # What is not known is left out, so that this can only be in what is carried along, in a
+        # text, or in the place of a number that JSON has no word for.
+        if b":null" in body:
+            _check_numbers(file, kind, key, body)
         content_hash = digest(body)
         tally.add(kind, value, content_hash)
         sorter.add(key, seal(body, content_hash))
+
+
+def _check_numbers(file: Path, kind: Kind, key: str, body: bytes) -> None:
+    try:
+        is_same = canonical(entry_of(kind, body)) == body
+    except Malformed:
+        is_same = False
+    if not is_same:
+        problem = f"The {kind.singular} '{key}' holds NaN or infinity in the place of a number."
+        raise SnapshotError(file, kind.plural, problem)
 
 
 def _in_order(file: Path, kind: Kind, sorter: Sorter) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from lumos.snapshot.codec import Malformed, decoded, key_of, plain_json, unseal
 from lumos.snapshot.document import KINDS, Kind
 from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Stored
 from lumos.snapshot.encodings.json_document import refusal
+from lumos.snapshot.encodings.rows import columns_of, stored_row
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
 
 ROWS_IN_A_FILE: Final = 50_000
@@ -55,17 +56,22 @@ class ParquetFolder(Container):
     def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
         for number, name in enumerate(self._files[kind.plural]):
             position = number << _BITS_OF_ROWS
-            for key, content_hash, body in self._rows(kind, name):
-                yield self._stored(kind, position, key, content_hash, body)
+            for row in self._rows(kind, name):
+                stored = stored_row(kind, position, row)
+                if isinstance(stored, str):
+                    yield SnapshotError(self._folder, self.place(kind, position), stored)
+                else:
+                    yield stored
                 position += 1
 
     def place(self, kind: Kind, position: int) -> str:
         name = self._files[kind.plural][position >> _BITS_OF_ROWS]
         return f"{name}[{position & ((1 << _BITS_OF_ROWS) - 1)}]"
 
-    def paths(self, kind: Kind) -> list[str]:
-        """The files that hold the entries of a kind, for readers of their own."""
-        return [str(self._folder / name) for name in self._files[kind.plural]]
+    @property
+    def files(self) -> dict[str, list[str]]:
+        """The names of the files of each kind, for readers of their own."""
+        return self._files
 
     def _names(self, listed: Any, kind: Kind) -> list[str]:
         """The files that the manifest names for a kind, none of them outside the folder."""
@@ -85,7 +91,7 @@ class ParquetFolder(Container):
         return names
 
     def _rows(self, kind: Kind, name: str) -> Iterator[tuple[Any, Any, Any]]:
-        columns = [kind.key, "content_hash", "body"]
+        columns = list(columns_of(kind))
         try:
             with pq.ParquetFile(self._folder / name) as file:
                 self._check(file, name, columns)
@@ -111,23 +117,6 @@ class ParquetFolder(Container):
                 text = f"Its row group {group} unfolds to more than 1 GB."
                 raise TooLarge(self._folder, name, text)
 
-    def _stored(
-        self, kind: Kind, position: int, key: Any, content_hash: Any, body: Any
-    ) -> Stored | SnapshotError:
-        problem = "It has no body." if body is None else ""
-        if not problem and key != (found := _key_in(kind, body)):
-            problem = f"The row is that of '{key}', and its body that of '{found}'."
-        if problem:
-            return SnapshotError(self._folder, self.place(kind, position), problem)
-        return Stored(position, body, content_hash)
-
-
-def _key_in(kind: Kind, body: bytes) -> str | None:
-    try:
-        return key_of(kind, body)
-    except Malformed:
-        return None
-
 
 def open_folder(folder: Path) -> ParquetFolder:
     """Opens a folder."""
@@ -143,7 +132,7 @@ def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
 
 
 def _write(folder: Path, kind: Kind, bodies: Iterator[bytes]) -> list[str]:
-    schema = pa.schema([(name, pa.string()) for name in (kind.key, "content_hash", "body")])
+    schema = pa.schema([(name, pa.string()) for name in columns_of(kind)])
     names: list[str] = []
     rows = (_row(kind, body) for body in bodies)
     # A file is begun only when there is something to put into it.
