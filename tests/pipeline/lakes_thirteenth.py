@@ -175,4 +175,38 @@ THIRTEENTH = [
         a | json | ts level logger msg | logs/checkout-7d9f8b6c5-x2k4p/app.2024-01-0{5,6}.json; logs/checkout-7d9f8b6c5-q9zv7/app.2024-01-05.json; logs/checkout-5c8d7f9b4-t6wkd/app.2024-01-06.json
     """,
     ),
+    Lake(
+        "people as folders",
+        """
+        a | csv | day:date what amount:float | Expenses/Meier, Anna/2024-0{1,2}.csv; Expenses/Okoro, Chidi/2024-0{1,2}.csv; Expenses/Lund, Siv/2024-0{1,2}.csv
+    """,
+    ),
+    Lake(
+        "lots of a town",
+        """
+        a | csv | at:time free:int total:int | parking/lot_{cathedral,fairground,old_mill}_2023{11,12}.csv
+        b | csv | plate street fine:float | parking/2023_{Q3,Q4}_tickets.csv
+    """,
+    ),
+    Lake(
+        "members of an ensemble",
+        """
+        a | csv | year:int month:int tas:float | runs/tas_mon_ABC-ESM1-2-LR_ssp126_r1i1p1f1_201501-203412.csv; runs/tas_mon_ABC-ESM1-2-LR_ssp126_r2i1p1f1_201501-203412.csv; runs/tas_mon_XYESM2-0-LL_ssp370_r1i1p1f2_201501-204912.csv
+        b | csv | year:int month:int rain:float snow:float | runs/pr_mon_ABC-ESM1-2-LR_ssp126_r1i1p1f1_201501-203412.csv; runs/pr_mon_XYESM2-0-LL_ssp370_r1i1p1f2_201501-204912.csv
+    """,
+    ),
+    Lake(
+        "evenings at a theatre",
+        """
+        a | csv | seat price:float sold:time | box office/2024-02-17 - Opening night.csv; box office/2024-03-02 - Matinee.csv; box office/2024-03-09 - Benefit.csv
+    """,
+    ),
+    Lake(
+        "tables of different days",
+        """
+        a | csv | id:int name at:time | inbox/2024-02-17_visitors.csv
+        b | csv | id:int name at:time | inbox/2024-03-02_sponsors.csv
+        c | csv | id:int name at:time | inbox/2024-03-09_volunteers.csv
+    """,
+    ),
 ]

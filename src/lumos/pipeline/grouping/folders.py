@@ -12,15 +12,14 @@ from lumos.pipeline.grouping.values import (
     MANY_FOLDERS,
     VALUE,
     common,
+    have_dates_of_their_own,
     have_own_columns,
     why_once,
     why_values,
 )
 from lumos.pipeline.grouping.words import (
-    STAGES,
     holds_entities,
     is_value,
-    looks_like_table,
     tokens_of,
     words_of,
 )
@@ -32,7 +31,6 @@ _DOMAIN: Final = re.compile(
 )
 _LONGEST_SHORT: Final = 2
 _SHORTEST_MARK: Final = 6
-_STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
 
 
 def folders_as_values(units: list[Unit]) -> list[Unit]:
@@ -161,30 +159,9 @@ def _why_one_of_folders(
         return f"the names are values beside other tables ({shown})"
     if all(map(_DOMAIN.match, texts)):
         return f"the names are those of sites ({shown})"
-    if _are_dated_runs(units, level):
+    if have_dates_of_their_own(units, level):
         return f"a date and a remark name each run ({shown})"
     return None
-
-
-def _are_dated_runs(units: Sequence[Unit], level: int) -> bool:
-    """Whether folders begin with dates of their own, followed by a word on what was done then."""
-    texts = [unit.folders[level] for unit in units]
-    remarks = [_STARTING_DATE.sub("", text) for text in texts]
-    if not all(map(_STARTING_DATE.match, texts)) or any(map(looks_like_table, remarks)):
-        return False
-    if any(not STAGES.isdisjoint(words_of(remark)) for remark in remarks):
-        return False
-    dates = [
-        # Some rows of a unit may lie less deep than most.
-        {
-            path[level].values[:1]
-            for row in unit.rows
-            for path in (row.first, row.last)
-            if len(path) > level
-        }
-        for unit in units
-    ]
-    return len(set().union(*dates)) == sum(map(len, dates))
 
 
 def periods_as_values(units: list[Unit]) -> list[Unit]:

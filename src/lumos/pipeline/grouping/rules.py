@@ -15,7 +15,13 @@ from lumos.pipeline.grouping.folders import (
 )
 from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import HIVE, Rule, Unit, clusters, has_values, kinds_of
-from lumos.pipeline.grouping.values import PIECES, VALUE, why_values
+from lumos.pipeline.grouping.values import (
+    PIECES,
+    VALUE,
+    have_dates_of_their_own,
+    have_same_columns,
+    why_values,
+)
 from lumos.pipeline.grouping.words import looks_like_table
 from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES, sizes_of
@@ -127,11 +133,18 @@ def _names_as_values(units: list[Unit]) -> Iterator[Unit]:
             some = [unit for unit in family if unit in left]
             texts = [unit.stem for unit in some]
             reason = why_values(texts, units[0].parent, some, tables=tables, names=names)
+            if reason is None and len(some) > 2 and _are_of_their_days(some):
+                reason = "a date and a remark name each file"
             if reason is not None:
                 for unit in some:
                     del left[unit]
                 yield from one(some, Rule("values", reason))
         yield from left
+
+
+def _are_of_their_days(units: Sequence[Unit]) -> bool:
+    """Whether files of one table begin with dates of their own: 2024-02-17 - Opening night."""
+    return have_dates_of_their_own(units, -1) and have_same_columns(units)
 
 
 def _by_size(units: list[Unit]) -> Iterable[list[Unit]]:

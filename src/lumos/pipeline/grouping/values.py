@@ -37,11 +37,16 @@ _VERSION: Final = re.compile(
 _LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCII)
 # sub-{n}_task- before a value: each part of such a name is a key and a value.
 _PAIRS: Final = re.compile(r"(?:\A|_)[a-z]+-[^_-]+_(?:[^_]+_)*[a-z]+-\Z")
+_STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
+# MPI-ESM1-2-LR, r1i1p1f2: what has a number in it, or nothing but capitals.
+_MARK: Final = re.compile(r"(?=[^0-9{]*[0-9{]|[A-Z-]+\Z)[0-9A-Za-z{}.-]+\Z", re.ASCII)
+_PEOPLE: Final = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+)?, [^\W\d_]+(?:[ -][^\W\d_]+)?\Z")
 _PROPER: Final = re.compile(r"(?:[A-Z][a-z]+[ -]?)+\Z", re.ASCII)
 _COMPANY: Final = re.compile(
     r"\b(?:GmbH|AG|KG|SE|Inc|LLC|Ltd|PLC|plc|Corp|SA|SAS|SARL|BV|NV|Oy|AB|ApS|SpA|Srl|Pty)(?![A-Za-z])"
 )
-_FEW_PROPER: Final = (3, 1 / 3)
+# So few names are values where people and places are called so.
+_LEAST_PROPER: Final = (3, 1 / 3)
 _NAMES: Final = frozenset({"name", "place", "person", "code"})
 # What divides the parts of a name; a placeholder is one part.
 _SEPARATORS: Final = re.compile(r"[^0-9A-Za-z{}]+(?![a-z-]*\})", re.ASCII)
@@ -94,15 +99,15 @@ def why_values(
         return f"the names differ in a code ({shown})"
     if not share and _are_several_values(values, units):
         return f"the names differ in several values ({shown})"
-    if not share and _have_same_columns(units):
+    if not share and have_same_columns(units):
         if after[-1:] == ["{id}"] and not before:
             return f"the names tell a kind of thing before its id ({shown})"
         if _have_own_ids(units):
             return f"each id has one of the names only ({shown})"
     are_tables = share > 0.5
     near = _nearest(before[::-1]) + _nearest(after)
-    if all(map(_COMPANY.search, texts)):
-        return f"the names are those of companies ({shown})"
+    if all(map(_COMPANY.search, texts)) or all(map(_PEOPLE.match, texts)):
+        return f"the names are those of companies or people ({shown})"
     if _PAIRS.search("".join(before)) and not are_tables:
         return f"the names tell a value after its key ({shown})"
     if names_entity(near) and not are_tables and _share_columns(units):
@@ -113,11 +118,11 @@ def why_values(
         # After a table's name, even plurals are values.
         share = 0
     elif many and _are_proper(values, units):
-        share, many = share / 2, (*many, _FEW_PROPER)
+        share, many = share / 2, (*many, _LEAST_PROPER)
     # What is cut into parts is a table more often.
     are_cut = after[-1:] == ["{n}"] and all(unit.files > 1 for unit in units)
     is_many = any(len(values) >= (1 + are_cut) * count and share <= limit for count, limit in many)
-    if is_many and _have_same_columns(units):
+    if is_many and have_same_columns(units):
         return f"{len(values)} names have the same columns ({shown})"
     return None
 
@@ -140,7 +145,28 @@ def why_once(units: Sequence[Unit]) -> str | None:
     # What is new each day may be a table of that day, unless a machine named it.
     if kinds & TIMES and not (len(set(map(len, names))) == 1 and all(map(_ONE_WORD.match, names))):
         return None
-    return f"each name comes once ({', '.join(names[:3])})" if _have_same_columns(units) else None
+    return f"each name comes once ({', '.join(names[:3])})" if have_same_columns(units) else None
+
+
+def have_dates_of_their_own(units: Sequence[Unit], index: int) -> bool:
+    """Whether names at one place of paths begin with a date, and go on with a remark on it."""
+    texts = [unit.names[index] for unit in units]
+    remarks = [_STARTING_DATE.sub("", text) for text in texts]
+    if not all(map(_STARTING_DATE.match, texts)) or any(map(looks_like_table, remarks)):
+        return False
+    if any(not STAGES.isdisjoint(words_of(remark)) for remark in remarks):
+        return False
+    dates = [
+        # Some rows of a unit may lie less deep than most.
+        {
+            path[index].values[:1]
+            for row in unit.rows
+            for path in (row.first, row.last)
+            if len(path) > index
+        }
+        for unit in units
+    ]
+    return len(set().union(*dates)) == sum(map(len, dates))
 
 
 def _has_stage(values: Sequence[str], units: Sequence[Unit]) -> bool:
@@ -173,7 +199,7 @@ def _nearest(pieces: Iterable[str]) -> tuple[str, ...]:
 
 def _are_codes_of(around: Sequence[str], share: float, units: Sequence[Unit]) -> bool:
     """Whether words in capitals are values of what stands beside them, though one is a plural."""
-    return bool(around) and share < 0.5 and len(units) > 2 and _have_same_columns(units)
+    return bool(around) and share < 0.5 and len(units) > 2 and have_same_columns(units)
 
 
 def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
@@ -190,12 +216,9 @@ def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
     ):
         return True
     # No list of places or of names is complete.
-    known = sum(
-        unit.files
-        for value, unit in zip(values, units, strict=True)
-        if value in ("{place}", "{person}")
-    )
-    return known >= 2 * sum(map(looks_like_table, others)) and known > 1 and _are_evidence(units)
+    is_known = "{place}" in values or "{person}" in values
+    are_few = 2 * sum(map(looks_like_table, others)) <= len(others)
+    return is_known and are_few and _are_evidence(units)
 
 
 def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:
@@ -204,7 +227,7 @@ def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:
     return (
         _are_many_beside(others, values, units)
         and not any(looks_like_table(value) or is_total(value) for value in others)
-        and _have_same_columns(units)
+        and have_same_columns(units)
     )
 
 
@@ -217,7 +240,7 @@ def _are_many_beside(others: Sequence[str], values: Sequence[str], units: Sequen
 def _are_codes(values: Sequence[str], units: Sequence[Unit]) -> bool:
     if all(len(value) == 1 or _CODE.match(value) for value in values):
         # Long ones are words.
-        return max(map(len, values)) <= _LONGEST_CODE or _have_same_columns(units)
+        return max(map(len, values)) <= _LONGEST_CODE or have_same_columns(units)
     is_even = len(values) > 2 and len(set(map(len, values))) == 1
     if is_even and all(map(_SHORT.match, values)):
         return True
@@ -233,17 +256,22 @@ def _are_codes(values: Sequence[str], units: Sequence[Unit]) -> bool:
 
 def _are_several_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
     """Whether names of the same form differ in several places, in each of which stand values."""
-    forms = {tuple(_SEPARATORS.findall(value)) for value in values}
-    parts = [dict.fromkeys(part) for part in zip(*map(_SEPARATORS.split, values), strict=False)]
-    varying = [list(part) for part in parts if len(part) > 1]
-    return (
-        len(forms) == 1
-        and len(varying) > 1
-        and all(
+    if len({tuple(_SEPARATORS.findall(value)) for value in values}) == 1:
+        parts = _varying_parts([_SEPARATORS.split(value) for value in values])
+        return len(parts) > 1 and all(
             _are_known(part) or _are_codes(part, units) or _are_beside_values(part, units)
-            for part in varying
+            for part in parts
         )
-    )
+    if len({value.count("_") for value in values}) == 1:
+        parts = _varying_parts([value.split("_") for value in values])
+        are_marks = all(map(_MARK.match, (value for part in parts for value in part)))
+        return len(parts) > 1 and are_marks and have_same_columns(units)
+    return False
+
+
+def _varying_parts(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    parts = (list(dict.fromkeys(part)) for part in zip(*rows, strict=True))
+    return [part for part in parts if len(part) > 1]
 
 
 def _are_known(values: Sequence[str]) -> bool:
@@ -272,7 +300,7 @@ def _are_evidence(units: Sequence[Unit]) -> bool:
     )
 
 
-def _have_same_columns(units: Sequence[Unit]) -> bool:
+def have_same_columns(units: Sequence[Unit]) -> bool:
     """Whether columns are evidence at all, and as good as equal."""
     return _are_evidence(units) and len(clusters(units, lambda pair: pair.same)) == 1
 

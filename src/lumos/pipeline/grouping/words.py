@@ -66,7 +66,8 @@ OF_ENTITIES: Final = words_in(
     "campaigns projects persons people students schools species genes subjects experiments "
     "languages locales categories brands suppliers vendors merchants partners agents employees "
     "games seasons leagues tournaments wells turbines inverters buoys gauges cells patients "
-    "participants portfolios funds currencies exchanges markets instruments assets"
+    "participants portfolios funds currencies exchanges markets instruments assets lots venues "
+    "garages junctions intersections detectors counters tanks reservoirs dams furnaces racks"
 )
 # Those whose singular may mean something else in a file's name, such as train or bank.
 _ALSO_OF_ENTITIES: Final = words_in(
