@@ -19,6 +19,7 @@ from benchmarks import (
     postgres,
     schema_diff,
     search,
+    snapshot,
     start,
     watch,
 )
@@ -37,6 +38,7 @@ MEASUREMENTS = {
     "postgres": postgres.measure,
     "schema_diff": schema_diff.measure,
     "search": search.measure,
+    "snapshot": snapshot.measure,
     "spark_start": start.measure_spark,
     "start": start.measure,
     "watch": watch.measure,

@@ -2,6 +2,8 @@
 
 import hashlib
 import random
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -100,3 +102,21 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, name: str) -> 
         write_snapshot(tmp_path / name, FACTS, [*many(3), *many(1)])
     assert all_bytes(tmp_path / name) == before
     assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "needless"),
+    [("a.json", {"pyarrow", "yaml"}), ("a.jsonl", {"pyarrow", "yaml"}), ("a.yaml", {"pyarrow"})],
+)
+def test_an_encoding_loads_no_library_of_another(
+    tmp_path: Path, name: str, needless: set[str]
+) -> None:
+    write_snapshot(tmp_path / name, FACTS, **everything())
+    code = (
+        "import sys\n"
+        "from lumos.snapshot import compare, validate, write_snapshot\n"
+        f"assert not list(validate({str(tmp_path / name)!r}))\n"
+        "print(*{module.partition('.')[0] for module in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert needless.isdisjoint(done.stdout.split())

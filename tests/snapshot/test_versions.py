@@ -1,0 +1,84 @@
+"""A later version of the format reads earlier ones by its table of steps."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumos.model.dataset import Documentation
+from lumos.snapshot import Snapshot, SnapshotError, write_snapshot
+from lumos.snapshot.document import DATASETS, Kind
+from lumos.snapshot.encodings import encoding_of
+from lumos.snapshot.errors import NewerSnapshot
+from lumos.snapshot.versions import STEPS, Step, upgraded
+from snapshot.estates import FACTS, many
+from snapshot.test_encodings import NAMES
+from snapshot.test_founding import NESTED
+
+
+def next_header(header: Mapping[str, Any]) -> dict[str, Any]:
+    """A version in which what exports is called by a longer name."""
+    return {
+        **header,
+        "format_version": "1.1",
+        "exported_by": f"The program {header['exported_by']}",
+    }
+
+
+def next_entry(kind: Kind, entry: dict[str, Any]) -> dict[str, Any]:
+    """A version in which every dataset has a description."""
+    return {**entry, "documentation": {"description": "none yet"}} if kind is DATASETS else entry
+
+
+def last_entry(kind: Kind, entry: dict[str, Any]) -> dict[str, Any]:
+    """A version in which every dataset has a domain as well."""
+    if kind is not DATASETS:
+        return entry
+    return {**entry, "documentation": entry["documentation"] | {"domain": "all"}}
+
+
+LATER = STEPS | {
+    "1.0": Step("1.1", next_header, next_entry),
+    "1.1": Step("2.0", lambda header: {**header, "format_version": "2.0"}, last_entry),
+}
+
+
+def opened_by_a_later_lumos(file: Path) -> Snapshot:
+    """The snapshot as a Lumos whose present version is 2.0 sees it."""
+    return Snapshot(file, upgraded(file, encoding_of(file).open(file), steps=LATER, present="2.0"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entries_go_through_all_steps_on_their_way(tmp_path: Path, name: str) -> None:
+    write_snapshot(tmp_path / name, FACTS, many(3))
+    with opened_by_a_later_lumos(tmp_path / name) as snapshot:
+        assert snapshot.header.exported_by == "The program lumos 0.1.0"
+        described = [entry.documentation for entry in snapshot.datasets()]
+    assert described == [Documentation(description="none yet", domain="all")] * 3
+
+
+def test_layouts_from_before_the_first_version_go_through_them_too(tmp_path: Path) -> None:
+    (tmp_path / "nested.yaml").write_text(NESTED)
+    with opened_by_a_later_lumos(tmp_path / "nested.yaml") as snapshot:
+        assert {entry.documentation.domain for entry in snapshot.datasets()} == {"all"}
+
+
+def test_what_was_edited_is_noticed_before_it_is_upgraded(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    write_snapshot(file, FACTS, many(3))
+    file.write_text(file.read_text().replace('"format":"parquet"', '"format":"orc"', 1))
+    with (
+        opened_by_a_later_lumos(file) as snapshot,
+        pytest.raises(SnapshotError, match=r"line 2.*content hash"),
+    ):
+        list(snapshot.datasets())
+
+
+def test_a_lumos_of_today_refuses_what_is_later(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    write_snapshot(file, FACTS, many(1))
+    file.write_text(file.read_text().replace('"format_version":"1.0"', '"format_version":"2.0"'))
+    assert opened_by_a_later_lumos(file).header.format_version == "2.0"
+    with pytest.raises(NewerSnapshot, match=r"reads 1\.0 and older"):
+        upgraded(file, encoding_of(file).open(file))
