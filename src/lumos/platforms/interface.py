@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final, Literal, Self, TypeAlias
 import msgspec
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
-from lumos.model.dataset import Dataset, Owner
+from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.lineage import LineageType
+from lumos.model.urn import Urn
 from lumos.platforms.merging import Conflict, merge
 
 How: TypeAlias = Literal["native", "partly", "properties"]
@@ -106,16 +107,6 @@ class ReplacesEntries(ABC):
         """Takes a dataset out without a trace, as if it had never been written."""
 
 
-class MergesWrites(ReadsEntries, ReplacesEntries):
-    """A catalog that people edit, too: what they wrote is not written over."""
-
-    def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
-        """Writes what Lumos claims; `base` is what it claimed when it last wrote, if it did."""
-        merged = merge(base, self.get(entry.urn), entry)
-        written = self.put(merged.entry)
-        return msgspec.structs.replace(written, conflicts=merged.conflicts)
-
-
 class Deletes(ABC):
     """A catalog that can hide a dataset and keep what is known of it."""
 
@@ -140,6 +131,36 @@ class EmitsOwnership(ABC):
     @abstractmethod
     def emit_ownership(self, urn: str, owner: Owner) -> None:
         """Adds an owner beside those that are there."""
+
+
+class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOwnership):
+    """A catalog that people edit, too: what they wrote is not written over."""
+
+    def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
+        """Writes what Lumos claims; `base` is what it claimed when it last wrote, if it did."""
+        merged = merge(base, self.get(entry.urn), entry)
+        written = self.put(merged.entry)
+        return msgspec.structs.replace(written, conflicts=merged.conflicts)
+
+    def delete(self, urn: str) -> None:
+        if (entry := self.get(urn)) is not None:
+            self.put(msgspec.structs.replace(entry, deleted=True))
+
+    def emit_lineage(
+        self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
+    ) -> None:
+        edge = UpstreamEdge(urn=upstream, type=type)
+        self.write(self._entry_about(downstream, lineage=Lineage(upstream=(edge,))))
+
+    def emit_ownership(self, urn: str, owner: Owner) -> None:
+        self.write(self._entry_about(urn, ownership=Ownership(owners=(owner,))))
+
+    def _entry_about(self, urn: str, **aspects: Any) -> Entry:
+        """An entry that says only this, of a dataset that need not be there yet."""
+        there, parsed = self.get(urn), Urn.parse(urn)
+        name = parsed.name if there is None else there.name
+        deleted = there is not None and there.deleted
+        return Entry(urn=urn, name=name, platform=parsed.platform, deleted=deleted, **aspects)
 
 
 class HoldsItems(ABC):

@@ -58,7 +58,7 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
         if dataset is None:
             # No dataset; the properties carry it.
             continue
-        upstreams.append(_upstream(old.get(edge.urn), dataset, edge))
+        upstreams.append(_upstream(old.get(edge.urn), dataset, edge, naming))
         wanted += [(dataset, column) for column in edge.columns if _has_names(column)]
     fields = _fields(body.get("fineGrainedLineages") or (), wanted, own)
     state[UPSTREAM] = {**body, "upstreams": upstreams}
@@ -66,9 +66,9 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
         state[UPSTREAM]["fineGrainedLineages"] = fields
 
 
-def _upstream(old: Any, dataset: str, edge: UpstreamEdge) -> dict[str, Any]:
+def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dict[str, Any]:
     item = {**(old or {"auditStamp": STAMP}), "dataset": dataset, "type": _TO_DATAHUB[edge.type]}
-    if Urn.parse(edge.urn).instance:
+    if Urn.parse(edge.urn).instance or naming.lumos(dataset) != edge.urn:
         item["properties"] = {**(item.get("properties") or {}), _URN: edge.urn}
     return item
 
@@ -132,6 +132,6 @@ def _column(path: str) -> str:
 
 def _urn(item: Any, naming: Naming) -> str:
     stated: str | None = (item.get("properties") or {}).get(_URN)
-    if stated is not None and naming.datahub(stated) == item["dataset"]:
+    if stated is not None and naming.can_mean(item["dataset"], stated):
         return stated
     return naming.lumos(item["dataset"])

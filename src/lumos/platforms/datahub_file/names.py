@@ -118,8 +118,8 @@ def field_name(urn: str) -> FieldName | None:
 def dataset_urn(urn: Urn, *, apart: bool = False) -> str:
     """DataHub's URN of a dataset.
 
-    An instance stands before a dot, as in names that DataHub's own sources make. Where another
-    dataset has that name already, the two are kept `apart` by another sign.
+    An instance stands before a dot, as in names that DataHub's own sources make. So a dataset of
+    another instance or of none can have the same name; then they are kept `apart` by another sign.
     """
     hatched = _hatched(urn)
     if hatched is not None and lumos_urn(hatched) == urn:
@@ -155,7 +155,7 @@ def _hatched(urn: Urn) -> str | None:
 def _spelled(urn: Urn, *, apart: bool) -> str:
     separator = _separator(urn.platform)
     name = separator.join(map(_SEGMENTS[separator].encoded, urn.path))
-    if urn.instance:
+    if apart or urn.instance:
         name = f"{_INSTANCES.encoded(urn.instance)}{_AT if apart else '.'}{name}"
     environment = urn.environment
     if environment not in ENVIRONMENTS:

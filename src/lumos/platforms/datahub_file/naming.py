@@ -42,12 +42,25 @@ class Naming:
         """The name in DataHub, or nothing where this names no dataset of Lumos."""
         if (known := self._datahub.get(lumos)) is not None:
             return known
-        try:
-            urn = Urn.parse(lumos)
-        except InvalidUrn:
-            return None
-        if str(urn) != lumos:
+        if (urn := _urn(lumos)) is None:
             return None
         datahub = names.dataset_urn(urn)
         taken = self._lumos.get(datahub, lumos) != lumos
         return names.dataset_urn(urn, apart=True) if taken else datahub
+
+    @staticmethod
+    def can_mean(datahub: str, lumos: str) -> bool:
+        """Whether a dataset may have that name in DataHub."""
+        urn = _urn(lumos)
+        return urn is not None and datahub in (
+            names.dataset_urn(urn),
+            names.dataset_urn(urn, apart=True),
+        )
+
+
+def _urn(text: str) -> Urn | None:
+    try:
+        urn = Urn.parse(text)
+    except InvalidUrn:
+        return None
+    return urn if str(urn) == text else None

@@ -6,12 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-import msgspec
-
 from lumos.errors import MisuseError
 from lumos.model.catalog import Entry
-from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
-from lumos.model.lineage import LineageType
+from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of
 from lumos.platforms.datahub_file.items import Items
@@ -19,9 +16,6 @@ from lumos.platforms.datahub_file.naming import Naming
 from lumos.platforms.datahub_file.records import Entity, MetadataFile
 from lumos.platforms.interface import (
     NO_FILTERS,
-    Deletes,
-    EmitsLineage,
-    EmitsOwnership,
     Filters,
     HasAddress,
     HoldsItems,
@@ -46,9 +40,6 @@ class DatahubFile(
     HasAddress,
     MergesWrites,
     Searches,
-    Deletes,
-    EmitsLineage,
-    EmitsOwnership,
     HoldsItems,
     WritesInBatches,
 ):
@@ -98,10 +89,10 @@ class DatahubFile(
 
     def put(self, entry: Entry) -> Written:
         opened = self._opened
-        name = _known_name(opened.naming, entry.urn)
+        name = _name_of(opened.naming, entry.urn)
+        opened.naming.know(name, Urn.parse(entry.urn).instance or None)
         rendered = opened.entries.render(entry)
         changed = opened.file.replace(Entity("dataset", name), rendered.statements)
-        opened.naming.know(name, Urn.parse(entry.urn).instance or None)
         self._save()
         return Written(urn=entry.urn, changed=changed, held=rendered.held)
 
@@ -111,19 +102,6 @@ class DatahubFile(
             opened.file.replace(Entity("dataset", name), [])
             opened.naming.forget(name)
             self._save()
-
-    def delete(self, urn: str) -> None:
-        if (entry := self.get(urn)) is not None:
-            self.put(msgspec.structs.replace(entry, deleted=True))
-
-    def emit_lineage(
-        self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
-    ) -> None:
-        edge = UpstreamEdge(urn=upstream, type=type)
-        self.write(_about(downstream, lineage=Lineage(upstream=(edge,))))
-
-    def emit_ownership(self, urn: str, owner: Owner) -> None:
-        self.write(_about(urn, ownership=Ownership(owners=(owner,))))
 
     def items(self) -> Iterator[Item]:
         return self._opened.items.all()
@@ -169,18 +147,13 @@ class DatahubFile(
             self._opened.file.save()
 
 
-def _known_name(naming: Naming, urn: str) -> str:
+def _name_of(naming: Naming, urn: str) -> str:
     name = naming.datahub(urn)
     if name is None:
         # Says what is wrong with it.
         Urn.parse(urn)
         raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
     return name
-
-
-def _about(urn: str, **aspects: Any) -> Entry:
-    parsed = Urn.parse(urn)
-    return Entry(urn=urn, name=parsed.name, platform=parsed.platform, **aspects)
 
 
 def _matches(entry: Entry, words: list[str], filters: Filters) -> bool:
