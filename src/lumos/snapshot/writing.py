@@ -73,7 +73,7 @@ def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tal
         except UnicodeEncodeError:
             problem = f"The {kind.singular} {key!r} holds text that is not Unicode."
             raise SnapshotError(file, kind.plural, problem) from None
-        if kind is not DATASETS or value.quality or value.cost:
+        if not isinstance(value, Dataset) or value.quality or value.cost:
             _check_numbers(file, kind, key, body)
         content_hash = digest(body)
         tally.add(kind, value, content_hash)
