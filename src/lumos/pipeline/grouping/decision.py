@@ -68,7 +68,8 @@ def group(
     What an earlier scan settled stays: a file that comes, goes or breaks must not rename others,
     and what was put together is not taken apart again.
     """
-    every = list(places)
+    # In an order of their own, so that it does not matter which task was done first.
+    every = sorted(places, key=key_of)
     fingerprint = fingerprint_of(every)
     if fingerprint == before.fingerprint:
         return _recalled(every, before)

@@ -2,10 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
+from lumos.pipeline.grouping.evidence import Test
 from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import Rule, Unit, clusters, fixed_part, kinds_of
 from lumos.pipeline.grouping.values import (
@@ -23,35 +26,26 @@ from lumos.pipeline.grouping.words import (
     tokens_of,
     words_of,
 )
-from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES, sortable
+
+_Key = tuple[object, ...]
 
 _DOMAIN: Final = re.compile(
     r"(?:[a-z0-9-]+\.)+(?:com|org|net|info|biz|edu|gov|app|dev|shop|[a-z]{2}|\{place\})\Z", re.ASCII
 )
+_SAME: Final[Test] = attrgetter("same")
+_SIMILAR: Final[Test] = attrgetter("similar")
+_ALIKE: Final[Test] = attrgetter("alike")
 _LONGEST_SHORT: Final = 2
 _SHORTEST_MARK: Final = 6
 
 
 def folders_as_values(units: list[Unit]) -> list[Unit]:
     """Sibling folders with the same tables inside, where their names are values of one kind."""
-    depth = max((len(unit.folders) for unit in units), default=0)
-    for level in reversed(range(depth)):
-        families: dict[tuple[object, ...], list[Unit]] = {}
-        rest: list[Unit] = []
-        for unit in units:
-            if len(unit.folders) > level and not _only_tells_time(unit.folders[level]):
-                families.setdefault(_below(unit, level), []).append(unit)
-            else:
-                rest.append(unit)
-        alike = [
-            cluster
-            for family in families.values()
-            for cluster in clusters(family, lambda pair: pair.similar)
-        ]
+    for level in _levels(units):
+        alike, units = _sorted_out(units, partial(_below, level=level), _SIMILAR)
         tables = _tables_by_folder(alike, level)
-        lists = {unit.folders: unit.stem for unit in rest if holds_entities(unit.stem)}
-        units = rest
+        lists = {unit.folders: unit.stem for unit in units if holds_entities(unit.stem)}
         known: dict[tuple[str, ...], set[str]] = {}
         for some in sorted(alike, key=len, reverse=True):
             above = some[0].folders[:level]
@@ -65,43 +59,60 @@ def folders_as_values(units: list[Unit]) -> list[Unit]:
     return units
 
 
+def _levels(units: Iterable[Unit]) -> Iterable[int]:
+    """The levels of folders, the deepest first."""
+    return reversed(range(max((len(unit.folders) for unit in units), default=0)))
+
+
+def _sorted_out(
+    units: Iterable[Unit], key_of: Callable[[Unit], _Key | None], together: Test
+) -> tuple[list[list[Unit]], list[Unit]]:
+    """Units of one key whose columns belong together, and the units that have no key."""
+    families, rest = _families(units, key_of)
+    return [some for family in families for some in clusters(family, together)], rest
+
+
+def _families(
+    units: Iterable[Unit], key_of: Callable[[Unit], _Key | None]
+) -> tuple[list[list[Unit]], list[Unit]]:
+    families: dict[_Key, list[Unit]] = {}
+    rest: list[Unit] = []
+    for unit in units:
+        key = key_of(unit)
+        (rest if key is None else families.setdefault(key, [])).append(unit)
+    return list(families.values()), rest
+
+
 def _joined_if(reason: str | None, units: list[Unit], where: str) -> list[Unit]:
     return units if reason is None else one(units, Rule("values", f"{where}, {reason}"))
 
 
 def hierarchies_as_values(units: list[Unit]) -> list[Unit]:
     """The same tables again below folders of several levels: country, region and city."""
-    depth = max((len(unit.folders) for unit in units), default=0)
-    for level in reversed(range(depth - 1)):
-        families: dict[tuple[object, ...], list[Unit]] = {}
-        rest: list[Unit] = []
-        for unit in units:
-            if len(unit.folders) > level + 1:
-                key = (unit.folders[:level], len(unit.folders), unit.stem, unit.ending, unit.format)
-                families.setdefault(key, []).append(unit)
-            else:
-                rest.append(unit)
-        rest += (unit for some in families.values() if not _span(some, level) for unit in some)
-        alike = [
-            cluster
-            for family in families.values()
-            if _span(family, level)
-            for cluster in clusters(family, lambda pair: pair.similar)
-        ]
-        spans = [_span(cluster, level) for cluster in alike]
+    for level in _levels(units):
+        families, units = _families(units, partial(_below_several, level=level))
+        units += (unit for family in families if not _span(family, level) for unit in family)
+        spread = (family for family in families if _span(family, level))
+        alike = [some for family in spread for some in clusters(family, _SIMILAR)]
+        spans = [_span(some, level) for some in alike]
         tables = Counter(
             (some[0].folders[:level], path)
             for some, paths in zip(alike, spans, strict=True)
             for path in set(paths)
         )
-        units = rest
-        for cluster, paths in zip(alike, spans, strict=True):
-            above = cluster[0].folders[:level]
+        for some, paths in zip(alike, spans, strict=True):
+            above = some[0].folders[:level]
             shared = min((tables[above, path] for path in paths), default=0)
-            names = _names_seen(cluster, level)
-            reason = why_values(paths, "", cluster, many=(), tables=shared, names=names)
-            units += _joined_if(reason, cluster, "below folders of several levels")
+            names = _names_seen(some, level)
+            reason = why_values(paths, "", some, many=(), tables=shared, names=names)
+            units += _joined_if(reason, some, "below folders of several levels")
     return units
+
+
+def _below_several(unit: Unit, level: int) -> _Key | None:
+    if len(unit.folders) < level + 2:
+        return None
+    return (unit.folders[:level], len(unit.folders), unit.stem, unit.ending, unit.format)
 
 
 def _names_seen(units: Iterable[Unit], level: int) -> int:
@@ -122,8 +133,10 @@ def _only_tells_time(folder: str) -> bool:
     return bool(kinds) and kinds <= {*TIMES, "hive"} and not fixed_part(folder)
 
 
-def _below(unit: Unit, level: int) -> tuple[object, ...]:
+def _below(unit: Unit, level: int) -> _Key | None:
     """What a unit shares with those in other folders at a level."""
+    if len(unit.folders) <= level or _only_tells_time(unit.folders[level]):
+        return None
     own = {*words_of(unit.folders[level]), *tokens_of(unit.folders[level])}
     own |= {word.rstrip("0123456789") for word in own} - {""}
     title = tuple(word for word in unit.title if word.rstrip("0123456789") not in own)
@@ -166,27 +179,20 @@ def _why_one_of_folders(
 
 def periods_as_values(units: list[Unit]) -> list[Unit]:
     """Sibling folders of one period each, whatever else they are called, with files for dates."""
-    depth = max((len(unit.folders) for unit in units), default=0)
-    for level in reversed(range(depth)):
-        families: dict[tuple[object, ...], list[Unit]] = {}
-        rest: list[Unit] = []
-        for unit in units:
-            if len(unit.folders) > level and not unit.title and _tells_dates(unit, level):
-                names = (*unit.folders[:level], ANY_NAME, *unit.names[level + 1 :])
-                families.setdefault((names, unit.ending, unit.format), []).append(unit)
-            else:
-                rest.append(unit)
-        reason = "sibling folders hold the files of one period each"
-        units = rest
-        for cluster in (
-            cluster
-            for family in families.values()
-            for cluster in clusters(family, lambda pair: pair.alike)
-        ):
-            spans = sorted(_span_of_time(unit, level) for unit in cluster)
+    reason = "sibling folders hold the files of one period each"
+    for level in _levels(units):
+        alike, units = _sorted_out(units, partial(_below_period, level=level), _ALIKE)
+        for some in alike:
+            spans = sorted(_span_of_time(unit, level) for unit in some)
             are_apart = all(left[1] < right[0] for left, right in pairwise(spans))
-            units += one(cluster, Rule("values", reason)) if are_apart else cluster
+            units += one(some, Rule("values", reason)) if are_apart else some
     return units
+
+
+def _below_period(unit: Unit, level: int) -> _Key | None:
+    if len(unit.folders) <= level or unit.title or not _tells_dates(unit, level):
+        return None
+    return (unit.folders[:level], unit.names[level + 1 :], unit.ending, unit.format)
 
 
 def _tells_dates(unit: Unit, level: int) -> bool:
@@ -211,48 +217,37 @@ def names_below_values(units: list[Unit]) -> list[Unit]:
 
     Tables are found in one folder after the other; us/ca/alameda and us/tx/travis are values.
     """
-    depth = max((len(unit.folders) for unit in units), default=0)
-    for level in reversed(range(depth)):
-        families: dict[tuple[object, ...], list[Unit]] = {}
-        rest: list[Unit] = []
-        for unit in units:
-            if len(unit.folders) > level and all(map(_varies, unit.folders[level:])):
-                key = (unit.folders[:level], unit.ending, unit.format)
-                families.setdefault(key, []).append(unit)
-            else:
-                rest.append(unit)
-        units = rest
-        for cluster in (
-            cluster
-            for family in families.values()
-            for cluster in clusters(family, lambda pair: pair.same)
-        ):
-            units += _joined_if(why_once(cluster), cluster, "below folders that are values")
+    for level in _levels(units):
+        alike, units = _sorted_out(units, partial(_below_values, level=level), _SAME)
+        for some in alike:
+            units += _joined_if(why_once(some), some, "below folders that are values")
     return units
+
+
+def _below_values(unit: Unit, level: int) -> _Key | None:
+    if len(unit.folders) <= level or not all(map(_varies, unit.folders[level:])):
+        return None
+    return (unit.folders[:level], unit.ending, unit.format)
 
 
 def ragged(units: list[Unit]) -> list[Unit]:
     """One table below folders that are values, of more levels here than there."""
-    tables: dict[tuple[object, ...], list[Unit]] = {}
-    for unit in units:
-        depth = len(unit.folders)
-        while depth and _varies(unit.folders[depth - 1]):
-            depth -= 1
-        key = (unit.folders[:depth], unit.stem, unit.ending, unit.format)
-        tables.setdefault(key, []).append(unit)
     reason = "the table lies below folders that are values, of one level or several"
-    return [
-        unit
-        for some in tables.values()
-        for cluster in clusters(some, lambda pair: pair.similar)
-        for unit in (
-            one(cluster, Rule("values", reason))
-            if len({len(unit.folders) for unit in cluster}) > 1
-            else cluster
-        )
-    ]
+    alike, found = _sorted_out(units, _table_below_values, _SIMILAR)
+    for some in alike:
+        is_ragged = len({len(unit.folders) for unit in some}) > 1
+        found += one(some, Rule("values", reason)) if is_ragged else some
+    return found
 
 
+def _table_below_values(unit: Unit) -> _Key:
+    depth = len(unit.folders)
+    while depth and _varies(unit.folders[depth - 1]):
+        depth -= 1
+    return (unit.folders[:depth], unit.stem, unit.ending, unit.format)
+
+
+@lru_cache(maxsize=65536)
 def _varies(folder: str) -> bool:
     is_short = len(folder) <= _LONGEST_SHORT and folder.isalnum()
     is_known = VALUE.match(folder) is not None or is_value(folder.lower())
@@ -261,14 +256,10 @@ def _varies(folder: str) -> bool:
 
 def same_address(units: list[Unit]) -> list[Unit]:
     """Files of one folder and name, whether in date folders of one form, another or none."""
-    addresses: dict[tuple[object, ...], list[Unit]] = {}
-    for unit in units:
-        key = (unit.address, unit.title, unit.ending if unit.title else "", unit.format)
-        addresses.setdefault(key, []).append(unit)
     reason = "below one folder, the files differ only in dates, numbers or runs"
-    return [
-        unit
-        for some in addresses.values()
-        for cluster in clusters(some, lambda pair: pair.alike)
-        for unit in one(cluster, Rule("pattern", reason))
-    ]
+    alike, _ = _sorted_out(units, _address, _ALIKE)
+    return [unit for some in alike for unit in one(some, Rule("pattern", reason))]
+
+
+def _address(unit: Unit) -> _Key:
+    return (unit.address, unit.title, unit.ending if unit.title else "", unit.format)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -137,11 +137,13 @@ def has_words(text: str) -> bool:
     return bool(words_of(PLACEHOLDER.sub(" ", text)))
 
 
-def kinds_of(text: str) -> set[str]:
+@lru_cache(maxsize=65536)
+def kinds_of(text: str) -> frozenset[str]:
     """The kinds of all placeholders of a name."""
-    return set(PLACEHOLDER.findall(text))
+    return frozenset(PLACEHOLDER.findall(text))
 
 
+@lru_cache(maxsize=65536)
 def fixed_part(folder: str) -> str:
     """What a folder's name says beside values: `sensor` for `sensor_{n}`, nothing for `run_{n}`."""
     if not has_values(folder):

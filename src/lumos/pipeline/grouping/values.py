@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
 from lumos.pipeline.grouping.units import Unit, clusters, kinds_of
@@ -61,6 +62,35 @@ _MANY_FILES: Final = ((4, 1 / 3), (6, 0.6), (12, 0.8))
 MANY_FOLDERS: Final = ((5, 0.2), (8, 1 / 3), (12, 0.6), (24, 0.8))
 
 
+class _Case:
+    """Names that differ, what they have in common, and what they stand in and beside."""
+
+    def __init__(self, texts: Sequence[str], parent: str, units: Sequence[Unit]) -> None:
+        self.texts = texts
+        self.parent = parent
+        self.units = units
+        self.before, self.values, self.after = varying(texts)
+
+    @cached_property
+    def shown(self) -> str:
+        """A few of the names, for people."""
+        return f"{', '.join(sorted(self.values)[:3])}{' ...' if len(self.values) > 3 else ''}"
+
+    @cached_property
+    def share(self) -> float:
+        """How many of them look like names of tables."""
+        return sum(map(looks_like_table, self.values)) / len(self.values)
+
+    @cached_property
+    def around(self) -> tuple[str, ...]:
+        """The words that all names have."""
+        return words_of(" ".join(piece for piece in (*self.before, *self.after) if piece[0] != "{"))
+
+    @property
+    def are_tables(self) -> bool:
+        return self.share > 0.5
+
+
 def why_values(
     texts: Sequence[str],
     parent: str,
@@ -77,53 +107,105 @@ def why_values(
     """
     if len(texts) < 2:
         return None
-    before, values, after = varying(texts)
-    if before[-1:] == ["="] or not all(value.strip("-_. ") for value in values):
+    case = _Case(texts, parent, units)
+    if _are_never_values(case):
         return None
-    if _has_stage(values, units) or _are_sizes(texts) or have_own_columns(units):
-        return None
-    shown = f"{', '.join(sorted(values)[:3])}{' ...' if len(values) > 3 else ''}"
-    if tables > 1 and max(len(values), names) > 2:
-        return f"{max(len(values), names)} names stand beside the same {tables} tables ({shown})"
+    count = max(len(texts), names)
+    if tables > 1 and count > 2:
+        return f"{count} names stand beside the same {tables} tables ({case.shown})"
     inside = words_of(parent)
     if inside and inside[-1] in OF_TABLES:
         return None
-    if {value.lower() for value in values} <= DAYTIMES or all(map(_VERSION.match, values)):
-        return f"the names differ in a value ({shown})"
-    are_parts = "{split}" in values and "-of-" in "".join(after)
-    if are_parts or _are_beside_values(values, units) or _are_strays(values, units):
-        return f"the names differ in a value ({shown})"
-    share = sum(map(looks_like_table, values)) / len(values)
-    around = words_of(" ".join(piece for piece in (*before, *after) if piece[0] != "{"))
-    if _are_codes(values, units) and (not share or _are_codes_of(around, share, units)):
-        return f"the names differ in a code ({shown})"
-    if not share and _are_several_values(values, units):
-        return f"the names differ in several values ({shown})"
-    if not share and have_same_columns(units):
-        if after[-1:] == ["{id}"] and not before:
-            return f"the names tell a kind of thing before its id ({shown})"
-        if _have_own_ids(units):
-            return f"each id has one of the names only ({shown})"
-    are_tables = share > 0.5
-    near = _nearest(before[::-1]) + _nearest(after)
-    if all(map(_COMPANY.search, texts)) or all(map(_PEOPLE.match, texts)):
-        return f"the names are those of companies or people ({shown})"
-    if _PAIRS.search("".join(before)) and not are_tables:
-        return f"the names tell a value after its key ({shown})"
-    if names_entity(near) and not are_tables and _share_columns(units):
-        return f"the names tell which {' '.join(around)} it is ({shown})"
-    if holds_entities(parent) and not are_tables:
-        return f"the folder {parent} holds one thing of a kind under each name ({shown})"
-    if looks_like_table(" ".join(_nearest(before[::-1]))):
+    reason = next(filter(None, (why(case) for why in _REASONS)), None) or _why_many(case, many)
+    return None if reason is None else f"{reason} ({case.shown})"
+
+
+def _are_never_values(case: _Case) -> bool:
+    """Whether something forbids it: a hive key, stages, sizes, or columns that go with names."""
+    if case.before[-1:] == ["="] or not all(value.strip("-_. ") for value in case.values):
+        return True
+    if _has_stage(case.values, case.units) or _are_sizes(case.texts):
+        return True
+    return have_own_columns(case.units)
+
+
+def _why_value(case: _Case) -> str | None:
+    values, units = case.values, case.units
+    are_parts = "{split}" in values and "-of-" in "".join(case.after)
+    is_daytime = {value.lower() for value in values} <= DAYTIMES
+    if are_parts or is_daytime or all(map(_VERSION.match, values)):
+        return "the names differ in a value"
+    if _are_beside_values(values, units) or _are_strays(values, units):
+        return "the names differ in a value"
+    return None
+
+
+def _why_code(case: _Case) -> str | None:
+    if not _are_codes(case.values, case.units):
+        return None
+    # Words in capitals are values of what stands beside them, though one is a plural.
+    are_of_it = case.around and case.share < 0.5 and len(case.units) > 2
+    if not case.share or (are_of_it and have_same_columns(case.units)):
+        return "the names differ in a code"
+    return None
+
+
+def _why_several(case: _Case) -> str | None:
+    if not case.share and _are_several_values(case.values, case.units):
+        return "the names differ in several values"
+    return None
+
+
+def _why_id(case: _Case) -> str | None:
+    if case.share or not have_same_columns(case.units):
+        return None
+    if case.after[-1:] == ["{id}"] and not case.before:
+        return "the names tell a kind of thing before its id"
+    return "each id has one of the names only" if _have_own_ids(case.units) else None
+
+
+def _why_people(case: _Case) -> str | None:
+    if all(map(_COMPANY.search, case.texts)) or all(map(_PEOPLE.match, case.texts)):
+        return "the names are those of companies or people"
+    return None
+
+
+def _why_key(case: _Case) -> str | None:
+    if _PAIRS.search("".join(case.before)) and not case.are_tables:
+        return "the names tell a value after its key"
+    return None
+
+
+def _why_entity(case: _Case) -> str | None:
+    if case.are_tables:
+        return None
+    near = _nearest(case.before[::-1]) + _nearest(case.after)
+    if names_entity(near) and _share_columns(case.units):
+        return f"the names tell which {' '.join(case.around)} it is"
+    if holds_entities(case.parent):
+        return f"the folder {case.parent} holds one thing of a kind under each name"
+    return None
+
+
+# Asked in this order.
+_REASONS: Final = (
+    _why_value, _why_code, _why_several, _why_id, _why_people, _why_key, _why_entity
+)  # fmt: skip
+
+
+def _why_many(case: _Case, many: Sequence[tuple[int, float]]) -> str | None:
+    share = case.share
+    if looks_like_table(" ".join(_nearest(case.before[::-1]))):
         # After a table's name, even plurals are values.
         share = 0
-    elif many and _are_proper(values, units):
+    elif many and _are_proper(case.values, case.units):
         share, many = share / 2, (*many, _LEAST_PROPER)
     # What is cut into parts is a table more often.
-    are_cut = after[-1:] == ["{n}"] and all(unit.files > 1 for unit in units)
-    is_many = any(len(values) >= (1 + are_cut) * count and share <= limit for count, limit in many)
-    if is_many and have_same_columns(units):
-        return f"{len(values)} names have the same columns ({shown})"
+    are_cut = case.after[-1:] == ["{n}"] and all(unit.files > 1 for unit in case.units)
+    count = len(case.values) / (2 if are_cut else 1)
+    is_many = any(count >= least and share <= limit for least, limit in many)
+    if is_many and have_same_columns(case.units):
+        return f"{len(case.values)} names have the same columns"
     return None
 
 
@@ -135,7 +217,7 @@ def why_once(units: Sequence[Unit]) -> str | None:
         for name in unit.seen(len(unit.names) - 1):
             folders_of.setdefault(name, set()).add(unit.folders)
     names = sorted(folders_of)
-    if len(named) < len(units) or len(names) < _FEWEST_TABLES or _has_stage(names, ()):
+    if len(named) < len(units) or len(names) < _FEWEST_TABLES or _tell_stage(names):
         return None
     if any(looks_like_table(unit.stem) or is_total(unit.stem) for unit in units):
         return None
@@ -171,10 +253,13 @@ def have_dates_of_their_own(units: Sequence[Unit], index: int) -> bool:
 
 def _has_stage(values: Sequence[str], units: Sequence[Unit]) -> bool:
     """Whether one is a stage or an environment, other than a code such as GOLD among many."""
-    if "{code}" in values and _are_many_beside(
-        [value for value in values if _CODE.match(value)], values, units
-    ):
-        values = [value for value in values if not _CODE.match(value)]
+    codes = [value for value in values if _CODE.match(value)]
+    if "{code}" in values and _are_many_beside(codes, values, units):
+        return _tell_stage(value for value in values if value not in codes)
+    return _tell_stage(values)
+
+
+def _tell_stage(values: Iterable[str]) -> bool:
     names = (" ".join(words_of(name)) for value in values for name in value.split("/"))
     return not STAGES.isdisjoint(names)
 
@@ -195,11 +280,6 @@ def _nearest(pieces: Iterable[str]) -> tuple[str, ...]:
     """The word that only separators divide from what varies."""
     piece = next((piece for piece in pieces if piece[0].isalnum() or piece[0] == "{"), "")
     return words_of(piece) if piece[:1].isalpha() else ()
-
-
-def _are_codes_of(around: Sequence[str], share: float, units: Sequence[Unit]) -> bool:
-    """Whether words in capitals are values of what stands beside them, though one is a plural."""
-    return bool(around) and share < 0.5 and len(units) > 2 and have_same_columns(units)
 
 
 def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
