@@ -24,6 +24,7 @@ from lumos.cli import (
     doctor,
     explain,
     export,
+    importing,
     ingest,
     init,
     logs,
@@ -59,6 +60,7 @@ changes.add_to(app)
 search.add_to(app)
 export.add_to(app)
 validate.add_to(app)
+importing.add_to(app)
 diff.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)

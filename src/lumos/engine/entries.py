@@ -95,15 +95,20 @@ def is_scanned(stored: StoredEntry) -> bool:
     return stored.known.source != IMPORTED
 
 
+def versions_of(entry: Entry, before: StoredEntry | None) -> tuple[str, str]:
+    """The cloud version and the schema version that the store has for an entry."""
+    if counted := _counted(entry.versioning):
+        return counted
+    if before is not None:
+        return before.known.cloud_version, before.known.schema_version
+    return str(CloudVersion()), str(SchemaVersion())
+
+
 def _known(
     entry: Entry, before: StoredEntry | None, schema_hash: str | None, *, at: datetime
 ) -> KnownDataset:
     was = None if before is None else before.known
-    cloud_version, schema_version = _counted(entry.versioning) or (
-        (was.cloud_version, was.schema_version)
-        if was is not None
-        else (str(CloudVersion()), str(SchemaVersion()))
-    )
+    cloud_version, schema_version = versions_of(entry, before)
     told = entry.timestamps.created if entry.timestamps else None
     return KnownDataset(
         urn=entry.urn,
@@ -117,7 +122,7 @@ def _known(
         schema_hash=schema_hash,
         fingerprint="" if entry.schema is None else entry.schema.full,
         content="" if was is None else was.content,
-        created_at=_utc(told or at) if was is None else was.created_at,
+        created_at=utc(told or at) if was is None else was.created_at,
         updated_at=at,
     )
 
@@ -157,7 +162,7 @@ def _differ(one: Any, other: Any) -> bool:
     return to_json(one) != to_json(other)
 
 
-def _utc(moment: datetime) -> datetime:
+def utc(moment: datetime) -> datetime:
     """The moment as the store keeps it; one without a zone is meant so."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
@@ -172,12 +177,19 @@ def _timestamps(stored: StoredEntry) -> Timestamps:
 
 
 def _versioning(stored: StoredEntry) -> Versioning | None:
+    told = _told(stored)
+    counted = (stored.known.cloud_version, len(stored.versions))
+    if told is not None and (told.cloud_version, told.versions) == counted:
+        return told.versioning
+    return versions_on_record(stored)
+
+
+def versions_on_record(stored: StoredEntry) -> Versioning:
+    """The versions of a dataset as the store counts them, with all that it was told of earlier."""
     known, versions = stored.known, stored.versions
     history: tuple[VersionRecord, ...] = ()
-    if body := stored.beside.get(_VERSIONING):
-        told = from_json(body, _Told)
-        if (told.cloud_version, told.versions) == (known.cloud_version, len(versions)):
-            return told.versioning
+    told = _told(stored)
+    if told is not None:
         schemas = {version.version: version.schema for version in versions}
         history = tuple(
             record
@@ -185,12 +197,19 @@ def _versioning(stored: StoredEntry) -> Versioning | None:
             else msgspec.structs.replace(record, schema=schemas.get(record.schema_version))
             for record in (told.versioning.history if told.versioning else ())
         )
-        versions = versions[told.versions :]
+        covered = {record.schema_version for record in history}
+        untold = (each for each in versions[: told.versions] if each.version not in covered)
+        versions = (*untold, *versions[told.versions :])
     return Versioning(
         cloud_version=known.cloud_version,
         schema_version=known.schema_version,
         history=(*history, *(_record(version, known) for version in versions)),
     )
+
+
+def _told(stored: StoredEntry) -> _Told | None:
+    body = stored.beside.get(_VERSIONING)
+    return None if body is None else from_json(body, _Told)
 
 
 def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
@@ -236,10 +255,10 @@ class _History:
     def versions(self) -> tuple[StoredVersion, ...]:
         """Those whose schemas are known, oldest first; the last one is the present."""
         told = self._told()
-        events = self._events_on_record(_utc(record.at) for record, _ in told)
+        events = self._events_on_record(utc(record.at) for record, _ in told)
         versions: list[StoredVersion] = []
         for record, schema in told:
-            facts = (record.schema_version, record.cloud_version, _utc(record.at))
+            facts = (record.schema_version, record.cloud_version, utc(record.at))
             hash = self._transaction.save_schema(schema)
             event = events.get(facts) or self._event_of(record, schema, hash, versions[-1:])
             versions.append(StoredVersion(*facts, hash, schema, event))
@@ -308,7 +327,7 @@ class _History:
             event_id=_event_id(self._entry.urn, record, hash),
             urn=self._entry.urn,
             type=type,
-            at=_utc(record.at),
+            at=utc(record.at),
             cause="import",
             cloud_version=record.cloud_version,
             schema_version=record.schema_version,

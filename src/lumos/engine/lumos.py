@@ -243,7 +243,12 @@ class Lumos:
         """Portable snapshots of the store and of catalogs."""
         from lumos.engine.snapshots import Snapshots
 
-        return Snapshots(self.settings, self._store)
+        return Snapshots(
+            self.settings,
+            self._store,
+            make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            mirror=self._mirror,
+        )
 
     @cached_property
     def schema(self) -> "Schemas":

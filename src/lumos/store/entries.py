@@ -97,6 +97,11 @@ class Entries:
             statement = select(func.count()).select_from(tables.dataset)
             return int(connection.execute(statement).scalar_one())
 
+    def former_names(self, urns: Collection[str]) -> dict[str, str]:
+        """Those of some URNs that datasets had before, and the URNs that these have now."""
+        with self._database.reading() as connection:
+            return _former_names(connection, urns)
+
     def item(self, kind: str, key: str) -> bytes | None:
         """Something that is no dataset, as JSON."""
         with self._database.reading() as connection:
@@ -184,6 +189,10 @@ class EntryWriter:
             self._connection.execute(statement, {"wanted": urn})
         self._transaction.untouch(urn)
 
+    def former_names(self, urns: Collection[str]) -> dict[str, str]:
+        """Those of some URNs that datasets had before, and the URNs that these have now."""
+        return _former_names(self._connection, urns)
+
     def events_at(self, urn: str, moments: Iterable[datetime]) -> list[ChangeEvent]:
         """The events of a dataset at some moments."""
         event = tables.change_event.c
@@ -208,6 +217,14 @@ class EntryWriter:
         """Takes something out that is no dataset."""
         table = tables.item
         self._connection.execute(delete(table).where(table.c.kind == kind, table.c.key == key))
+
+
+def _former_names(connection: Connection, urns: Collection[str]) -> dict[str, str]:
+    if not urns:
+        return {}
+    alias = tables.alias.c
+    statement = select(alias.urn, alias.dataset_urn).where(alias.urn.in_(list(urns)))
+    return {row.urn: row.dataset_urn for row in connection.execute(statement)}
 
 
 def _item(connection: Connection, kind: str, key: str) -> bytes | None:

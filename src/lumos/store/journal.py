@@ -12,7 +12,8 @@ from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.rows import insert_if_new, replace
 
-RunState: TypeAlias = Literal["running", "done", "rolling_back", "rolled_back"]
+# `settled` is done and can no longer be taken back.
+RunState: TypeAlias = Literal["running", "done", "settled", "rolling_back", "rolled_back"]
 StepState: TypeAlias = Literal["planned", "done", "undone"]
 
 _PAGE: Final = 200
@@ -56,10 +57,15 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def last(self, platform: str) -> ImportRun | None:
-        """The newest import into a catalog."""
+    def open(self, platform: str) -> ImportRun | None:
+        """The newest import into a catalog that can be gone on with or taken back."""
         with self._database.reading() as connection:
-            return _last(connection, platform)
+            return _newest(connection, platform, ("running", "rolling_back", "done"))
+
+    def finished(self, platform: str) -> ImportRun | None:
+        """The newest import into a catalog that came to its end and was not taken back."""
+        with self._database.reading() as connection:
+            return _newest(connection, platform, ("done", "settled"))
 
     def steps(self, run: str) -> Iterator[ImportStep]:
         """The steps of an import that are not taken back, by kind and key, read in pages.
@@ -112,12 +118,7 @@ class JournalWriter:
         self._connection = connection
 
     def begin(self, id: str, *, platform: str, file: str, snapshot: str, at: datetime) -> ImportRun:
-        """Opens the account of an import; an earlier one into that catalog can no longer be
-        taken back."""
-        last = _last(self._connection, platform)
-        if last is not None:
-            step = tables.import_step
-            self._connection.execute(delete(step).where(step.c.run == last.id))
+        """Opens the account of an import."""
         newest = self._connection.execute(_NEWEST).scalar_one()
         run = ImportRun(
             id=id,
@@ -132,6 +133,24 @@ class JournalWriter:
         row = {name: getattr(run, name) for name in run.__struct_fields__}
         self._connection.execute(tables.import_run.insert().values(**row))
         return run
+
+    def close(self, run: ImportRun) -> None:
+        """Records that an import is done; those before it can no longer be taken back.
+
+        One that changed nothing leaves things as they are.
+        """
+        has_steps = self._connection.execute(_ANY_STEP, {"wanted": run.id}).first() is not None
+        if has_steps:
+            table, step = tables.import_run, tables.import_step
+            earlier = select(table.c.id).where(
+                table.c.platform == run.platform, table.c.state == "done", table.c.id != run.id
+            )
+            self._connection.execute(delete(step).where(step.c.run.in_(earlier)))
+            self._connection.execute(
+                update(table).where(table.c.id.in_(earlier)).values(state="settled")
+            )
+        state: RunState = "done" if has_steps else "settled"
+        self.save_run(msgspec.structs.replace(run, state=state))
 
     def save_run(self, run: ImportRun) -> None:
         """Records how far an import is."""
@@ -198,6 +217,9 @@ class JournalWriter:
         return self._connection.dialect.name
 
 
+_ANY_STEP: Final = (
+    select(tables.import_step.c.key).where(tables.import_step.c.run == bindparam("wanted")).limit(1)
+)
 _NEWEST: Final = select(func.coalesce(func.max(tables.import_run.c.sequence), 0))
 _STEP: Final = tables.import_step.c
 _REVISED: Final = ("run", "kind", "key", "state", "after")
@@ -221,10 +243,15 @@ _MARK: Final = (
 )
 
 
-def _last(connection: Connection, platform: str) -> ImportRun | None:
+def _newest(
+    connection: Connection, platform: str, states: Collection[RunState]
+) -> ImportRun | None:
     table = tables.import_run
     statement = (
-        select(table).where(table.c.platform == platform).order_by(table.c.sequence.desc()).limit(1)
+        select(table)
+        .where(table.c.platform == platform, table.c.state.in_(states))
+        .order_by(table.c.sequence.desc())
+        .limit(1)
     )
     row = connection.execute(statement).one_or_none()
     return None if row is None else ImportRun(**row._mapping)

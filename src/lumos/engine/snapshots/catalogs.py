@@ -133,4 +133,4 @@ _ELSEWHERE: Final = "://"
 
 def _absolute(address: str) -> str:
     """An address that means the same in every folder."""
-    return address if _ELSEWHERE in address else str(Path(address).absolute())
+    return address if _ELSEWHERE in address else str(Path(address).resolve())

@@ -1,13 +1,15 @@
 """Portable snapshots, as `Lumos().snapshot` offers them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from lumos.config import Settings
 from lumos.engine.scanning import LOCAL
-from lumos.engine.snapshots.catalogs import Catalogs
+from lumos.engine.snapshots.catalogs import Catalogs, LocalCatalog, PlatformCatalog
 from lumos.engine.snapshots.exporting import (
     OPTIONAL,
     Wanted,
@@ -17,22 +19,29 @@ from lumos.engine.snapshots.exporting import (
 )
 from lumos.engine.snapshots.reports import (
     ExportReport,
+    ImportReport,
+    RollbackReport,
     SnapshotDiffReport,
     ValidateReport,
 )
 from lumos.errors import UnknownName
 from lumos.snapshot import Selection
 from lumos.snapshot.encodings import ENDINGS
-from lumos.store import Store
+from lumos.store import Database, NoStore, Store
 
 if TYPE_CHECKING:
     from lumos.engine.ingest import Announce
+    from lumos.engine.snapshots.importing import Importer
 
 DEFAULT_ENDING: Final = ".yaml"
 
 
 def _say_nothing(_step: str, **_progress: object) -> None:
     """Announces nothing."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 class Snapshots:
@@ -42,7 +51,18 @@ class Snapshots:
     as it is configured.
     """
 
-    def __init__(self, settings: Settings, store: Callable[[], Store]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Callable[[], Store],
+        *,
+        make_store: Callable[[], Store],
+        mirror: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._make_store = make_store
+        self._mirror = mirror
         self._catalogs = Catalogs(settings, store)
 
     def export(
@@ -68,7 +88,7 @@ class Snapshots:
         each; `since` takes what changed since another snapshot. `include_ranges` lets the lowest
         and highest values of columns leave, which are data.
         """
-        at = datetime.now(UTC)
+        at = _now()
         selection = Selection(patterns=tuple(patterns), tags=tuple(tags), owners=tuple(owners))
         included = dict(
             zip(OPTIONAL, (include_cost, include_quality, include_statistics), strict=True)
@@ -91,6 +111,75 @@ class Snapshots:
         from lumos.engine.snapshots.validating import validated
 
         return validated(Path(file))
+
+    def load(
+        self,
+        file: str | Path,
+        *,
+        platform: str = LOCAL,
+        resume: bool = False,
+        allow_dangling: bool = False,
+        announce: "Announce" = _say_nothing,
+    ) -> ImportReport:
+        """Imports a snapshot into a platform; every moment of it has a way on and a way back.
+
+        What was edited there since the last import stays. `resume` goes on with an import that was
+        broken off. `allow_dangling` also takes a snapshot whose lineage leads out of it.
+        """
+        with self._importer(self._make_store(), platform, announce) as importer:
+            return importer.run(Path(file), resume=resume, allow_dangling=allow_dangling)
+
+    def try_load(
+        self,
+        file: str | Path,
+        *,
+        platform: str = LOCAL,
+        allow_dangling: bool = False,
+        announce: "Announce" = _say_nothing,
+    ) -> ImportReport:
+        """What `load` would do; nothing is written."""
+        with ExitStack() as open_here:
+            try:
+                store = self._store()
+            except NoStore:
+                folder = open_here.enter_context(TemporaryDirectory(prefix="lumos-"))
+                store = Store.open(Database.sqlite(Path(folder) / "empty.db"), create=True)
+                open_here.callback(store.close)
+            importer = open_here.enter_context(self._importer(store, platform, announce))
+            return importer.trial(Path(file), allow_dangling=allow_dangling)
+
+    def roll_back(
+        self,
+        file: str | Path | None = None,
+        *,
+        platform: str = LOCAL,
+        announce: "Announce" = _say_nothing,
+    ) -> RollbackReport:
+        """Restores what was in a platform before the last import, finished or not.
+
+        With a file only where the import was of that snapshot. What was edited since stays.
+        """
+        with self._importer(self._store(), platform, announce) as importer:
+            return importer.rollback(None if file is None else Path(file))
+
+    @contextmanager
+    def _importer(self, store: Store, platform: str, announce: "Announce") -> "Iterator[Importer]":
+        from lumos.engine.snapshots.importing import Importer
+        from lumos.engine.snapshots.local_target import LocalTarget
+        from lumos.engine.snapshots.targets import CatalogTarget, Target
+
+        catalog = Catalogs(self._settings, lambda: store).named(platform)
+        local = None
+        target: Target
+        if isinstance(catalog, LocalCatalog):
+            prefix = self._settings.cloud_version_prefix
+            target = local = LocalTarget(catalog, prefix=prefix, now=_now)
+        else:
+            assert isinstance(catalog, PlatformCatalog)
+            target = CatalogTarget(catalog, store)
+        yield Importer(target, store, now=_now, announce=announce)
+        if local is not None:
+            self._mirror(local.written)
 
     def diff(
         self,

@@ -1,0 +1,299 @@
+"""Brings a snapshot into a catalog so that it can go on after any fault, or be taken back."""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lumos.engine.audit import audit
+from lumos.engine.snapshots.account import Account
+from lumos.engine.snapshots.local_target import LocalTarget
+from lumos.engine.snapshots.reports import EntryReport, ImportReport, RollbackReport, Sums
+from lumos.engine.snapshots.targets import Target, Undone
+from lumos.engine.snapshots.validating import validated
+from lumos.errors import LumosError, MisuseError
+from lumos.model.codec import from_json, to_json
+from lumos.snapshot import Header, Problem, Snapshot, open_snapshot
+from lumos.snapshot.document import KINDS, Kind
+from lumos.store import Store
+from lumos.store.journal import ImportRun
+from lumos.store.locks import AlreadyHeld
+
+if TYPE_CHECKING:
+    from lumos.engine.ingest import Announce
+
+_NAMED: Final = 3
+_UNDONE_AT_ONCE: Final = 2000
+_MOST_KEPT: Final = 1000
+
+
+class UnsoundSnapshot(LumosError):
+    """A snapshot with errors, which is not imported."""
+
+    def __init__(self, file: Path, problems: tuple[Problem, ...], count: int) -> None:
+        self.problems = problems
+        named = "; ".join(str(problem) for problem in problems[:_NAMED])
+        more = f"; and {count - _NAMED:,} more" if count > _NAMED else ""
+        way_out = f"Nothing was imported. See them all with: lumos validate --input {file}"
+        if all(problem.code == "reference" for problem in problems):
+            way_out += ". To import it all the same: --allow-dangling"
+        super().__init__(f"{file} is not sound: {named}{more} {way_out}")
+
+
+class UnfinishedImport(MisuseError):
+    """An earlier import into the catalog was broken off."""
+
+    def __init__(self, run: ImportRun) -> None:
+        self.run = run
+        words = f"lumos import --input {run.file} --platform {run.platform}"
+        if run.state == "running":
+            what = f"was not finished. Go on with: {words} --resume. Or take it"
+        else:
+            what = "is half taken back. Take the rest"
+        super().__init__(
+            f"The import of {run.file} into {run.platform} from "
+            f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC {what} back with: {words} --rollback"
+        )
+
+
+class ImportStopped(LumosError):
+    """An import that met a fault on its way."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(
+            f"{str(problem).rstrip('.')}. The import is not finished: run it again with --resume "
+            "to go on, or with --rollback to take it back."
+        )
+
+
+class Importer:
+    """Imports into one catalog; the journal lies in the store."""
+
+    def __init__(
+        self, target: Target, store: Store, *, now: Callable[[], datetime], announce: "Announce"
+    ) -> None:
+        self._target = target
+        self._store = store
+        self._now = now
+        self._announce = announce
+
+    def run(self, file: Path, *, resume: bool, allow_dangling: bool) -> ImportReport:
+        """Imports a snapshot, or the rest of one."""
+        self._check(file, allow_dangling=allow_dangling)
+        with self._alone(), open_snapshot(file) as snapshot:
+            remarks = self._remarks(snapshot.header)
+            account = self._account(file, snapshot.header, resume=resume)
+            try:
+                for kind, values in self._batches(snapshot, account):
+                    self._target.write(
+                        account, kind, values, omitted=snapshot.header.omitted, at=self._now()
+                    )
+                with self._store.transaction() as transaction:
+                    account.close(transaction, at=self._now())
+            except (LumosError, OSError) as problem:
+                raise ImportStopped(problem) from problem
+            remarks += self._closing_remarks(snapshot)
+            return self._report(file, account, remarks, resumed=resume)
+
+    def trial(self, file: Path, *, allow_dangling: bool) -> ImportReport:
+        """Says what an import would do, and does nothing."""
+        self._check(file, allow_dangling=allow_dangling)
+        with open_snapshot(file) as snapshot:
+            account = Account(None, Sums())
+            for kind, values in self._batches(snapshot, None):
+                account.count(self._target.plan(kind, values, omitted=snapshot.header.omitted))
+            remarks = [*self._remarks(snapshot.header), *self._closing_remarks(snapshot)]
+            return self._report(file, account, remarks, resumed=False, dry_run=True)
+
+    def rollback(self, file: Path | None) -> RollbackReport:
+        """Restores what was there before the last import, as far as nobody edited it since."""
+        with self._alone():
+            run = self._last_run(file)
+            account = Account(run, Sums())
+            with self._store.transaction() as transaction:
+                account.turn(transaction, "rolling_back", at=self._now())
+            total = self._store.journal.count(run.id)
+            self._announce(f"taking the import of {run.file} back")
+            restored = erased = 0
+            kept: list[EntryReport] = []
+            steps = self._store.journal.steps(run.id)
+            try:
+                while some := list(islice(steps, min(self._target.batch, _UNDONE_AT_ONCE))):
+                    for undone in self._target.undo(account, some, at=self._now()):
+                        is_erased = undone.left.value is None
+                        erased += is_erased
+                        restored += not is_erased
+                        if undone.left.kept and len(kept) < _MOST_KEPT:
+                            kept.append(_kept(undone))
+                    self._tell(restored + erased, total)
+                with self._store.transaction() as transaction:
+                    account.turn(transaction, "rolled_back", at=self._now())
+                    self._audit(transaction, "roll back import", run.file)
+            except (LumosError, OSError) as problem:
+                raise ImportStopped(problem) from problem
+        return RollbackReport(
+            file=run.file,
+            platform=self._target.name,
+            import_id=run.id,
+            restored=restored,
+            erased=erased,
+            kept=tuple(kept),
+        )
+
+    def _check(self, file: Path, *, allow_dangling: bool) -> None:
+        """Refuses a snapshot with errors before anything is written."""
+        self._announce(f"checking {file}")
+        found = validated(file)
+        errors = tuple(
+            problem
+            for problem in found.problems
+            if problem.severity == "error" and not (allow_dangling and problem.code == "reference")
+        )
+        if errors:
+            raise UnsoundSnapshot(file, errors, len(errors) + found.left_out)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            with self._store.alone(f"import into {self._target.name}"):
+                yield
+        except AlreadyHeld:
+            raise LumosError(
+                f"Another import into {self._target.name} is running. Wait until it has ended."
+            ) from None
+
+    def _account(self, file: Path, header: Header, *, resume: bool) -> Account:
+        last = self._store.journal.open(self._target.name)
+        is_open = last is not None and last.state != "done"
+        snapshot = _identity(file, header)
+        if not resume:
+            if last is not None and is_open:
+                raise UnfinishedImport(last)
+            with self._store.transaction() as transaction:
+                run = transaction.journal.begin(
+                    uuid.uuid4().hex,
+                    platform=self._target.name,
+                    file=str(file.resolve()),
+                    snapshot=snapshot,
+                    at=self._now(),
+                )
+                self._audit(transaction, "import snapshot", run.file)
+            return Account(run, Sums())
+        if last is None or not is_open:
+            raise MisuseError(f"No import into {self._target.name} waits to be resumed.")
+        if last.state != "running":
+            raise UnfinishedImport(last)
+        if last.snapshot != snapshot:
+            raise MisuseError(
+                f"The import that waits to be resumed is of another snapshot: {last.file}."
+            )
+        return Account(last, from_json(last.sums, Sums))
+
+    def _last_run(self, file: Path | None) -> ImportRun:
+        last = self._store.journal.open(self._target.name)
+        if last is None:
+            raise MisuseError(f"There is no import into {self._target.name} to take back.")
+        if file is not None and file.exists():
+            with open_snapshot(file) as snapshot:
+                is_other = _identity(file, snapshot.header) != last.snapshot
+            if is_other:
+                raise MisuseError(
+                    f"The last import into {self._target.name} was of another snapshot: "
+                    f"{last.file}. Only the last one can be taken back."
+                )
+        return last
+
+    def _batches(
+        self, snapshot: Snapshot, account: Account | None
+    ) -> Iterator[tuple[Kind, list[Any]]]:
+        counts = snapshot.header.counts
+        total = sum(getattr(counts, kind.plural) for kind in KINDS) if counts else 0
+        self._announce(f"importing {snapshot.file}")
+        done = 0
+        for kind in KINDS:
+            if not self._target.holds(kind):
+                continue
+            values = snapshot.entries(kind)
+            while some := list(islice(values, self._target.batch)):
+                done += len(some)
+                if account is not None:
+                    some = [
+                        value
+                        for value in some
+                        if not account.is_past(kind, getattr(value, kind.key), KINDS)
+                    ]
+                if some:
+                    yield kind, some
+                self._tell(done, total)
+
+    def _tell(self, done: int, total: int) -> None:
+        if total:
+            self._announce("", files=done, share=min(1.0, done / total), unit="entries")
+
+    def _remarks(self, header: Header) -> list[str]:
+        base = header.base
+        if base is None:
+            return []
+        last = self._store.journal.finished(self._target.name)
+        if last is not None and last.snapshot == base.hash:
+            return []
+        return [
+            "The snapshot only holds what changed since another one, of "
+            f"{base.exported_at:%Y-%m-%d %H:%M:%S} UTC, which was not the last to be imported here."
+        ]
+
+    def _closing_remarks(self, snapshot: Snapshot) -> list[str]:
+        counts = snapshot.header.counts
+        remarks = [
+            f"{self._target.name} has no place for {kind.plural}; {count:,} were left out."
+            for kind in KINDS
+            if not self._target.holds(kind) and counts and (count := getattr(counts, kind.plural))
+        ]
+        if isinstance(self._target, LocalTarget):
+            remarks += [
+                f"{former} is called {now} here; it was left as it is."
+                for former, now in self._target.renamed.items()
+            ]
+        return remarks
+
+    def _audit(self, transaction: Any, action: str, file: str) -> None:
+        audit(transaction, action, self._target.name, at=self._now(), details=file)
+
+    def _report(
+        self,
+        file: Path,
+        account: Account,
+        remarks: list[str],
+        *,
+        resumed: bool,
+        dry_run: bool = False,
+    ) -> ImportReport:
+        return ImportReport(
+            file=str(file),
+            platform=self._target.name,
+            import_id=None if dry_run else account.run.id,
+            dry_run=dry_run,
+            resumed=resumed,
+            sums=account.sums,
+            changes=tuple(account.changes),
+            conflicts=tuple(account.conflicts),
+            remarks=tuple(remarks),
+        )
+
+
+def _kept(undone: Undone) -> EntryReport:
+    return EntryReport(
+        kind=undone.kind.singular, key=undone.key, change="unchanged", aspects=undone.left.kept
+    )
+
+
+def _identity(file: Path, header: Header) -> str:
+    """What tells a snapshot from others: its own hash, or else that of its file."""
+    if header.hashes is not None:
+        return header.hashes.overall
+    facts = to_json(header.facts) if file.is_dir() else file.read_bytes()
+    return hashlib.sha256(facts).hexdigest()
