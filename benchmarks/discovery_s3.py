@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from s3_server import S3Server
 root = Path(sys.argv[2])
-objects = {f"raw/{file.relative_to(root)}": file for file in root.rglob("*.parquet")}
+objects = {f"raw/{file.relative_to(root)}": file.read_bytes() for file in root.rglob("*.parquet")}
 with S3Server({"lake": objects}, latency=float(sys.argv[3])) as server:
     print(server.url, flush=True)
     sys.stdin.read()

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import formatdate
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Self
@@ -239,6 +240,7 @@ def _facts(data: bytes | Path) -> str:
     )
 
 
+@lru_cache(maxsize=100_000)
 def _etag(data: bytes) -> str:
     return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
 
