@@ -102,6 +102,16 @@ def test_an_aspect_travels_alone(aspect: str) -> None:
     assert from_json(to_json(partial), Dataset) == partial
 
 
+@pytest.mark.parametrize(
+    "value",
+    [Owner(name="ann"), Schedule(cron="0 3 * * *"), UpstreamEdge(urn="lumos://s3/a")],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_the_default_is_left_out_however_it_was_said(value: msgspec.Struct) -> None:
+    said = {name: getattr(value, name) for name in value.__struct_fields__}
+    assert to_json(from_json(to_json(said), type(value))) == to_json(value)
+
+
 def test_times_leave_in_utc() -> None:
     assert to_plain(ORDERS)["usage"]["last_accessed"] == "2024-05-17T08:30:00Z"
 

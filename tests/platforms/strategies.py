@@ -1,6 +1,6 @@
 """Arbitrary entries: every aspect, the oddest names, deep nesting."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -46,7 +46,9 @@ TEXTS = st.sampled_from((*_NAMES, *ODD_NAMES)) | st.text(
 )
 WORDS = TEXTS.filter(bool)
 MOMENTS = st.datetimes(
-    datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC)
+    datetime(1970, 1, 2),
+    datetime(2200, 1, 1),
+    timezones=st.sampled_from((UTC, timezone(timedelta(hours=2)))),
 ) | st.just(datetime(2024, 1, 15, 10, 30, tzinfo=UTC))
 COUNTS = st.integers(0, 2**53)
 SHARES = st.floats(0, 1)

@@ -1,65 +1,141 @@
-"""Whatever an entry holds comes back from a catalog as it was."""
+"""Whatever an estate holds comes back from every catalog and every encoding as it was."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lumos.model.catalog import Entry, Job, Other
+from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
 from lumos.platforms import Item
-from lumos.platforms.datahub_file import DatahubFile
+from lumos.snapshot import Facts, Header, open_snapshot, write_snapshot
+from lumos.snapshot.encodings import ENDINGS
 
+from .catalogs import CATALOGS, Catalog, datahub_file
+from .estates import items, rich
 from .strategies import ITEMS, entries
 
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+ESTATES = st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn)
+THINGS = st.lists(ITEMS, max_size=4)
+FACTS = Facts(exported_at=datetime(2024, 1, 15, tzinfo=UTC))
+WORDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", Other: "others"}
 
-def by_name(items: Iterable[Item]) -> dict[tuple[type[Item], str], Item]:
+Emptied = Callable[[], Catalog]
+
+
+@pytest.fixture(scope="module", params=CATALOGS)
+def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Emptied:
+    """A catalog with nothing in it; making a new one for each example would take too long."""
+    folder = tmp_path_factory.mktemp("catalog")
+
+    def emptied() -> Catalog:
+        catalog = CATALOGS[request.param](folder)
+        with catalog.batch():
+            for entry in list(catalog.export()):
+                catalog.erase(entry.urn)
+            for item in list(catalog.items()):
+                catalog.erase_item(item)
+        return CATALOGS[request.param](folder)
+
+    return emptied
+
+
+def fill(catalog: Catalog, estate: Iterable[Entry], things: Iterable[Item]) -> None:
+    with catalog.batch():
+        for item in things:
+            catalog.put_item(item)
+        for entry in estate:
+            catalog.put(entry)
+
+
+def snapshot(catalog: Catalog, path: Path) -> Header:
+    sorted_items: dict[str, list[Any]] = {word: [] for word in WORDS.values()}
+    for item in catalog.items():
+        sorted_items[WORDS[type(item)]].append(item)
+    return write_snapshot(path, FACTS, catalog.export(), **sorted_items)
+
+
+def restore(path: Path, catalog: Catalog) -> None:
+    with open_snapshot(path) as opened:
+        things: Iterator[Any] = iter(
+            (*opened.terms(), *opened.users(), *opened.groups(), *opened.jobs(), *opened.others())
+        )
+        fill(catalog, opened.datasets(), things)
+
+
+def by_name(things: Iterable[Item]) -> dict[tuple[type[Item], str], Item]:
     return {
         (type(item), item.urn if isinstance(item, Job | Other) else item.name): item
-        for item in items
+        for item in things
     }
 
 
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@MANY
+@given(estate=ESTATES, things=THINGS)
+def test_an_estate_comes_back(emptied: Emptied, estate: list[Entry], things: list[Item]) -> None:
+    catalog = emptied()
+    fill(catalog, estate, things)
+    assert list(catalog.export()) == sorted(estate, key=lambda entry: entry.urn)
+    assert by_name(catalog.items()) == by_name(things)
+    assert not any(catalog.put(entry).changed for entry in estate)
 
 
 @MANY
-@given(entries())
-def test_an_entry_comes_back_from_a_metadata_file(entry: Entry) -> None:
-    with TemporaryDirectory() as folder:
-        DatahubFile.at(f"{folder}/estate.json").put(entry)
-        written = DatahubFile.at(f"{folder}/estate.json")
-        assert written.get(entry.urn) == entry
-        before = Path(folder, "estate.json").read_bytes()
-        assert not written.put(entry).changed
-        assert Path(folder, "estate.json").read_bytes() == before
-
-
-@MANY
-@given(entries(), entries())
-def test_the_last_entry_that_was_put_is_there(first: Entry, second: Entry) -> None:
+@given(first=entries(), second=entries())
+def test_the_last_entry_that_was_put_is_there(
+    emptied: Emptied, first: Entry, second: Entry
+) -> None:
     second = Entry.of(second, urn=first.urn, platform=first.platform)
-    with TemporaryDirectory() as folder:
-        written = DatahubFile.at(f"{folder}/estate.json")
-        written.put(first)
-        written.put(second)
-        assert DatahubFile.at(f"{folder}/estate.json").get(first.urn) == second
+    catalog = emptied()
+    catalog.put(first)
+    catalog.put(second)
+    assert catalog.get(first.urn) == second
 
 
-@MANY
-@given(
-    st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn), st.lists(ITEMS, max_size=3)
-)
-def test_an_estate_comes_back_from_a_metadata_file(estate: list[Entry], items: list[Item]) -> None:
-    named = by_name(items)
-    with TemporaryDirectory() as folder:
-        written = DatahubFile.at(f"{folder}/estate.json")
-        with written.batch():
-            for item in named.values():
-                written.put_item(item)
-            for entry in estate:
-                written.put(entry)
-        read = DatahubFile.at(f"{folder}/estate.json")
-        assert list(read.export()) == sorted(estate, key=lambda entry: entry.urn)
-        assert by_name(read.items()) == named
+@pytest.mark.parametrize("ending", ENDINGS)
+@settings(MANY, max_examples=8)
+@given(estate=ESTATES, things=THINGS)
+def test_export_import_export_gives_the_same_snapshot(
+    emptied: Emptied, ending: str, estate: list[Entry], things: list[Item]
+) -> None:
+    catalog = emptied()
+    fill(catalog, [*estate, *rich()], [*by_name(things).values(), *items()])
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        first = snapshot(catalog, folder / f"first{ending}")
+        file = datahub_file(folder)
+        restore(folder / f"first{ending}", file)
+        second = snapshot(datahub_file(folder), folder / f"second{ending}")
+        again = emptied()
+        restore(folder / f"second{ending}", again)
+        third = snapshot(again, folder / f"third{ending}")
+    assert first == second == third
+
+
+def wide_and_deep() -> Entry:
+    """A thousand columns, and one that nests as deep as types go."""
+    type: DataType = Struct((Member("leaf", Decimal(10, 2), nullable=False),))
+    for level in range(45):
+        type = Struct((Member(f"a.b {level}", Array(type)), Member("x", Map(STRING, INT64))))
+    columns = (
+        Field(name=f"Column {number}, (odd)", type=INT64, description=f"No. {number}", tags=("t",))
+        for number in range(1_000)
+    )
+    note = NestedField(path="deep.`a.b 44`[].`a.b 43`", description="In the middle", tags=("PII",))
+    deep = Field(name="deep", type=type, nested=(note,))
+    schema = Schema(fields=(*columns, deep))
+    return Entry(urn="lumos://s3/lake/wide", name="wide", platform="s3", schema=schema)
+
+
+def test_a_thousand_columns_and_deep_nesting_come_back(emptied: Emptied) -> None:
+    catalog = emptied()
+    held = catalog.put(wide_and_deep()).held
+    assert catalog.get("lumos://s3/lake/wide") == wide_and_deep()
+    assert held == {"schema": "native"}

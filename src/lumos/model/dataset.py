@@ -1,7 +1,7 @@
 """A dataset and its aspects; each aspect is read, written, compared and carried on its own."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -9,6 +9,11 @@ from lumos.model.lineage import ColumnMapping, LineageType
 from lumos.model.schema import Schema
 
 Properties = dict[str, str]
+
+# A default is left out of JSON only where it is the very same object, and the same value shall
+# always give the same JSON.
+_OWNER_TYPE: Final = "TECHNICAL_OWNER"
+_TIMEZONE: Final = "UTC"
 
 
 class Aspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,7 +95,11 @@ class Owner(Aspect, frozen=True, kw_only=True):
 
     name: str
     kind: Literal["user", "group"] = "user"
-    type: str = "TECHNICAL_OWNER"
+    type: str = _OWNER_TYPE
+
+    def __post_init__(self) -> None:
+        if self.type == _OWNER_TYPE:
+            msgspec.structs.force_setattr(self, "type", _OWNER_TYPE)
 
 
 class Ownership(Aspect, frozen=True, kw_only=True):
@@ -142,8 +151,12 @@ class Schedule(Aspect, frozen=True, kw_only=True):
     """When new data is expected."""
 
     cron: str
-    timezone: str = "UTC"
+    timezone: str = _TIMEZONE
     availability_lag_minutes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.timezone == _TIMEZONE:
+            msgspec.structs.force_setattr(self, "timezone", _TIMEZONE)
 
 
 class Reader(Aspect, frozen=True, kw_only=True):

@@ -52,7 +52,8 @@ def pack(exact: Entry, shown: Entry, *, longest: int) -> Packed:
     held: dict[str, How] = {}
     for name in _NAMES:
         value, native = getattr(exact, name), getattr(shown, name)
-        if value == native:
+        # Times in two zones are equal, but not the same in a file.
+        if value == native and (name != "timestamps" or to_json(value) == to_json(native)):
             how: How = "native"
         else:
             how = "properties" if native is None else "partly"

@@ -366,16 +366,14 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
         total = connection.execute(statements.counted, by_name).scalar_one()
         all_counted = False
     else:
-        anywhere = {
-            "q": _match(connection, wanted, _ANYWHERE, required),
-            "most": max(limit, MOST_COUNTED),
-        }
+        most_counted = max(limit, MOST_COUNTED)
+        anywhere = {"q": _match(connection, wanted, _ANYWHERE, required), "most": most_counted}
         ids = [row[0] for row in connection.execute(statements.ids, anywhere).all()]
         others = [id for id in ids if id not in candidates][:most]
         for id, *entry in connection.execute(statements.entries, {"ids": others}).all():
             candidates[id] = (_ELSEWHERE, *entry)
         total = len(ids)
-        all_counted = total < anywhere["most"]
+        all_counted = total < most_counted
     ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, wanted))
     best = tuple(urn for _, urn, _ in ranked[:limit])
     return Hits(best, max(total, len(candidates)), all_counted)
