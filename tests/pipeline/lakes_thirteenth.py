@@ -209,4 +209,31 @@ THIRTEENTH = [
         c | csv | id:int name at:time | inbox/2024-03-09_volunteers.csv
     """,
     ),
+    Lake(
+        "collars in two seasons",
+        """
+        a | csv | at:time lat:float lon:float hdop:float | sheep/collar_0{1..4}_{spring,autumn}.csv
+    """,
+    ),
+    Lake(
+        "conditions of an experiment in names",
+        """
+        a | csv | x:float y:float z:float | doe/T=300K_P=1bar.csv; doe/T=300K_P=5bar.csv; doe/T=350K_P=1bar.csv; doe/T=350K_P=5bar.csv
+    """,
+    ),
+    Lake(
+        "tables of a yearbook by number",
+        """
+        a | csv | region births:int deaths:int | yearbook/{2022,2023}/02-01-01.csv
+        b | csv | branch staff:int wages:float | yearbook/{2022,2023}/06-03-02.csv
+        c | csv | crop area:float harvest:float | yearbook/{2022,2023}/11-02-04.csv
+    """,
+    ),
+    Lake(
+        "rooms with two measures",
+        """
+        a | csv | time value:float | export/Temperature (°C) - {Room 101,Room 102,Lobby}.csv
+        b | csv | time value:float | export/Humidity (%) - {Room 101,Room 102,Lobby}.csv
+    """,
+    ),
 ]

@@ -53,7 +53,7 @@ _WHOLE: Final = {
     "named": rf"(?:(?:\d\d?[-_ ]?)?{_MONTH_NAME}[-_ ,]{{0,2}}{_YEAR}"
     rf"|{_YEAR}[-_ ]?{_MONTH_NAME}(?:[-_ ]?\d\d?)?)" + _END,
     # 25m, 100k, 1h, sf10 and 2gram are sizes that people tell datasets apart by.
-    "unit": r"(?:sf\d+|\d{1,4}(?:[kKmMbBgGhHdDwWyY]|min|mo|km|mb|gb|hz)"
+    "unit": r"(?<!=)(?:sf\d+|\d{1,4}(?:[kKmMbBgGhHdDwWyY]|min|mo|km|mb|gb|hz)"
     rf"|[1-9](?!{_COUNTED}|{_MONTH_NAME}|[a-fx]+{_END})[a-z]{{3,}})" + _END,
 }
 # Values that may follow letters: events20240105.

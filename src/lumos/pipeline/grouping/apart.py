@@ -153,6 +153,8 @@ def _strength(unit: Unit, position: Position) -> str:
     if position.name < len(unit.names) - 1:
         is_run = has_words(unit.names[position.name]) and not fixed_part(unit.names[position.name])
         return "number" if position.kind == "n" and not is_run else ""
+    if position.kind == "n" and _is_told_again(unit, position):
+        return "number"
     return {"id": "word", "n": "number"}.get(position.kind, "") if _is_named(unit) else ""
 
 

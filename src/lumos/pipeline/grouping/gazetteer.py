@@ -111,6 +111,7 @@ KIND_OF: Final[dict[str, str]] = {
     **dict.fromkeys(_COUNTRY_CODES | _STATES | _PLACE_NAMES, "place"),
     **dict.fromkeys(_SPLITS, "split"),
     **dict.fromkeys(_WEEKDAYS, "weekday"),
+    **dict.fromkeys(("spring", "summer", "autumn", "winter"), "season"),
     **dict.fromkeys(_MONTHS, "month"),
 }
 # Of so many words a name is made at most.

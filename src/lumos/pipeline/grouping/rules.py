@@ -27,8 +27,8 @@ from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES, sizes_of
 
 _BETWEEN_WORDS: Final = re.compile(r"[^0-9A-Za-z{}]+(?![a-z-]*\})", re.ASCII)
-# Two tables of three values each.
-_FEWEST_CROSSED: Final = 6
+# Two tables and two names, one of which stands for several.
+_FEWEST_CROSSED: Final = 4
 _RANDOM: Final = frozenset({"uuid", "hash", "id"})
 
 
@@ -161,7 +161,7 @@ def _families(units: list[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
     With each family: how many tables have such names, and how many names it are if that is known.
     """
     crossed = _crossed(units)
-    yield from ((some, len(crossed), 0) for some in crossed or [units])
+    yield from ((some, len(crossed), names) for some, names in crossed or [(units, 0)])
     if len(units) > 2:
         families: dict[tuple[str, ...], list[Unit]] = {}
         for unit in units:
@@ -174,21 +174,20 @@ def _families(units: list[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
         yield from ((family, 1, 0) for family in largest)
 
 
-def _crossed(units: Sequence[Unit]) -> list[list[Unit]]:
+def _crossed(units: Sequence[Unit]) -> list[tuple[list[Unit], int]]:
     """Families of names where each of a few words stands beside each of more, which are values."""
-    ways: dict[tuple[int, bool], dict[str, dict[str, Unit]]] = {}
-    if len(units) < _FEWEST_CROSSED:
-        return []
-    for unit in units:
-        for number, (head, tail, is_first) in enumerate(_halves(unit.stem)):
-            ways.setdefault((number // 2, is_first), {}).setdefault(head, {})[tail] = unit
-    for heads in ways.values():
-        tails = {frozenset(names) for names in heads.values()}
-        values = next(iter(tails))
-        is_full = len(tails) == 1 and len(heads) * len(values) == len(units)
-        if is_full and 2 <= len(heads) < len(values):
-            crossed = [list(names.values()) for names in heads.values()]
-            return crossed if len(clusters(units, lambda pair: pair.same)) == 1 else []
+    heads: dict[tuple[str, bool], dict[str, Unit]] = {}
+    for unit in units if len(units) >= _FEWEST_CROSSED else ():
+        for head, tail, is_first in _halves(unit.stem):
+            heads.setdefault((head, is_first), {})[tail] = unit
+    tables: dict[tuple[frozenset[str], bool], list[dict[str, Unit]]] = {}
+    for (_, is_first), family in heads.items():
+        tables.setdefault((frozenset(family), is_first), []).append(family)
+    for families in tables.values():
+        if len(families) > 1 and len(families) * len(families[0]) == len(units):
+            names = min(sum(_count(*each) for each in family.items()) for family in families)
+            if len(families) < names and len(clusters(units, lambda pair: pair.same)) == 1:
+                return [(list(family.values()), names) for family in families]
     return []
 
 

@@ -101,7 +101,7 @@ _IN_WORDS: Final = {
     "place": "places", "person": "people", "currency": "currencies", "month": "months",
     "split": "parts of a training set", "weekday": "days of the week", "code": "codes",
     "region": "regions", "n": "numbers", "part": "parts", "id": "ids", "uuid": "ids",
-    "hash": "ids", "name": "names",
+    "hash": "ids", "name": "names", "season": "seasons",
 }  # fmt: skip
 
 
