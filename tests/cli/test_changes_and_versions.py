@@ -134,6 +134,7 @@ def test_a_version_shows_its_history_newest_first(lumos: Any) -> None:
         "change_type": "SCHEMA_CHANGE",
         "author": None,
         "breaking": True,
+        "verdict": "breaking",
         "changes": ["Removed discount field"],
     }
 

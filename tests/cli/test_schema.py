@@ -1,7 +1,9 @@
 """lumos schema, in process."""
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +108,8 @@ def test_the_exit_code_tells_only_when_asked(
 def test_the_report_is_written_where_it_is_wanted(lumos: Any, tmp_path: Path) -> None:
     lumos("schema", "diff", "old.schema", "new.schema")
     assert not (tmp_path / "schema_diff.json").exists()
-    result = lumos("schema", "diff", "old.schema", "new.schema", "--json", "--output", "out/d.json")
-    assert json.loads((tmp_path / "out/d.json").read_text()) == result.json
+    result = lumos("schema", "diff", "old.schema", "new.schema", "--json", "--output", "d.json")
+    assert json.loads((tmp_path / "d.json").read_text()) == result.json
 
 
 def git(*words: str) -> None:
@@ -233,3 +235,176 @@ def test_wrong_use_gets_one_sentence_and_the_right_code(
     assert sentence in " ".join(result.err.replace("│", " ").split())
     assert "Traceback" not in result.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_dataset_with_the_worst_change_stands_first(lumos: Any, tmp_path: Path) -> None:
+    for folder, type in (("d1", "INT32"), ("d2", "INT64")):
+        write_text(tmp_path / folder / "a.schema", [f"a {type}"])
+        write_text(tmp_path / folder / "b.schema", [f"a {type}"])
+    write_text(tmp_path / "d1/b.schema", ["a STRING"])
+    shown = lumos("schema", "diff", "d1", "d2").out
+    assert shown.index("lumos://schema/b") < shown.index("lumos://schema/a")
+    report = lumos("schema", "diff", "d1", "d2", "--json").json
+    assert [each["urn"] for each in report["datasets"]] == ["lumos://schema/a", "lumos://schema/b"]
+
+
+@pytest.mark.usefixtures("store")
+def test_a_major_version_says_whether_it_is_undetermined(lumos: Any, tmp_path: Path) -> None:
+    store = Store.open(Database.sqlite(tmp_path / ".lumos/lumos.db"))
+    record(
+        store,
+        EVENTS,
+        THIRD.replace("event_id STRING NOT NULL", "event_id STRING"),
+        day("2024-02-01"),
+    )
+    timeline = lumos("schema", "timeline", "user_events")
+    assert "3.0.0 S-4 2024-02-01 12:00:00 5 ~1 undetermined" in timeline.words
+    last = lumos("schema", "timeline", "user_events", "--json").json["versions"][-1]
+    assert (last["breaking"], last["verdict"]) == (False, "undetermined")
+    assert (
+        "SCHEMA_CHANGE undetermined Made event_id nullable"
+        in lumos("version", "show", "user_events").words
+    )
+
+
+@pytest.mark.usefixtures("store")
+def test_what_a_person_declared_to_break_shows_in_history_and_counts(lumos: Any) -> None:
+    lumos("version", "bump", "user_events", "--type", "DATA_UPDATE", "--level", "major")
+    assert "declared BREAKING" in lumos("schema", "history", "user_events").words
+    report = lumos("schema", "evolution", "--json").json
+    assert (report["summary"]["total_changes"], report["summary"]["breaking_changes"]) == (3, 2)
+    assert report["summary"]["changes_by_kind"]["declared"] == 1
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    "words", [("", "new.schema"), ("old.schema", ""), ("--output", "", "a.schema", "b.schema")]
+)
+def test_empty_arguments_are_refused(lumos: Any, words: tuple[str, ...]) -> None:
+    result = lumos("schema", "diff", *words)
+    assert result.code == 2
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    "words",
+    [("schema", "history", ""), ("schema", "export", ""), ("schema", "diff", "--base", "x", "--dir", ""),
+     ("version", "bump", "user_events", "--type", "DATA_UPDATE", "--key", "")],
+)  # fmt: skip
+def test_empty_names_are_refused(lumos: Any, tmp_path: Path, words: tuple[str, ...]) -> None:
+    git("init", "--quiet", "--initial-branch", "main")
+    result = lumos(*words)
+    assert result.code == 2, result.err
+    assert "empty" in result.err
+    assert not list(tmp_path.glob("s3"))
+
+
+@pytest.mark.usefixtures("files")
+def test_a_report_is_written_through_a_link(lumos: Any, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link.json").symlink_to(tmp_path / "out/d.json")
+    assert lumos("schema", "diff", "old.schema", "new.schema", "--output", "link.json").code == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert "discount" in (tmp_path / "out/d.json").read_text()
+
+
+@pytest.mark.usefixtures("files")
+def test_a_pipe_and_a_device_stay_what_they_are(lumos: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert lumos("schema", "diff", "old.schema", "new.schema", "--output", "pipe").code == 0
+    assert b"discount" in os.read(reader, 10_000)
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "null").symlink_to("/dev/null")
+    assert lumos("schema", "diff", "old.schema", "new.schema", "--output", "null").code == 0
+    assert (tmp_path / "null").is_char_device()
+    os.close(reader)
+
+
+@pytest.mark.usefixtures("files")
+def test_a_report_may_be_printed_instead(lumos: Any, tmp_path: Path) -> None:
+    result = lumos("schema", "diff", "old.schema", "new.schema", "--output", "-")
+    assert result.json["summary"]["changes"] == 4
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("output", "problem"), [("folder", "is a folder"), ("no/d.json", "no folder")]
+)
+def test_a_report_is_written_into_files_in_folders_that_are_there(
+    lumos: Any, tmp_path: Path, output: str, problem: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    result = lumos("schema", "diff", "old.schema", "new.schema", "--output", output)
+    assert result.code == 2
+    assert problem in result.err
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("words", [("--head", "x"), ("--dir", "x")])
+def test_options_of_revisions_need_a_base(lumos: Any, words: tuple[str, ...]) -> None:
+    result = lumos("schema", "diff", "old.schema", "new.schema", *words)
+    assert result.code == 2
+    assert "--base" in result.err
+
+
+@pytest.mark.usefixtures("files")
+def test_strict_alone_is_remarked(lumos: Any) -> None:
+    result = lumos("schema", "diff", "old.schema", "new.schema", "--strict")
+    assert (result.code, "without --exit-code" in result.err) == (0, True)
+
+
+def test_names_and_comments_cannot_command_a_terminal(lumos: Any, tmp_path: Path) -> None:
+    name = "`a\x1b[31m\u202eb\nc`"
+    (tmp_path / "old.schema").write_text(f"{name} INT64\n")
+    (tmp_path / "new.schema").write_text(f"{name} STRING COMMENT '\x1b]0;x\x07'\n")
+    result = lumos("schema", "diff", "old.schema", "new.schema")
+    assert not {"\x1b", "\u202e", "\x07"} & set(result.out)
+    assert r"`a\x1b[31m\u202eb\nc`" in result.out
+    assert r"\x1b]0;x\x07" in result.out
+    report = lumos("schema", "diff", "old.schema", "new.schema", "--json").json
+    assert report["datasets"][0]["changes"][0]["path"] == name
+
+
+def test_no_line_ends_with_blanks(lumos: Any, tmp_path: Path) -> None:
+    write_text(tmp_path / "old.schema", ["a INT64"])
+    write_text(tmp_path / "new.schema", ["a STRING"])
+    lines = lumos("schema", "diff", "old.schema", "new.schema").out.split("\n")
+    assert lines == [line.rstrip() for line in lines]
+
+
+def test_many_changes_are_told_as_plain_lines(lumos: Any, tmp_path: Path) -> None:
+    write_text(tmp_path / "old.schema", [f"a{n} INT64" for n in range(1_200)])
+    write_text(tmp_path / "new.schema", [f"a{n} STRING" for n in range(1_200)])
+    result = lumos("schema", "diff", "old.schema", "new.schema")
+    assert "changed a1199 INT64 -> STRING BREAKING" in result.words
+    assert "1,200 changes in 1 dataset, 1,200 breaking." in result.out
+
+
+def run_script(
+    *words: str, tail: str = "", **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    script = 'exec "$0" -c "from lumos.cli.main import command; command()" "$@" ' + tail
+    return subprocess.run(
+        ["sh", "-c", script, sys.executable, *words],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_stream_that_lacks_a_character_gets_its_number(tmp_path: Path) -> None:
+    write_text(tmp_path / "old.schema", ["`größe` INT64"])
+    write_text(tmp_path / "new.schema", ["`größe` STRING"])
+    done = run_script("schema", "diff", "old.schema", "new.schema", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"gr\xf6\xdfe" in done.stdout
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_closed_stdout_is_no_traceback(words: tuple[str, ...]) -> None:
+    done = run_script("schema", "diff", "old.schema", "new.schema", *words, tail=">&-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -247,3 +247,80 @@ def test_sides_that_cannot_be_compared_are_refused(
     with pytest.raises(error) as found:
         schemas().diff(before, after)
     assert words in str(found.value)
+
+
+ORDERS = "# urn: lumos://s3/lake/orders\n"
+
+
+def _files(folder: Path, **texts: str) -> Path:
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.schema").write_text(text)
+    return folder
+
+
+def test_a_second_file_of_a_dataset_is_refused_beside_one_that_did_not_change(
+    tmp_path: Path,
+) -> None:
+    before = _files(tmp_path / "d1", orders=f"{ORDERS}a INT64\nb INT64\n")
+    after = _files(
+        tmp_path / "d2", orders=f"{ORDERS}a INT64\nb INT64\n", orders_v2=f"{ORDERS}a INT64\n"
+    )
+    with pytest.raises(UnreadableSchema, match=r"orders_v2\.schema: .*orders stands in .*orders"):
+        read_folders(before, after)
+
+
+def test_a_format_is_known_in_any_case() -> None:
+    assert read("x", b"# format: AVRO\na INT64\n", called="x").format == "avro"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("# format: avroo\na INT64\n", r"x:1: .*avro, csv.*'avro'", id="format"),
+        pytest.param(
+            f"{ORDERS}{ORDERS}a INT64\n", r"x:2: '# urn:' stands a second time", id="two URNs"
+        ),
+        pytest.param(f"a INT64\n{ORDERS}", r"x:2: .*behind the first field", id="late URN"),
+    ],
+)
+def test_a_header_that_is_not_clear_is_refused_with_its_line(text: str, problem: str) -> None:
+    with pytest.raises(UnreadableSchema, match=problem):
+        read("x", text.encode(), called="x")
+
+
+def test_a_urn_behind_an_empty_line_counts_and_one_in_a_comment_of_a_field_does_not() -> None:
+    text = f"# mine\n\n{ORDERS}a INT64 COMMENT 'see\n# urn: lumos://s3/other'\n"
+    assert read("x", text.encode(), called="x").urn == "lumos://s3/lake/orders"
+
+
+def test_a_format_that_no_rule_knows_is_not_written() -> None:
+    odd = Described(urn="lumos://s3/a", schema=parse_schema("a INT64"), format="protobuf")
+    assert "format" not in written(odd)
+
+
+def test_a_file_called_like_the_ending_alone_is_a_schema(tmp_path: Path) -> None:
+    for name in ("d1", "d2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".schema").write_text(f"a INT64 COMMENT '{name}'\n")
+    before, after = read_folders(tmp_path / "d1", tmp_path / "d2")
+    assert list(before) == list(after) == ["lumos://schema/.schema"]
+
+
+def test_a_folder_called_like_a_file_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "x.schema").mkdir()
+    with pytest.raises(NotComparable, match="holds no file"):
+        Schemas(_no_store).diff(tmp_path / "x.schema", tmp_path / "x.schema")
+
+
+def _no_store() -> Store:
+    raise NoStore("nowhere")
+
+
+def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "s3/lake/orders.schema"
+    place.parent.mkdir(parents=True)
+    place.write_text("# mine\nid INT64\n")
+    report = export([described("lumos://s3/lake/orders")], tmp_path)
+    assert report.replaced == ("s3/lake/orders.schema",)
+    assert export([described("lumos://s3/lake/orders", "id INT32\n")], tmp_path).replaced == ()

@@ -9,7 +9,7 @@ from lumos.engine.schemas import Schemas
 from lumos.engine.schemas.errors import UnreadableSchema
 from lumos.engine.schemas.export import export
 from lumos.engine.schemas.files import Described
-from lumos.engine.schemas.reports import DiffReport
+from lumos.engine.schemas.reports import DiffReport, RevisionsReport
 from lumos.engine.schemas.revisions import GitFailed, UnknownRevision
 from lumos.errors import MisuseError
 from lumos.model.text import parse_schema
@@ -58,7 +58,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     return made
 
 
-def diff(base: str, head: str = "HEAD", folder: str = "schemas") -> DiffReport:
+def diff(base: str, head: str = "HEAD", folder: str | None = "schemas") -> RevisionsReport:
     def no_store() -> None:
         raise AssertionError("revisions need no store")
 
@@ -228,3 +228,68 @@ def test_without_git_it_is_asked_for(checkout: Checkout, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(GitFailed, match="needs the git command"):
         diff("HEAD")
+
+
+HEADER = "# urn: lumos://s3/lake/orders\n"
+
+
+def _write(checkout: Checkout, name: str, text: str) -> None:
+    (checkout.folder / "schemas").mkdir(exist_ok=True)
+    (checkout.folder / "schemas" / name).write_text(text)
+    checkout.git("add", "--all")
+    checkout.git("commit", "--quiet", "--message", name)
+
+
+def test_a_second_file_of_a_dataset_is_refused_beside_one_that_did_not_change(
+    checkout: Checkout,
+) -> None:
+    _write(checkout, "orders.schema", f"{HEADER}a INT64\nb INT64\n")
+    _write(checkout, "orders_v2.schema", f"{HEADER}a INT64\n")
+    with pytest.raises(UnreadableSchema, match=r"orders stands in HEAD:schemas/orders\.schema too"):
+        diff("HEAD~1")
+
+
+def test_what_cannot_be_read_at_the_base_can_be_mended(checkout: Checkout) -> None:
+    _write(checkout, "broken.schema", "a INT6\n")
+    _write(checkout, "orders.schema", f"{HEADER}a INT64\nb INT64\n")
+    _write(checkout, "broken.schema", "a INT64\n")
+    _write(checkout, "orders.schema", f"{HEADER}a INT64\n")
+    report = diff("HEAD~2")
+    assert changed(report) == {"orders": ["field-removed"]}
+    (remark,) = report.remarks
+    assert "HEAD~2:schemas/broken.schema:1:3: no type named 'INT6'" in remark
+
+
+def test_two_files_of_a_dataset_at_the_base_can_be_made_one(checkout: Checkout) -> None:
+    _write(checkout, "orders.schema", f"{HEADER}a INT64\nb INT64\n")
+    _write(checkout, "orders_v2.schema", f"{HEADER}a INT64\n")
+    (checkout.folder / "schemas/orders_v2.schema").unlink()
+    _write(checkout, "clicks.schema", "a INT64\n")
+    report = diff("HEAD~1")
+    assert changed(report) == {"clicks": ["dataset-added"]}
+    assert "stands in another file too" in report.remarks[0]
+
+
+def test_what_cannot_be_read_at_the_head_is_refused(checkout: Checkout) -> None:
+    _write(checkout, "orders.schema", "a INT64\n")
+    _write(checkout, "orders.schema", "a INT6\n")
+    with pytest.raises(UnreadableSchema, match=r"HEAD:schemas/orders\.schema:1:3"):
+        diff("HEAD~1")
+
+
+def test_the_folder_may_be_named_through_its_repository(checkout: Checkout) -> None:
+    checkout.commit(orders="a INT64")
+    checkout.commit(orders="a STRING")
+    assert changed(diff("HEAD~1", folder="../repository/schemas")) == {
+        "orders": ["scalar-to-string"]
+    }
+
+
+def test_the_usual_folder_is_found_from_a_folder_below(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout.commit(orders="a INT64")
+    checkout.commit(orders="a STRING")
+    (checkout.folder / "below").mkdir()
+    monkeypatch.chdir(checkout.folder / "below")
+    assert changed(diff("HEAD~1", folder=None)) == {"orders": ["scalar-to-string"]}

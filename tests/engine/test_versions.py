@@ -1,6 +1,7 @@
 """The versions of datasets: shown, mapped, moved by hand and for many at once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 
@@ -326,3 +327,27 @@ def put(seen: Sightings, name: str, schema: str) -> None:
         connection.exec_driver_sql(
             f"UPDATE dataset SET schema_hash = '{hash}' WHERE name = '{name}'"
         )
+
+
+def test_earlier_versions_keep_the_spelling_that_they_had(
+    seen: Sightings, stored: dict[str, object]
+) -> None:
+    for _ in range(2):
+        seen.see("orders", "a INT64")
+    other = Sightings(Lumos(overrides={**stored, "cloud_version_prefix": "V-"}))
+    other.start = seen.at + timedelta(days=1)
+    other.see("orders", "a INT64")
+    seen.start = other.at + timedelta(days=1)
+    seen.see("orders", "a INT64")
+    names = ["S-1", "S-2", "V-3", "S-4"]
+    assert list(seen.lumos.version.map("orders").versions) == names
+    assert seen.lumos.version.show("orders").previous_version == "V-3"
+    assert not seen.lumos.schema.diff("orders@V-3", "orders").summary.changes
+    with pytest.raises(MisuseError, match=r"has no version 'S-3'.*S-1, S-2, V-3, S-4"):
+        seen.lumos.schema.diff("orders@S-3", "orders")
+
+
+def test_an_exact_name_is_meant_before_one_in_another_case(seen: Sightings) -> None:
+    seen.see_all(["a/orders", "b/Orders"], "a INT64")
+    assert seen.lumos.version.show("orders").urn == "lumos://file/lake/a/orders"
+    assert seen.lumos.version.show("Orders").urn == "lumos://file/lake/b/Orders"

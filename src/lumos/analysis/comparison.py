@@ -132,7 +132,7 @@ def _column(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]
             path=path,
             before=before.nullable,
             after=after.nullable,
-            key=before.key and after.key,
+            key=before.key,
         )
     if before.key != after.key:
         yield KeyChanged(path=path, before=before.key, after=after.key)
@@ -150,9 +150,12 @@ def _column_type(
     partition = before.partition and after.partition
     for change in _type(before.type, after.type, path, notes):
         if isinstance(change, TypeChanged) and change.path == path:
-            key = before.key and after.key
             yield TypeChanged(
-                path=path, before=before.type, after=after.type, partition=partition, key=key
+                path=path,
+                before=before.type,
+                after=after.type,
+                partition=partition,
+                key=before.key,
             )
         else:
             yield change

@@ -57,11 +57,13 @@ class _Company(NamedTuple):
     @classmethod
     def of(cls, changes: Sequence[AnySchemaChange]) -> "_Company":
         notes: dict[str, str] = {}
-        for rename in suggest_renames(changes):
+        renames = suggest_renames(changes)
+        for rename in renames:
             because = f"(same {rename.evidence})"
             notes[rename.before] = f"perhaps renamed to {rename.after} {because}"
             notes[rename.after] = f"perhaps renamed from {rename.before} {because}"
-        return cls(_case_only(changes), regrouped_paths(changes), notes)
+        pairs = {(rename.before, rename.after) for rename in renames}
+        return cls(_case_only(changes), regrouped_paths(changes, pairs), notes)
 
 
 def _case_only(changes: Sequence[AnySchemaChange]) -> frozenset[str]:

@@ -160,6 +160,13 @@ _TIMES: Final = (
     _rule("date-to-zoned-timestamp", BREAKING, "- n n y"),
     _rule("zone-changed", BREAKING, "- n n y"),
     _rule(
+        "zone-and-unit-changed",
+        BREAKING,
+        "n n n n",
+        "silently wrong in Avro",
+        "breaking where the reader normalises units too, as the zone is another",
+    ),
+    _rule(
         "unit-changed",
         BREAKING,
         "n n - -",

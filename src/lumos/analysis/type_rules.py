@@ -35,6 +35,7 @@ from lumos.model.types import (
 # Digits that hold every integer of so many bits.
 _DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 _FEWEST_DIGITS_IN_DELTA: Final = 10
+_MOST_DIGITS: Final = 38
 
 
 def judge_types(before: DataType, after: DataType, *, is_map_key: bool = False) -> Judgement:
@@ -114,6 +115,7 @@ def _strings(before: DataType, after: DataType) -> Judgement | None:
 _NO_AVRO: Final = {"avro": BREAKING}
 _NO_DELTA: Final = {"delta": BREAKING}
 _NO_SPARK: Final = {"spark": BREAKING}
+_NO_TABLES: Final = {"iceberg": BREAKING, **_NO_DELTA, **_NO_SPARK}
 
 
 def _integers(before: DataType, after: DataType) -> Judgement | None:
@@ -150,8 +152,25 @@ def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
     if after.scale < 0 or whole_digits < digits:
         return RULES["integer-to-narrow-decimal"]
     if whole_digits < _FEWEST_DIGITS_IN_DELTA:
-        return rule._replace(engines={**rule.engines, **_NO_DELTA})
-    return rule
+        # What Delta does not widen at all, it does not widen by hand either.
+        return rule._replace(
+            engines={**rule.engines, **_NO_DELTA}, remarks=_without_delta(rule.remarks)
+        )
+    return _in_tables(rule, after.precision)
+
+
+def _in_tables(rule: Judgement, precision: int) -> Judgement:
+    """The judgement on a decimal of so many digits, of which tables hold no more than 38."""
+    if precision <= _MOST_DIGITS:
+        return rule
+    remark = f"Iceberg, Delta and Spark have no more than {_MOST_DIGITS} digits"
+    return rule._replace(
+        engines={**rule.engines, **_NO_TABLES}, remarks=(remark, *_without_delta(rule.remarks))
+    )
+
+
+def _without_delta(remarks: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(remark for remark in remarks if not remark.startswith("Delta"))
 
 
 def _floats(before: DataType, after: DataType) -> Judgement | None:
@@ -182,9 +201,9 @@ def _decimals(before: DataType, after: DataType) -> Judgement | None:
     more_digits = after.precision - before.precision
     more_scale = after.scale - before.scale
     if more_scale == 0 and more_digits > 0:
-        return RULES["decimal-precision-up"]
+        return _in_tables(RULES["decimal-precision-up"], after.precision)
     if more_scale > 0 and more_digits >= more_scale:
-        return RULES["decimal-scale-up"]
+        return _in_tables(RULES["decimal-scale-up"], after.precision)
     return RULES["decimal-shrunk"]
 
 
@@ -199,7 +218,8 @@ def _times(before: DataType, after: DataType) -> Judgement | None:
         case _, Timestamp(_, zoned) if before == DATE:
             return RULES["date-to-zoned-timestamp" if zoned else "date-to-timestamp"]
         case Timestamp(), Timestamp() if before.zoned != after.zoned:
-            return RULES["zone-changed"]
+            same_unit = before.unit == after.unit
+            return RULES["zone-changed" if same_unit else "zone-and-unit-changed"]
         case (Timestamp(), Timestamp()) | (Time(), Time()) | (Duration(), Duration()):
             return RULES["unit-changed"]
         case _:

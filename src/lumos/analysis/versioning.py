@@ -1,6 +1,6 @@
 """How a dataset's two versions move, and which schema version each cloud version had."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple, assert_never
 
@@ -64,23 +64,22 @@ def change_type_of(event: ChangeEvent) -> ChangeType:
 
 
 def versions_by_cloud_version(
-    landmarks: Sequence[Step], recorded: Iterable[Step] = ()
+    landmarks: Iterable[Step], recorded: Iterable[Step] = ()
 ) -> dict[str, str]:
     """The schema version of every cloud version: {"S-311": "1.0.0", "S-312": "1.1.0"}.
 
-    `landmarks` are the steps at which the schema version moved, oldest first, and the present
-    one; those in between are counted. Only where the prefix changed between two landmarks must
-    the steps be on record, as nobody can tell how they were spelled otherwise.
+    `landmarks` are the steps at which the schema version moved and the present one, `recorded`
+    all others that are still on record. Those in between are counted, unless the prefix changed
+    there: nobody can tell how they were spelled.
     """
-    spelled = {step.cloud_version.number: step.cloud_version for step in recorded}
+    known = {step.cloud_version.number: step for step in (*recorded, *landmarks)}
+    steps = [known[number] for number in sorted(known)]
     versions: dict[str, str] = {}
-    for (start, version), (end, _) in pairwise(landmarks):
+    for (start, version), (end, _) in pairwise(steps):
         versions[str(start)] = version
-        for number in range(start.number + 1, end.number):
-            same_prefix = start.prefix == end.prefix
-            cloud = CloudVersion(number, start.prefix) if same_prefix else spelled.get(number)
-            if cloud is not None:
-                versions[str(cloud)] = version
-    for cloud, version in landmarks[-1:]:
+        if start.prefix == end.prefix:
+            for number in range(start.number + 1, end.number):
+                versions[str(CloudVersion(number, start.prefix))] = version
+    for cloud, version in steps[-1:]:
         versions[str(cloud)] = version
     return versions

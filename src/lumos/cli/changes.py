@@ -146,5 +146,7 @@ def _cells(event: "EventReport") -> tuple[str, ...]:
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    time, verdict, event, version, urn, what = cells
-    return f"{time:<19}  {verdict:<13}  {event:<16}  {version:<14}  {urn}  {what}"
+    from lumos.cli.screen import escaped
+
+    time, verdict, event, version, urn, what = map(escaped, cells)
+    return f"{time:<19}  {verdict:<13}  {event:<16}  {version:<14}  {urn}  {what}".rstrip()

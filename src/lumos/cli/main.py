@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import io
 import logging
 import os
 import sys
@@ -142,6 +143,7 @@ def _wait_for_threads() -> None:
 
 def main() -> None:
     """Runs the command; failures become one sentence on stderr and the right exit code."""
+    _mend_streams()
     try:
         app(_options_first(sys.argv[1:]))
     except LumosError as problem:
@@ -160,6 +162,20 @@ def main() -> None:
         _fail(f"{place}: {problem.strerror or problem}.", FAILED)
     except KeyboardInterrupt:
         _fail("Interrupted.", 130)
+
+
+def _mend_streams() -> None:
+    """Lets every text be printed somehow, and what goes to closed streams go nowhere."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Else the next file that is opened gets the number, and what is printed goes into it.
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+        elif number and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _options_first(words: list[str]) -> list[str]:
@@ -182,5 +198,7 @@ def _options_first(words: list[str]) -> list[str]:
 def _fail(sentence: str, exit_code: int) -> None:
     if os.environ.get(DEBUG):
         traceback.print_exc()
-    typer.echo(f"lumos: {sentence}", err=True)
+    from lumos.cli.screen import escaped
+
+    typer.echo(f"lumos: {escaped(sentence)}", err=True)
     sys.exit(exit_code)

@@ -1,6 +1,5 @@
 """lumos schema: comparing schemas, their history, predictions, and schemas as code."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -16,13 +15,15 @@ if TYPE_CHECKING:
         EvolutionReport,
         ExportReport,
         HistoryReport,
-        PredictReport,
         TimelineReport,
     )
 
 BREAKING: Final = 10
 UNDETERMINED: Final = 11
 _DIFF_FILE: Final = "schema_diff.json"
+_STDOUT: Final = "-"
+# Beyond so many changes colours and wrapped cells cost more than they tell.
+_MOST_IN_TABLES: Final = 1_000
 
 app = typer.Typer(help="Compare schemas and look into their history.", no_args_is_help=True)
 
@@ -76,16 +77,22 @@ def diff(
         typer.Option(metavar="REF", help="Compare git revisions: what came since this one."),
     ] = None,
     head: Annotated[
-        str, typer.Option(metavar="REF", help="The revision that has the changes.")
-    ] = "HEAD",
+        str | None,
+        typer.Option(metavar="REF", help="The revision that has the changes. Default: HEAD."),
+    ] = None,
     dir: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of schemas in the repository.")
-    ] = Path("schemas"),
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="The folder of schemas in the repository. Default: schemas, here or at its root.",
+        ),
+    ] = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
-            help="Also write the JSON report there. Default with --base: schema_diff.json.",
+            help="Also write the JSON report there; - prints it instead. Default with --base: "
+            "schema_diff.json.",
         ),
     ] = None,
     exit_code: ExitCode = False,
@@ -99,20 +106,22 @@ def diff(
     A and B are files, folders or datasets at any version. With --base, two git revisions of a
     folder that 'lumos schema export' wrote are compared, from where they parted.
     """
+    _check_strict(strict, exit_code=exit_code)
+    json, target = json or output == _STDOUT, None if output == _STDOUT else output
     schemas = lumos_of(config, store).schema
     if base is not None:
         if before is not None:
             raise typer.BadParameter("give either A and B or --base and --head, not both")
-        target = Path(_DIFF_FILE) if output is None else output
-        report = schemas.diff_revisions(base, head, folder=dir, output=target)
+        target = _DIFF_FILE if output is None else target
+        head = "HEAD" if head is None else head
+        report: DiffReport = schemas.diff_revisions(base, head, folder=dir, output=target)
+    elif head is not None or dir is not None:
+        raise typer.BadParameter("--head and --dir go with --base, which is missing")
     elif before is None or after is None:
         raise typer.BadParameter("give A and B, or --base and --head")
     else:
-        report = schemas.diff(before, after, output=output)
-    if json:
-        print_json(report)
-    else:
-        _print_diff(report)
+        report = schemas.diff(before, after, output=target)
+    _show(report, as_json=json)
     _leave(report, exit_code=exit_code, strict=strict)
 
 
@@ -124,7 +133,7 @@ def diff(
 def predict(
     name: Name,
     proposed: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="FILE",
             help="The proposed schema: JSON Schema, Avro, SQL (CREATE TABLE), a dbt schema.yml, a "
@@ -147,7 +156,8 @@ def predict(
         typer.Option(help="Whose SQL types they are. Default: the dataset's platform."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the JSON report there.")
+        str | None,
+        typer.Option(metavar="FILE", help="Also write the JSON report there; - prints it instead."),
     ] = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
@@ -156,13 +166,12 @@ def predict(
     json: AsJson = False,
 ) -> None:
     """Say what would break if a dataset got a proposed schema."""
+    _check_strict(strict, exit_code=exit_code)
+    target = None if output == _STDOUT else output
     report = lumos_of(config, store).schema.predict(
-        name, proposed, kind=kind, model=model, dialect=dialect, output=output
+        name, proposed, kind=kind, model=model, dialect=dialect, output=target
     )
-    if json:
-        print_json(report)
-    else:
-        _print_prediction(report)
+    _show(report, as_json=json or output == _STDOUT)
     _leave(report, exit_code=exit_code, strict=strict)
 
 
@@ -225,7 +234,7 @@ def evolution(
 @app.command(epilog="Example: lumos schema export schemas && git add schemas")
 def export(
     folder: Annotated[
-        Path,
+        str,
         typer.Argument(metavar="DIR", help="The folder to bring up to date.", show_default=False),
     ],
     config: ConfigFile = None,
@@ -250,45 +259,77 @@ def _leave(report: "DiffReport", *, exit_code: bool, strict: bool) -> None:
         raise typer.Exit(UNDETERMINED)
 
 
+def _check_strict(strict: bool, *, exit_code: bool) -> None:
+    from lumos.cli.screen import stderr
+
+    if strict and not exit_code:
+        stderr().print("remark   --strict means nothing without --exit-code")
+
+
+def _show(report: "DiffReport", *, as_json: bool) -> None:
+    from lumos.cli.screen import stderr
+
+    if as_json:
+        print_json(report)
+    else:
+        _print_diff(report)
+    for remark in getattr(report, "remarks", None) or ():
+        stderr().print(f"remark   {remark}")
+
+
 def _print_diff(report: "DiffReport") -> None:
     from lumos.cli.screen import plural, stdout
 
     console = stdout()
-    for dataset in report.datasets:
-        _print_dataset(console, dataset)
     summary = report.summary
+    show = _print_plainly if summary.changes > _MOST_IN_TABLES else _print_dataset
+    for dataset in sorted(report.datasets, key=_gravity):
+        show(console, dataset)
     if not summary.changes:
         console.print("Nothing differs.")
         return
-    counts = [f"{summary.breaking} breaking"]
+    counts = [f"{summary.breaking:,} breaking"]
     if summary.undetermined:
-        counts.append(f"{summary.undetermined} undetermined")
+        counts.append(f"{summary.undetermined:,} undetermined")
     console.print(
         f"{plural(summary.changes, 'change')} in {plural(summary.datasets, 'dataset')}, "
         f"{', '.join(counts)}."
     )
 
 
+def _gravity(dataset: "DatasetDiff") -> int:
+    """Sorts datasets as their changes are sorted, by what is worst for consumers."""
+    from lumos.cli.screen import STYLES
+
+    ranks = list(STYLES)
+    return min((ranks.index(change.consumer.value) for change in dataset.changes), default=0)
+
+
 def _print_dataset(console: "Console", dataset: "DatasetDiff") -> None:
     from lumos.cli.screen import changes_table
 
-    console.print(dataset.urn, style="bold", end="  ")
-    sides = (dataset.from_version or "", dataset.to_version or "")
-    console.print(" -> ".join(sides) if all(sides) else "".join(sides))
+    versions = _versions(dataset)
+    console.print(dataset.urn, style="bold", end="  " if versions else "")
+    console.print(versions)
     console.print(changes_table(dataset.changes, notes=True))
     console.print()
 
 
-def _print_prediction(report: "PredictReport") -> None:
-    from lumos.cli.screen import stderr
+def _print_plainly(console: "Console", dataset: "DatasetDiff") -> None:  # noqa: ARG001
+    """Line by line, for more changes than tables can take."""
+    from lumos.cli.screen import change_lines, escaped
 
-    _print_diff(report)
-    for remark in report.remarks:
-        stderr().print(f"remark   {remark}")
+    lines = [f"{escaped(dataset.urn)}  {_versions(dataset)}".rstrip()]
+    typer.echo("\n".join([*lines, *change_lines(dataset.changes), ""]))
+
+
+def _versions(dataset: "DatasetDiff") -> str:
+    sides = (dataset.from_version or "", dataset.to_version or "")
+    return " -> ".join(sides) if all(sides) else "".join(sides)
 
 
 def _print_history(report: "HistoryReport") -> None:
-    from lumos.cli.screen import changes_table, stdout, when
+    from lumos.cli.screen import STYLES, changes_table, plural, stdout, when
 
     console = stdout()
     console.print(report.name, style="bold", end="  ")
@@ -303,16 +344,16 @@ def _print_history(report: "HistoryReport") -> None:
         facts = [version.cloud_version, when(version.timestamp), version.author or version.cause,
                  version.summary, f"[alert {alert.lower()}]" if alert else ""]  # fmt: skip
         console.print("  ".join(fact for fact in facts if fact))
+        if version.breaking and not any(each.consumer == "breaking" for each in version.changes):
+            console.print("  declared BREAKING", style=STYLES["breaking"])
         if version.changes:
             console.print(changes_table(version.changes))
         else:
-            console.print(f"  {len(version.schema.fields)} fields")
+            console.print(f"  {plural(len(version.schema.fields), 'field')}")
 
 
 def _print_timeline(report: "TimelineReport") -> None:
-    from rich.text import Text
-
-    from lumos.cli.screen import stdout, table, when
+    from lumos.cli.screen import alarming, stdout, table, when
 
     console = stdout()
     console.print(report.name, style="bold", end="  ")
@@ -326,7 +367,7 @@ def _print_timeline(report: "TimelineReport") -> None:
             when(entry.timestamp),
             str(entry.field_count),
             " ".join(f"{sign}{count}" for sign, count in counts if count),
-            Text("BREAKING", style="bold red") if entry.breaking else "",
+            alarming(entry.verdict),
         )
     console.print(rows)
 
@@ -358,9 +399,11 @@ def _print_evolution(report: "EvolutionReport") -> None:
 
 
 def _print_export(report: "ExportReport") -> None:
-    from lumos.cli.screen import plural, stdout
+    from lumos.cli.screen import plural, stderr, stdout
 
     stdout().print(
         f"{plural(report.datasets, 'dataset')} in {report.folder}: "
         f"{plural(len(report.written), 'file')} written, {len(report.removed):,} removed."
     )
+    for file in report.replaced:
+        stderr().print(f"remark   {file} was not written by an export, and is replaced")

@@ -1,10 +1,12 @@
 """How values look on a screen."""
 
 import os
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -15,14 +17,18 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from lumos.cli.options import QUIET
 
 if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderableType
+
     from lumos.analysis.report import ChangeRow, Side
     from lumos.engine.ingest import Announce
+    from lumos.model.change import Verdict
 
 STYLES: Final = {
     "breaking": "bold red",
@@ -49,12 +55,59 @@ _SWITCHES: Final = {
     "partitioning": ("no partition", "partition"),
 }
 _LONGEST_SIDE: Final = 120
+_WIDTHS: Final = (10, 23, 27)
+# Control characters but line breaks and tabs, marks that turn the direction of writing, and halves
+# of characters.
+_HARMFUL: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_BLANKS: Final = re.compile(r" +(?=\n)")
+
+
+def escaped(text: str) -> str:
+    """The text with everything spelled out that would move, colour or turn what stands beside it.
+
+    Names and comments come from outside, and a terminal obeys them.
+    """
+    return _HARMFUL.sub(lambda match: _spelled(match.group()), text)
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class _SafeConsole(Console):
+    """Shows text as it is, and never does what it says."""
+
+    def render(
+        self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
+    ) -> "Iterable[Segment]":
+        for segment in super().render(renderable, options):
+            if segment.control or not _HARMFUL.search(segment.text):
+                yield segment
+            else:
+                yield Segment(escaped(segment.text), segment.style)
+
+
+class _Trimmed:
+    """A file or a pipe that gets no blanks at the ends of lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(_BLANKS.sub("", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def stdout() -> Console:
     """The console for results; a file or a pipe gets lines as long as they need to be."""
-    console = _console(stderr=False)
-    return console if console.is_terminal else _console(stderr=False, width=1000)
+    console = _console()
+    if console.is_terminal:
+        return console
+    return _console(file=cast("TextIO", _Trimmed(sys.stdout)), width=1000)
 
 
 def stderr() -> Console:
@@ -62,10 +115,18 @@ def stderr() -> Console:
     return _console(stderr=True)
 
 
-def _console(*, stderr: bool, width: int | None = None) -> Console:
+def _console(
+    *, stderr: bool = False, width: int | None = None, file: TextIO | None = None
+) -> Console:
     # Names of datasets and fields may look like markup; they are shown as they are.
-    return Console(
-        stderr=stderr, width=width, highlight=False, soft_wrap=True, markup=False, emoji=False
+    return _SafeConsole(
+        file=file,
+        stderr=stderr,
+        width=width,
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+        emoji=False,
     )
 
 
@@ -116,7 +177,7 @@ def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+        yield escaped("  ".join(cells)).rstrip()
 
 
 def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Table:
@@ -124,24 +185,44 @@ def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Tab
     built = table("", "", "", "")
     built.show_header = False
     # Columns stay in line from one dataset to the next, unless a name is very long.
-    for column, width in zip(built.columns, (10, 23, 27, 0), strict=True):
+    for column, width in zip(built.columns, (*_WIDTHS, 0), strict=True):
         column.min_width = width
     for change in changes:
-        verdict = change.consumer.value
-        judged = Text(verdict.upper() if verdict == "breaking" else verdict, style=STYLES[verdict])
-        if change.storage.value == "breaking" != verdict:
-            judged.append(", old data BREAKING", style="red")
-        if change.flags:
-            judged.append(f"  [{', '.join(change.flags)}]", style="dim")
+        judged = _judged(change)
         for note in change.notes if notes else ():
             judged.append(f"\n  {note}", style="dim")
         built.add_row(f"  {_KINDS[change.kind]}", _place(change), _sides(change), judged)
     return built
 
 
+def change_lines(changes: "Iterable[ChangeRow]") -> Iterator[str]:
+    """The same as plain lines, without notes."""
+    for change in changes:
+        cells = (f"  {_KINDS[change.kind]}", _place(change), escaped(_sides(change).plain))
+        padded = (f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+        yield "  ".join((*padded, _judged(change).plain))
+
+
+def _judged(change: "ChangeRow") -> Text:
+    verdict = change.consumer.value
+    judged = Text(verdict.upper() if verdict == "breaking" else verdict, style=STYLES[verdict])
+    if change.storage.value == "breaking" != verdict:
+        judged.append(", old data BREAKING", style="red")
+    if change.flags:
+        judged.append(f"  [{', '.join(change.flags)}]", style="dim")
+    return judged
+
+
+def alarming(verdict: "Verdict | None") -> Text:
+    """The verdicts that step the major version; others need no word."""
+    words = {"breaking": "BREAKING", "undetermined": "undetermined"}
+    return Text(words.get(verdict or "", ""), style=STYLES.get(verdict or "", ""))
+
+
 def _place(change: "ChangeRow") -> str:
     if change.path:
-        return change.path
+        # A name may hold line breaks; a place stands on one line.
+        return escaped(change.path).replace("\n", "\\n").replace("\t", "\\t")
     return "columns" if change.kind == "reordered" else "(whole dataset)"
 
 
@@ -164,6 +245,7 @@ def _shown(side: "Side", words: tuple[str, str]) -> str:
     if isinstance(side, bool):
         return words[side]
     text = " ".join((", ".join(side) if isinstance(side, tuple) else str(side)).split())
+    text = escaped(text)
     return text if len(text) <= _LONGEST_SIDE else f"{text[: _LONGEST_SIDE - 3]}..."
 
 

@@ -113,9 +113,7 @@ def scan(
 
 
 def _print_show(report: "VersionShowReport") -> None:
-    from rich.text import Text
-
-    from lumos.cli.screen import STYLES, stdout, table, when
+    from lumos.cli.screen import alarming, stdout, table, when
 
     console = stdout()
     console.print(report.name, style="bold", end="  ")
@@ -134,19 +132,18 @@ def _print_show(report: "VersionShowReport") -> None:
     console.print()
     rows = table("SCHEMA", "CLOUD", "SINCE (UTC)", "EVENT", "", "WHAT")
     for moment, cells in sorted(_steps(report), key=lambda step: step[0], reverse=True):
-        schema_version, cloud_version, event, breaking, what = cells
-        verdict = Text("BREAKING" if breaking else "", style=STYLES["breaking"])
-        rows.add_row(schema_version, cloud_version, when(moment), event, verdict, what)
+        schema_version, cloud_version, event, verdict, what = cells
+        rows.add_row(schema_version, cloud_version, when(moment), event, alarming(verdict), what)
     console.print(rows)
 
 
 def _steps(report: "VersionShowReport") -> "Iterator[tuple[datetime, tuple[Any, ...]]]":
     for entry in report.version_history:
         what = "; ".join(entry.changes) or "first seen"
-        cells = (entry.schema_version, entry.version, entry.change_type, entry.breaking, what)
+        cells = (entry.schema_version, entry.version, entry.change_type, entry.verdict, what)
         yield entry.timestamp, cells
     for each in report.milestones:
-        yield each.timestamp, ("", each.cloud_version, each.event, False, each.summary)
+        yield each.timestamp, ("", each.cloud_version, each.event, None, each.summary)
 
 
 def _print_map(report: "VersionMapReport") -> None:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from lumos.analysis.report import ChangeRow, change_rows
-from lumos.analysis.versioning import change_type_of
+from lumos.analysis.versioning import Step, change_type_of, versions_by_cloud_version
 from lumos.engine.audit import audit
 from lumos.engine.handlers import event_types
 from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport
@@ -14,7 +14,7 @@ from lumos.errors import MisuseError
 from lumos.model.change import Cause, ChangeEvent, EventType
 from lumos.model.moment import duration, moment
 from lumos.model.pattern import DatasetPattern
-from lumos.model.version import ChangeType
+from lumos.model.version import ChangeType, CloudVersion
 from lumos.store import KnownDataset, Store
 from lumos.store.change_log import ChangeLog, EventFilter
 from lumos.store.errors import UnknownDataset
@@ -26,6 +26,7 @@ MILESTONES: Final = (
     EventType.MERGED,
 )
 _TOGETHER: Final = 200
+_EVER: Final = datetime.max.replace(tzinfo=UTC)
 _REMEMBERED_SCHEMAS: Final = 5_000
 _FORGOTTEN_AT_ONCE: Final = 10_000
 
@@ -148,10 +149,38 @@ def events_of(
     limit: int | None = None,
 ) -> Iterator[ChangeEvent]:
     """The events of one dataset, newest first, under all the names it had."""
+    return store.change_log.events(_own_events(store, known, types=types, limit=limit))
+
+
+def _own_events(
+    store: Store,
+    known: KnownDataset,
+    *,
+    types: tuple[EventType, ...] = (),
+    limit: int | None = None,
+) -> EventFilter:
     urns = store.change_log.former_urns(known.urn) | {known.urn}
     # Another dataset may have had the same URN before.
-    wanted = EventFilter(urns=urns, types=types, since=known.created_at, limit=limit)
-    return store.change_log.events(wanted)
+    return EventFilter(urns=urns, types=types, since=known.created_at, limit=limit)
+
+
+def versions_of(store: Store, known: KnownDataset) -> dict[str, str]:
+    """The schema version of every cloud version that a dataset had, oldest first."""
+    begun = [
+        _step(each.cloud_version, each.version)
+        for each in store.archive.steps(urn=known.urn, until=_EVER)
+    ]
+    recorded = [
+        _step(each.cloud_version, each.schema_version)
+        for each in store.change_log.steps(_own_events(store, known))
+    ]
+    present = _step(known.cloud_version, known.schema_version)
+    # Newest first: the last event of a cloud version tells what became of it.
+    return versions_by_cloud_version([*begun, present], reversed(recorded))
+
+
+def _step(cloud_version: str, schema_version: str) -> Step:
+    return Step(CloudVersion.parse(cloud_version), schema_version)
 
 
 def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:

@@ -192,6 +192,12 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     @property
     def breaking(self) -> bool:
         """Whether an unchanged consumer may fail, by the rules or by a person's word."""
-        return DECLARED_BREAKING in self.flags or any(
-            finding.consumer is Verdict.BREAKING for finding in self.findings
-        )
+        return self.verdict is Verdict.BREAKING
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The gravest that was found or declared; that a dataset is gone breaks its readers."""
+        if self.type is EventType.DELETED or DECLARED_BREAKING in self.flags:
+            return Verdict.BREAKING
+        found = {finding.consumer for finding in self.findings}
+        return next((verdict for verdict in Verdict if verdict in found), None)

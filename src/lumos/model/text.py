@@ -91,6 +91,16 @@ def parse_schema(text: str) -> Schema:
     return _Reader(text).schema()
 
 
+def comments_in(text: str) -> Iterator[tuple[int, str]]:
+    """The comments of a text with their lines, as far as it can be read."""
+    offset = line = 0
+    while (match := _TOKENS.match(text, offset)) is not None and match.group():
+        if match.group().startswith("#"):
+            yield line + 1, match.group()
+        line += match.group().count("\n")
+        offset = match.end()
+
+
 class _Reader:
     """A recursive-descent reader over the tokens of one text."""
 

@@ -154,8 +154,8 @@ class Store:
         ending = Urn.of("any", name.strip("/").split("/")).path_text
         with self._database.reading() as connection:
             found = tuple(
-                connection.scalars(
-                    select(table.urn)
+                connection.execute(
+                    select(table.urn, table.name)
                     .where(
                         or_(
                             table.name == name,
@@ -163,14 +163,17 @@ class Store:
                             table.urn.contains(f"/{ending}?env=", autoescape=True),
                         )
                     )
-                    .order_by(table.urn)
+                    .order_by(table.name != name, table.urn)
                     .limit(5)
                 )
             )
-            if len(found) == 1:
-                return str(found[0])
-            if found:
-                raise AmbiguousName(name, found)
+            # Not every database heeds case; one that is called just so is meant before others.
+            exact = [urn for urn, own in found if own == name or _path(urn).endswith(f"/{ending}")]
+            urns = exact or [urn for urn, _ in found]
+            if len(urns) == 1:
+                return str(urns[0])
+            if urns:
+                raise AmbiguousName(name, tuple(urns))
             raise UnknownDataset(name, self._nearest(connection, name))
 
     def known(self, *, source: str) -> dict[str, KnownDataset]:
@@ -539,3 +542,7 @@ def _without_collecting() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _path(urn: str) -> str:
+    return urn.partition("?env=")[0]

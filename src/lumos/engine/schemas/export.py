@@ -30,6 +30,11 @@ def export(datasets: Iterable[Described], folder: Path) -> ExportReport:
     places = places_of(described)
     for parent in sorted({place.parent for place in places.values()}):
         _make(folder / parent, inside=folder)
+    foreign = {
+        place
+        for place in places.values()
+        if (folder / place).exists() and not _is_own(folder / place, place)
+    }
     changed = [
         place.as_posix()
         for urn, place in places.items()
@@ -37,7 +42,11 @@ def export(datasets: Iterable[Described], folder: Path) -> ExportReport:
     ]
     removed = _remove_others(folder, set(places.values()))
     return ExportReport(
-        folder=str(folder), datasets=len(described), written=tuple(changed), removed=tuple(removed)
+        folder=str(folder),
+        datasets=len(described),
+        written=tuple(changed),
+        replaced=tuple(sorted(place.as_posix() for place in foreign)),
+        removed=tuple(removed),
     )
 
 

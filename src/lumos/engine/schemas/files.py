@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -13,8 +13,9 @@ import msgspec
 
 from lumos.engine.schemas.errors import UnreadableSchema
 from lumos.engine.schemas.texts import decoded, parsed_text
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, UnknownName
 from lumos.model.schema import Schema
+from lumos.model.text import comments_in
 from lumos.model.urn import DEFAULT_ENVIRONMENT, Urn
 from lumos.model.version import SchemaVersion
 
@@ -26,6 +27,11 @@ _HEADER: Final = re.compile(r"#[ \t]*(urn|version|format|written by):[ \t]*(.*?)
 _SAFE: Final = "-_~=@+,."
 _LONGEST_NAME: Final = 200
 _GLANCE: Final = 10_000
+_URN_LINE: Final = re.compile(r"^[ \t]*#[ \t]*urn:", re.MULTILINE)
+FORMATS: Final = (
+    "parquet", "avro", "orc", "csv", "json", "iceberg", "delta",
+    "table", "view", "materialized_view", "foreign_table",
+)  # fmt: skip
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +48,8 @@ def written(described: Described) -> str:
     lines = [f"# urn: {described.urn}"]
     if described.version is not None:
         lines.append(f"# version: {described.version}")
-    if described.format is not None:
+    # Other tools have formats of which no rule speaks.
+    if described.format in FORMATS:
         lines.append(f"# format: {described.format}")
     lines.append(f"# written by: {WRITER}")
     return "\n".join([*lines, *map(str, described.schema.fields)]) + "\n"
@@ -51,22 +58,44 @@ def written(described: Described) -> str:
 def read(file: str, data: bytes, *, called: str) -> Described:
     """What a file's bytes describe; `called` names it where it carries no URN."""
     text = decoded(file, data)
-    told = header(text)
-    urn = Urn.of(UNNAMED, called.split("/"))
+    told = dict[str, str]()
     for line, key, value in _told(text):
+        if key in told:
+            raise UnreadableSchema(file, f"'# {key}:' stands a second time", line=line)
         try:
-            if key == "urn":
-                urn = Urn.parse(value)
-            elif key == "version":
-                SchemaVersion.parse(value)
+            told[key] = _CHECKED.get(key, str)(value)
         except MisuseError as problem:
             raise UnreadableSchema(file, str(problem), line=line) from None
+    _refuse_late_urn(file, text)
     return Described(
-        urn=str(urn),
+        urn=told.get("urn") or _urn_without_header(called),
         schema=parsed_text(file, text),
         version=told.get("version"),
-        format=told.get("format") or None,
+        format=told.get("format"),
     )
+
+
+def urn_in(data: bytes, *, called: str) -> str:
+    """The URN of a file that need not be read any further."""
+    told = header(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"))
+    return told.get("urn") or _urn_without_header(called)
+
+
+def _urn_without_header(called: str) -> str:
+    return str(Urn.of(UNNAMED, called.split("/")))
+
+
+def _format(text: str) -> str:
+    if text.lower() not in FORMATS:
+        raise UnknownName("format", text, FORMATS)
+    return text.lower()
+
+
+_CHECKED: Final[dict[str, Callable[[str], str]]] = {
+    "urn": lambda text: str(Urn.parse(text)),
+    "version": lambda text: str(SchemaVersion.parse(text)),
+    "format": _format,
+}
 
 
 def header(text: str) -> dict[str, str]:
@@ -76,36 +105,54 @@ def header(text: str) -> dict[str, str]:
 
 def _told(text: str) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.startswith("#"):
+        if line.strip() and not line.startswith("#"):
             return
         match = _HEADER.match(line)
         if match is not None:
             yield number, match.group(1), match.group(2)
 
 
+def _refuse_late_urn(file: str, text: str) -> None:
+    """Refuses a URN that stands behind the first field, where nobody would look for it."""
+    head = {line for line, key, _ in _told(text) if key == "urn"}
+    if len(_URN_LINE.findall(text)) == len(head):
+        # Reading every comment takes as long as reading the schema.
+        return
+    for line, comment in comments_in(text):
+        match = _HEADER.match(comment)
+        if match is not None and match.group(1) == "urn" and line not in head:
+            problem = "'# urn:' stands behind the first field; it belongs to the top of the file"
+            raise UnreadableSchema(file, problem, line=line)
+
+
 def read_file(file: Path) -> Described:
     """What one file describes."""
-    return read(str(file), file.read_bytes(), called=file.name.removesuffix(ENDING))
+    return read(str(file), file.read_bytes(), called=called(Path(file.name)))
 
 
 def read_folders(before: Path, after: Path) -> tuple[dict[str, Described], dict[str, Described]]:
     """What the files of two folders describe, by URN; files that are the same are not parsed."""
     old, new = _contents(before), _contents(after)
-    alike = old.items() & new.items()
-    return (
-        _described(before, dict(old.items() - alike)),
-        _described(after, dict(new.items() - alike)),
-    )
+    alike = {place for place, data in old.items() if new.get(place) == data}
+    return _described(before, old, alike), _described(after, new, alike)
 
 
 def _contents(folder: Path) -> dict[Path, bytes]:
     return {file.relative_to(folder): file.read_bytes() for file in files_in(folder)}
 
 
-def _described(folder: Path, contents: dict[Path, bytes]) -> dict[str, Described]:
+def _described(
+    folder: Path, contents: dict[Path, bytes], alike: Collection[Path]
+) -> dict[str, Described]:
     return by_urn(
-        (str(folder / place), read(str(folder / place), data, called=called(place)))
-        for place, data in sorted(contents.items())
+        (
+            (str(folder / place), read(str(folder / place), data, called=called(place)))
+            for place, data in sorted(contents.items())
+            if place not in alike
+        ),
+        beside={
+            urn_in(contents[place], called=called(place)): str(folder / place) for place in alike
+        },
     )
 
 
@@ -122,16 +169,22 @@ def has_files(folder: Path) -> bool:
 
 
 def called(place: PurePosixPath | Path) -> str:
-    """What a file of a folder is called without its ending."""
-    return place.as_posix().removesuffix(ENDING)
+    """What a file of a folder is called without its ending, if anything is left then."""
+    path = place.as_posix()
+    return path if place.name == ENDING else path.removesuffix(ENDING)
 
 
-def by_urn(found: Iterable[tuple[str, Described]]) -> dict[str, Described]:
-    """The datasets of several files; two that describe the same one are refused."""
-    files: dict[str, str] = {}
+def by_urn(
+    found: Iterable[tuple[str, Described]], *, beside: Mapping[str, str]
+) -> dict[str, Described]:
+    """The datasets of several files; two that describe the same one are refused.
+
+    `beside` are the URNs in further files of the same folder.
+    """
+    files = dict(beside)
     datasets: dict[str, Described] = {}
     for file, described in found:
-        if described.urn in datasets:
+        if described.urn in files:
             raise UnreadableSchema(file, f"{described.urn} stands in {files[described.urn]} too")
         files[described.urn] = file
         datasets[described.urn] = described

@@ -3,10 +3,13 @@
 from datetime import datetime
 from typing import Final
 
-from lumos.analysis.evolution import Evolution
+from msgspec import UNSET, UnsetType
+
+from lumos.analysis.evolution import Evolution, changes_in
 from lumos.analysis.report import ChangeRow, Summary, change_rows
 from lumos.engine.changes import Milestone
 from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport
+from lumos.model.change import Verdict
 from lumos.model.notification import AlertState
 from lumos.store.archive import Step, Version
 
@@ -28,6 +31,12 @@ class DiffReport(Report, frozen=True, kw_only=True):
     format_version: str = FORMAT_VERSION
     datasets: tuple[DatasetDiff, ...]
     summary: Summary
+
+
+class RevisionsReport(DiffReport, frozen=True, kw_only=True):
+    """The answer of `lumos schema diff --base`; what was left out at the base is remarked."""
+
+    remarks: tuple[str, ...] | UnsetType = UNSET
 
 
 class Proposed(Report, frozen=True, kw_only=True):
@@ -113,6 +122,7 @@ class TimelineEntry(Report, frozen=True, kw_only=True):
     removed: int
     changed: int
     breaking: bool
+    verdict: Verdict | None
     summary: str
 
     @classmethod
@@ -129,6 +139,7 @@ class TimelineEntry(Report, frozen=True, kw_only=True):
             removed=removed,
             changed=len(tags) - added - removed,
             breaking=event.breaking,
+            verdict=event.verdict,
             summary=event.summary,
         )
 
@@ -156,7 +167,7 @@ class EvolutionStep(Report, frozen=True, kw_only=True):
         return cls(
             schema_version=step.version,
             timestamp=step.recorded_at,
-            changes=len(step.event.findings),
+            changes=changes_in(step.event),
             breaking=step.event.breaking,
             summary=step.event.summary,
         )
@@ -181,10 +192,14 @@ class EvolutionReport(Report, frozen=True, kw_only=True):
 
 
 class ExportReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema export`: files by their path in the folder."""
+    """The answer of `lumos schema export`: files by their path in the folder.
+
+    Of those that were written, `replaced` are such as a person had put there.
+    """
 
     format_version: str = FORMAT_VERSION
     folder: str
     datasets: int
     written: tuple[str, ...]
+    replaced: tuple[str, ...]
     removed: tuple[str, ...]

@@ -2,14 +2,16 @@
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
-from lumos.engine.schemas.files import ENDING, Described, by_urn, called, read
+from lumos.engine.schemas.errors import UnreadableSchema
+from lumos.engine.schemas.files import ENDING, Described, by_urn, called, read, urn_in
 from lumos.errors import LumosError, MisuseError
 
 _REMOTE: Final = "origin"
+USUAL_FOLDER: Final = "schemas"
 
 
 class GitFailed(LumosError):
@@ -29,6 +31,22 @@ class UnknownRevision(MisuseError):
         super().__init__(f"There is no revision '{revision}' in this repository. {hint}")
 
 
+class Compared(NamedTuple):
+    """The datasets that differ, before and after, and what had to be left out."""
+
+    before: dict[str, Described]
+    after: dict[str, Described]
+    remarks: tuple[str, ...]
+
+
+class _Readable(NamedTuple):
+    """Datasets of a revision, and the files and URNs of which nothing certain can be said."""
+
+    datasets: dict[str, Described]
+    unreadable: frozenset[str]
+    remarks: tuple[str, ...]
+
+
 class Repository:
     """The git repository that a folder lies in."""
 
@@ -42,27 +60,50 @@ class Repository:
                 "lumos schema diff OLD_FOLDER NEW_FOLDER"
             )
 
-    def compared(
-        self, base: str, head: str, *, folder: str
-    ) -> tuple[dict[str, Described], dict[str, Described]]:
+    def compared(self, base: str, head: str, *, folder: str | None) -> Compared:
         """The datasets that differ between the merge base of two revisions and the second one.
 
-        Files that are the same on both sides are not even read.
+        Files that are the same on both sides are not parsed. What cannot be read at the base is
+        left out with a remark, as the head may be what mends it.
         """
         new = self._commit(head)
         old = self._merge_base(base, self._commit(base), head, new)
-        before, after = self._files(old, folder), self._files(new, folder)
+        folder, before, after = self._folder_at(old, new, folder)
         if before is None and after is None:
             raise MisuseError(
                 f"There is no folder {folder} at {base} or {head}. Name it with --dir, or write "
                 f"one and commit it: lumos schema export {folder}"
             )
         before, after = before or {}, after or {}
-        alike = before.items() & after.items()
-        return (
-            self._described(dict(before.items() - alike), place=f"{base}:{folder}"),
-            self._described(dict(after.items() - alike), place=f"{head}:{folder}"),
+        alike = dict(before.items() & after.items())
+        if before.keys() == after.keys() == alike.keys():
+            return Compared({}, {}, ())
+        beside = self._urns(alike)
+        found = self._readable(_without(before, alike), beside, place=f"{base}:{folder}")
+        place = f"{head}:{folder}"
+        read_at_head = {
+            name: read(f"{place}/{name}", data, called=called(PurePosixPath(name)))
+            for name, data in self._read(_without(after, alike))
+        }
+        datasets = by_urn(
+            ((f"{place}/{name}", each) for name, each in read_at_head.items()),
+            beside={urn: f"{place}/{name}" for urn, name in beside.items()},
         )
+        mended = {read_at_head[name].urn for name in found.unreadable & read_at_head.keys()}
+        for urn in mended | found.unreadable:
+            datasets.pop(urn, None)
+        return Compared(found.datasets, datasets, found.remarks)
+
+    def _folder_at(
+        self, old: str, new: str, folder: str | None
+    ) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
+        """The files of the folder that is meant; the usual one may lie at the root, too."""
+        usual = os.path.join(self._top(), USUAL_FOLDER)
+        for name in (folder,) if folder is not None else (USUAL_FOLDER, usual):
+            before, after = self._files(old, name), self._files(new, name)
+            if before is not None or after is not None:
+                break
+        return folder or USUAL_FOLDER, before, after
 
     def _commit(self, revision: str) -> str:
         """The commit that a revision names, also where only the remote's branch is there."""
@@ -108,23 +149,49 @@ class Repository:
 
     def _path(self, folder: str) -> str:
         """A folder's path in the repository; relative ones are seen from where one stands."""
-        here = os.fsdecode(self._git("rev-parse", "--show-prefix")).rstrip("\n")
-        inside = folder
-        if os.path.isabs(folder):
-            inside = os.path.relpath(os.path.realpath(folder), os.path.realpath(self._folder))
-        path = os.path.normpath(os.path.join(here, inside))
-        if path.split(os.sep)[0] == os.pardir:
-            raise MisuseError(f"The folder {folder} lies outside of the git repository.")
-        return PurePath(path).as_posix()
+        place = os.path.abspath(os.path.join(self._folder, folder))
+        for inside in (place, os.path.realpath(place)):
+            path = os.path.relpath(inside, self._top())
+            if path.split(os.sep)[0] != os.pardir:
+                return PurePath(path).as_posix()
+        raise MisuseError(f"The folder {folder} lies outside of the git repository.")
 
-    def _described(self, files: Mapping[str, str], *, place: str) -> dict[str, Described]:
-        """The datasets of some files; `place` is where complaints say that they lie."""
+    def _top(self) -> str:
+        top = self._git("rev-parse", "--show-toplevel")
+        return os.path.realpath(os.fsdecode(top).removesuffix("\n"))
+
+    def _urns(self, files: Mapping[str, str]) -> dict[str, str]:
+        """The files of the URNs in some files, which are not read any further."""
+        return {urn_in(data, called=called(PurePosixPath(name))): name
+                for name, data in self._read(files)}  # fmt: skip
+
+    def _readable(
+        self, files: Mapping[str, str], beside: Mapping[str, str], *, place: str
+    ) -> "_Readable":
+        """The datasets of those files that can be read, and of which there is one only."""
+        datasets: dict[str, Described] = {}
+        unreadable: set[str] = set()
+        remarks: list[str] = []
+        for name, data in self._read(files):
+            file, own_name = f"{place}/{name}", called(PurePosixPath(name))
+            try:
+                described = read(file, data, called=own_name)
+            except UnreadableSchema as problem:
+                unreadable |= {name, urn_in(data, called=own_name)}
+                remarks.append(f"left out: {problem}")
+                continue
+            if described.urn in datasets or described.urn in beside:
+                unreadable.add(described.urn)
+                remarks.append(f"left out: {file}: {described.urn} stands in another file too.")
+            datasets[described.urn] = described
+        kept = {urn: each for urn, each in datasets.items() if urn not in unreadable}
+        return _Readable(kept, frozenset(unreadable), tuple(remarks))
+
+    def _read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+        """The contents of some files, in the order of their names."""
         names = sorted(files)
         contents = self._contents([files[name] for name in names]) if names else []
-        return by_urn(
-            (f"{place}/{name}", read(f"{place}/{name}", data, called=called(PurePosixPath(name))))
-            for name, data in zip(names, contents, strict=True)
-        )
+        return zip(names, contents, strict=True)
 
     def _contents(self, ids: Iterable[str]) -> list[bytes]:
         asked = "".join(f"{id}\n" for id in ids).encode()
@@ -155,6 +222,10 @@ class Repository:
             raise GitFailed(
                 "Comparing revisions needs the git command, which is not installed."
             ) from None
+
+
+def _without(files: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    return {name: id for name, id in files.items() if name not in others}
 
 
 def _complaint(done: "subprocess.CompletedProcess[bytes]") -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from lumos.analysis.evolution import evolution
 from lumos.analysis.proposals import understood
@@ -15,6 +16,7 @@ from lumos.engine.schemas.comparing import compared, compared_pair
 from lumos.engine.schemas.errors import NotComparable
 from lumos.engine.schemas.export import export
 from lumos.engine.schemas.files import UNNAMED, Described, read_folders
+from lumos.engine.schemas.output import given, write_output
 from lumos.engine.schemas.reports import (
     DatasetEvolution,
     DiffReport,
@@ -24,6 +26,7 @@ from lumos.engine.schemas.reports import (
     HistoryReport,
     PredictReport,
     Proposed,
+    RevisionsReport,
     TimelineEntry,
     TimelineReport,
     VersionReport,
@@ -37,7 +40,6 @@ from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
 from lumos.model.text import parse_schema
 from lumos.model.urn import SCHEME
-from lumos.storage import storage_of
 from lumos.store import NoStore, Store
 from lumos.store.archive import Step, Version
 from lumos.store.errors import UnknownDataset
@@ -63,6 +65,7 @@ class Schemas:
         A side is a `.schema` file, a folder of them, or a dataset: its URN or unique name, alone
         or with `@2.1.0`, `@S-312` or `@2024-01-15` behind it.
         """
+        given(str(before), "first schema"), given(str(after), "second schema")
         old, new = side_in_files(str(before)), side_in_files(str(after))
         report = _compared(
             self._dataset(str(before), as_text=new is not None) if old is None else old,
@@ -75,12 +78,21 @@ class Schemas:
         base: str,
         head: str,
         *,
-        folder: str | Path = "schemas",
+        folder: str | Path | None = None,
         output: str | Path | None = None,
-    ) -> DiffReport:
-        """What a git revision changes in a folder of schemas since it left `base`."""
-        repository = Repository(Path.cwd())
-        return _kept(compared(*repository.compared(base, head, folder=str(folder))), output)
+    ) -> RevisionsReport:
+        """What a git revision changes in a folder of schemas since it left `base`.
+
+        Without a folder, `schemas` is meant: the one here or, if there is none, that at the
+        repository's root.
+        """
+        name = None if folder is None else given(str(folder), "folder")
+        found = Repository(Path.cwd()).compared(base, head, folder=name)
+        report = compared(found.before, found.after)
+        told = RevisionsReport(
+            datasets=report.datasets, summary=report.summary, remarks=found.remarks or UNSET
+        )
+        return _kept(told, output)
 
     def predict(
         self,
@@ -146,7 +158,8 @@ class Schemas:
         """How much one dataset or all changed over a period; by default over all of history."""
         now = datetime.now(UTC)
         start = None if since is None else moment(since, now=now)
-        end = now if until is None else moment(until, now=now, end=True)
+        # Days to come had no chance to change anything.
+        end = now if until is None else min(now, moment(until, now=now, end=True))
         if start is not None and start > end:
             raise MisuseError(
                 f"The period ends ({end:%Y-%m-%d}) before it begins ({start:%Y-%m-%d})."
@@ -169,6 +182,7 @@ class Schemas:
 
     def export(self, folder: str | Path) -> ExportReport:
         """Writes the schema of every dataset that is there as a text file of its own."""
+        given(str(folder), "folder")
         datasets = (
             Described(
                 urn=live.urn,
@@ -233,8 +247,7 @@ def _named(old: Described, new: Described) -> str:
 
 def _kept(report: Told, output: str | Path | None) -> Told:
     if output is not None:
-        data = to_json(report, indent=2) + b"\n"
-        storage_of(str(output)).write(str(Path(output).absolute()), data)
+        write_output(output, to_json(report, indent=2) + b"\n")
     return report
 
 

@@ -6,14 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from lumos.engine.changes import versions_of
 from lumos.engine.schemas.errors import NotComparable, UnknownVersion
 from lumos.engine.schemas.files import ENDING, Described, has_files, read_file
+from lumos.engine.schemas.output import given
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME
-from lumos.model.version import CloudVersion
 from lumos.store import Store
 from lumos.store.archive import Version
 from lumos.store.errors import UnknownDataset
@@ -47,7 +48,7 @@ class Shelf:
 
     def known(self, name: str) -> Dataset:
         """A dataset by its URN or by a name that only it has."""
-        return self._store.get(self._store.find(name))
+        return self._store.get(self._store.find(given(name, "name of a dataset")))
 
     def at_version(self, dataset: Dataset, version: str) -> Described:
         """The dataset as it was at a schema version, at a cloud version or on a date."""
@@ -57,7 +58,11 @@ class Shelf:
         elif _DATE.match(version):
             found = self.as_of(dataset, version)
         else:
-            found = _at_cloud_version(dataset, versions, version)
+            cloud_versions = versions_of(self._store, self._store.ledger.known(dataset.urn))
+            begun = cloud_versions.get(version)
+            found = next((each for each in versions if each.record.version == begun), None)
+            if found is None and version[-1:].isdigit():
+                raise UnknownVersion(dataset.urn, version, cloud_versions)
         if found is None:
             raise UnknownVersion(dataset.urn, version, _known_versions(versions))
         return Described(
@@ -82,8 +87,8 @@ class Shelf:
 def side_in_files(text: str) -> Side | None:
     """The side that is a schema file or a folder of them, or nothing for what is neither."""
     path = Path(text)
-    if path.is_dir() and has_files(path):
-        return path
+    if path.is_dir():
+        return path if has_files(path) else None
     if not text.endswith(ENDING) or text.startswith(SCHEME):
         return None
     if not path.exists():
@@ -120,26 +125,6 @@ def _described(dataset: Dataset) -> Described:
         version=versioning.schema_version if versioning else None,
         format=dataset.format,
     )
-
-
-def _at_cloud_version(
-    dataset: Dataset, versions: Sequence[Version], version: str
-) -> Version | None:
-    """The version that was in force at a cloud version that the dataset really had."""
-    present = [dataset.versioning.cloud_version] if dataset.versioning else []
-    known = [CloudVersion.parse(text) for text in (*map(_cloud_version, versions), *present)]
-    wanted = CloudVersion.parse(version) if version[-1:].isdigit() else None
-    if wanted is None or wanted.prefix not in {each.prefix for each in known}:
-        return None
-    if wanted.number > max(each.number for each in known):
-        return None
-    begun = zip(versions, known, strict=False)
-    in_force = [each for each, cloud in begun if cloud.number <= wanted.number]
-    return in_force[-1] if in_force else None
-
-
-def _cloud_version(version: Version) -> str:
-    return version.record.cloud_version
 
 
 def _known_versions(versions: Sequence[Version]) -> list[str]:

@@ -7,13 +7,12 @@ from typing import Final, get_args
 from lumos.analysis.versioning import (
     EVENT_OF_CHANGE,
     USUAL_LEVEL,
-    Step,
     change_type_of,
-    versions_by_cloud_version,
 )
 from lumos.analysis.wording import sentence_of, summary_of
 from lumos.engine.audit import audit, who
-from lumos.engine.changes import events_of, milestones_of
+from lumos.engine.changes import events_of, milestones_of, versions_of
+from lumos.engine.schemas.output import given
 from lumos.engine.versions.reports import (
     ChangeDetails,
     VersionBumpReport,
@@ -28,7 +27,7 @@ from lumos.engine.versions.steps import Steps, source_path, step_id
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType
 from lumos.model.pattern import DatasetPattern
-from lumos.model.version import ChangeType, CloudVersion, Level
+from lumos.model.version import ChangeType, Level
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.errors import UnknownDataset
 
@@ -48,10 +47,10 @@ class VersionDesk:
     def show(self, name: str) -> VersionShowReport:
         """The versions of a dataset, what the last step was about, and its history."""
         store = self._open()
-        known = store.ledger.known(store.find(name))
+        known = store.ledger.known(store.find(given(name, "name of a dataset")))
         event = _last_step(store, known)
         history = _history(store, known.urn)
-        cloud_versions = tuple(_versions_of(store, known, history))
+        cloud_versions = tuple(versions_of(store, known))
         return VersionShowReport(
             urn=known.urn,
             name=known.name,
@@ -72,8 +71,8 @@ class VersionDesk:
     def map(self, name: str) -> VersionMapReport:
         """The schema version of every cloud version that a dataset had."""
         store = self._open()
-        known = store.ledger.known(store.find(name))
-        versions = _versions_of(store, known, _history(store, known.urn))
+        known = store.ledger.known(store.find(given(name, "name of a dataset")))
+        versions = versions_of(store, known)
         return VersionMapReport(urn=known.urn, name=known.name, versions=versions)
 
     def bump(
@@ -91,10 +90,12 @@ class VersionDesk:
         Without a level a change of schema is a minor one and all else a patch. A key moves them
         once only, however often it is used.
         """
+        if key is not None:
+            given(key, "key")
         change = _change_type(type)
         moved = USUAL_LEVEL[change] if level is None else _level(level)
         store, at, by = self._open(), datetime.now(UTC), author or who()
-        urn = store.find(name)
+        urn = store.find(given(name, "name of a dataset"))
         event_id = None if key is None else step_id("bump", urn, key)
         with store.transaction() as transaction:
             known = _live(transaction, urn)
@@ -141,20 +142,6 @@ class VersionDesk:
         return report
 
 
-def _versions_of(
-    store: Store, known: KnownDataset, history: tuple[VersionEntry, ...]
-) -> dict[str, str]:
-    landmarks = [Step(CloudVersion.parse(each.version), each.schema_version) for each in history]
-    landmarks.append(Step(CloudVersion.parse(known.cloud_version), known.schema_version))
-    if len({step.cloud_version.prefix for step in landmarks}) == 1:
-        return versions_by_cloud_version(landmarks)
-    recorded = (
-        Step(CloudVersion.parse(event.cloud_version), event.schema_version)
-        for event in events_of(store, known)
-    )
-    return versions_by_cloud_version(landmarks, recorded)
-
-
 def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
     return tuple(
         VersionEntry(
@@ -164,6 +151,7 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
             change_type=change_type_of(step.event),
             author=step.event.author,
             breaking=step.event.breaking,
+            verdict=step.event.verdict,
             changes=_changes(step.event),
         )
         for step in store.archive.steps(urn=urn, until=_EVER)

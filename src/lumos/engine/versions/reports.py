@@ -5,7 +5,7 @@ from typing import Literal
 
 from lumos.engine.changes import Milestone
 from lumos.engine.reports import FORMAT_VERSION, Report
-from lumos.model.change import Cause, EventType
+from lumos.model.change import Cause, EventType, Verdict
 from lumos.model.version import ChangeType, Level
 from lumos.store import KnownDataset, State
 
@@ -21,6 +21,7 @@ class VersionEntry(Report, frozen=True, kw_only=True):
     change_type: ChangeType
     author: str | None
     breaking: bool
+    verdict: Verdict | None
     changes: tuple[str, ...]
 
 
