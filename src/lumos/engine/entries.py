@@ -64,15 +64,22 @@ def put_entry(
     before: StoredEntry | None,
     at: datetime,
     event: ChangeEvent | None = None,
+    counted: Versioning | None = None,
 ) -> None:
     """Makes a dataset of the store exactly this entry.
 
     `before` is what the transaction sees of it now, and `event` what began its present version
-    where its history does not tell. Events of its history are recorded, but are no news.
+    where its history does not tell. Events of its history are recorded, but are no news. An entry
+    without versions is `counted` so by the store, or else as it was before.
     """
+    if counted is None or _counted(entry.versioning) is not None:
+        counted = entry.versioning
     schema_hash = None if entry.schema is None else transaction.save_schema(entry.schema)
-    known = _known(entry, before, schema_hash, at=at)
-    versions = _History(transaction, entry, known, before, at=at, event=event).versions()
+    known = _known(entry, before, schema_hash, counted, at=at)
+    history = counted.history if counted else ()
+    versions = _History(
+        transaction, entry, known, before, history=history, at=at, event=event
+    ).versions()
     if before is None:
         transaction.drop_alias(entry.urn)
     aspects = {name: getattr(entry, name) for name in ASPECTS}
@@ -95,9 +102,9 @@ def is_scanned(stored: StoredEntry) -> bool:
     return stored.known.source != IMPORTED
 
 
-def versions_of(entry: Entry, before: StoredEntry | None) -> tuple[str, str]:
-    """The cloud version and the schema version that the store has for an entry."""
-    if counted := _counted(entry.versioning):
+def versions_of(versioning: Versioning | None, before: StoredEntry | None) -> tuple[str, str]:
+    """The cloud version and the schema version that the store has where an entry tells these."""
+    if counted := _counted(versioning):
         return counted
     if before is not None:
         return before.known.cloud_version, before.known.schema_version
@@ -105,10 +112,15 @@ def versions_of(entry: Entry, before: StoredEntry | None) -> tuple[str, str]:
 
 
 def _known(
-    entry: Entry, before: StoredEntry | None, schema_hash: str | None, *, at: datetime
+    entry: Entry,
+    before: StoredEntry | None,
+    schema_hash: str | None,
+    counted: Versioning | None,
+    *,
+    at: datetime,
 ) -> KnownDataset:
     was = None if before is None else before.known
-    cloud_version, schema_version = versions_of(entry, before)
+    cloud_version, schema_version = versions_of(counted, before)
     told = entry.timestamps.created if entry.timestamps else None
     return KnownDataset(
         urn=entry.urn,
@@ -242,6 +254,7 @@ class _History:
         known: KnownDataset,
         before: StoredEntry | None,
         *,
+        history: Sequence[VersionRecord],
         at: datetime,
         event: ChangeEvent | None,
     ) -> None:
@@ -249,6 +262,7 @@ class _History:
         self._entry = entry
         self._known = known
         self._before = before
+        self._history = history
         self._at = at
         self._event = event
 
@@ -267,9 +281,8 @@ class _History:
     def _told(self) -> list[tuple[VersionRecord, Schema]]:
         """The records that the store can count on from, with their schemas."""
         present, known = self._entry.schema, self._known
-        history = self._entry.versioning.history if self._entry.versioning else ()
         found: dict[str, tuple[VersionRecord, Schema]] = {}
-        for record in history:
+        for record in self._history:
             is_present = record.schema_version == known.schema_version
             schema = record.schema or (present if is_present else None)
             if schema is not None and _counted(record) is not None:

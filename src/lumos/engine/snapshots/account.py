@@ -23,7 +23,8 @@ class Plan:
 
     `before` is what was there before the import, `now` what is there now: the two differ where an
     import that was broken off had written it already. `claim` is what Lumos will have said of the
-    entry, `base` what it had said before, as JSON.
+    entry, `base` what it had said before, as JSON. `kept` is what is needed to restore the entry
+    where that is more than the entry itself.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Plan:
         base: bytes | None,
         conflicts: tuple[Conflict, ...] = (),
         seen_here: bool = False,
+        kept: bytes | None = None,
     ) -> None:
         self.kind = kind
         self.key = key
@@ -47,6 +49,7 @@ class Plan:
         self.base = base
         self.conflicts = conflicts
         self.seen_here = seen_here
+        self._kept = kept
         self.new_base = base if claim is None else to_json(claim)
 
     @cached_property
@@ -72,7 +75,7 @@ class Plan:
 
     def step(self, state: StepState) -> ImportStep:
         """The entry as the journal has it."""
-        before = None if self.before is None else self._before
+        before = None if self.before is None else self._kept or self._before
         after = self._after if self.after is not None else self._before
         return ImportStep(self.kind.plural, self.key, state, before, after, self.base)
 

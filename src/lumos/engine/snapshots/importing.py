@@ -82,7 +82,7 @@ class Importer:
         self._announce = announce
 
     def run(self, file: Path, *, resume: bool, allow_dangling: bool) -> ImportReport:
-        """Imports a snapshot, or the rest of one."""
+        """Imports a snapshot, or with `resume` the rest of one that was begun."""
         self._check(file, allow_dangling=allow_dangling)
         with self._alone(), open_snapshot(file) as snapshot:
             remarks = self._remarks(snapshot.header)
@@ -168,30 +168,28 @@ class Importer:
 
     def _account(self, file: Path, header: Header, *, resume: bool) -> Account:
         last = self._store.journal.open(self._target.name)
-        is_open = last is not None and last.state != "done"
         snapshot = _identity(file, header)
-        if not resume:
-            if last is not None and is_open:
-                raise UnfinishedImport(last)
-            with self._store.transaction() as transaction:
-                run = transaction.journal.begin(
-                    uuid.uuid4().hex,
-                    platform=self._target.name,
-                    file=str(file.resolve()),
-                    snapshot=snapshot,
-                    at=self._now(),
-                )
-                self._audit(transaction, "import snapshot", run.file)
-            return Account(run, Sums())
-        if last is None or not is_open:
-            raise MisuseError(f"No import into {self._target.name} waits to be resumed.")
-        if last.state != "running":
+        if last is None or last.state == "done":
+            return Account(self._begun(file, snapshot), Sums())
+        if not resume or last.state != "running":
             raise UnfinishedImport(last)
         if last.snapshot != snapshot:
             raise MisuseError(
                 f"The import that waits to be resumed is of another snapshot: {last.file}."
             )
         return Account(last, from_json(last.sums, Sums))
+
+    def _begun(self, file: Path, snapshot: str) -> ImportRun:
+        with self._store.transaction() as transaction:
+            run = transaction.journal.begin(
+                uuid.uuid4().hex,
+                platform=self._target.name,
+                file=str(file.resolve()),
+                snapshot=snapshot,
+                at=self._now(),
+            )
+            self._audit(transaction, "import snapshot", run.file)
+        return run
 
     def _last_run(self, file: Path | None) -> ImportRun:
         last = self._store.journal.open(self._target.name)

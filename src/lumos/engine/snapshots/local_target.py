@@ -21,6 +21,7 @@ from lumos.engine.entries import (
     is_scanned,
     put_entry,
     versions_of,
+    versions_on_record,
 )
 from lumos.engine.snapshots.account import Account, Plan
 from lumos.engine.snapshots.catalogs import LocalCatalog
@@ -38,6 +39,7 @@ from lumos.engine.snapshots.versions import findings_between, versions_after
 from lumos.model.catalog import Entry
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import Versioning
 from lumos.snapshot.document import DATASETS, Kind
 from lumos.store import Transaction
 from lumos.store.entries import StoredEntry, StoredItem
@@ -45,6 +47,13 @@ from lumos.store.journal import ImportRun, ImportStep
 
 # What stays with a dataset that a scan has seen, whoever takes an import back.
 _OF_SCANS: Final = frozenset({*SEEN, "name", "platform", "format", "timestamps", "deleted"})
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset as it was before an import, and how the store counted its versions then."""
+
+    entry: Entry
+    counted: Versioning
 
 
 class _View(NamedTuple):
@@ -193,6 +202,7 @@ class LocalTarget(Target):
             base=base,
             conflicts=() if merged is None else merged.conflicts,
             seen_here=seen_here,
+            kept=None if stored is None or theirs is None else _kept(stored, theirs),
         )
 
     def _put(
@@ -218,18 +228,29 @@ class LocalTarget(Target):
         for step in steps:
             found = stored.get(step.key)
             now = None if found is None else entry_of(found)
-            before, after = values_of(DATASETS, step)
+            kept = None if step.before is None else from_json(step.before, _Kept)
+            before = None if kept is None else kept.entry
+            after = from_json(step.after, Entry)
             seen = _OF_SCANS if found is not None and is_scanned(found) else frozenset()
             left = taken_back(before, after, now, seen=seen)
             if to_json(left.value) != to_json(now):
-                event = _Told(run, "rollback", at).event(transaction, found, now, left.value)
+                counted = None if kept is None else kept.counted
+                event = _Told(run, "rollback", at).event(
+                    transaction, found, now, left.value, counted=counted
+                )
                 if left.value is not None:
-                    put_entry(transaction, left.value, before=found, at=at, event=event)
+                    put_entry(
+                        transaction, left.value, before=found, at=at, event=event, counted=counted
+                    )
                 elif found is not None:
                     erase_entry(transaction, found)
                 transaction.save_event(event)
                 self.written.append(step.key)
             yield Undone(DATASETS, step.key, now, left)
+
+
+def _kept(stored: StoredEntry, entry: Entry) -> bytes:
+    return to_json(_Kept(entry=entry, counted=versions_on_record(stored)))
 
 
 def _view(transaction: Transaction) -> _View:
@@ -268,6 +289,8 @@ class _Told(NamedTuple):
         stored: StoredEntry | None,
         before: Entry | None,
         after: Entry | None,
+        *,
+        counted: Versioning | None = None,
     ) -> ChangeEvent:
         """What happens to a dataset; nothing after means that it is erased."""
         entry = after or before
@@ -276,7 +299,7 @@ class _Told(NamedTuple):
         old = None if stored is None else stored.known.schema_hash
         schema = None if after is None else after.schema
         findings = findings_between(before.schema if before else None, schema, entry.format)
-        cloud_version, schema_version = versions_of(entry, stored)
+        cloud_version, schema_version = versions_of(entry.versioning or counted, stored)
         file = PurePath(self.run.file).name
         words = f"import of {file} taken back" if self.act == "rollback" else f"import of {file}"
         if before is not None and after is not None:

@@ -29,6 +29,9 @@ from lumos.snapshot.document import DATASETS, KINDS, Kind
 from lumos.store import Store
 from lumos.store.journal import ImportStep
 
+# A file is written anew for each batch, a server is asked once for each entry.
+TOGETHER: Final = 5000
+ONE_BY_ONE: Final = 50
 _KINDS: Final = {kind.plural: kind for kind in KINDS}
 
 
@@ -105,8 +108,7 @@ class CatalogTarget(Target):
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             raise MisuseError(f"Nothing can be imported into '{catalog.kind}' by this version.")
         self.name = catalog.name
-        # A file is written anew for each batch, a server is asked once for each entry.
-        self.batch = 5000 if isinstance(platform, WritesInBatches) else 50
+        self.batch = TOGETHER if isinstance(platform, WritesInBatches) else ONE_BY_ONE
         self._platform: Any = platform
         self._store = store
 
