@@ -7,11 +7,19 @@ import msgspec
 
 from lumos.platforms.datahub_file.lenses import State
 from lumos.platforms.datahub_file.records import Statement
+from lumos.platforms.datahub_file.shapes import OddAspect, checked
 
 CATALOG: Final = "datahub"
 
 # By aspect; an empty list says that there shall be no statement where one would be made.
 Statements: TypeAlias = dict[str, list[Statement]]
+
+
+class _Carried(msgspec.Struct, omit_defaults=True):
+    """A statement about the aspect that it stands under."""
+
+    body: Any = None
+    beside: dict[str, Any] = {}
 
 
 def folded(statements: Iterable[Statement]) -> State:
@@ -39,9 +47,15 @@ def left_over(statements: Sequence[Statement], made: State) -> dict[str, Any]:
 
 def carried_in(carried: Mapping[str, Any]) -> Statements:
     """The statements in what an entry or an item carries for DataHub."""
+    try:
+        found = msgspec.convert(carried.get(CATALOG, {}), dict[str, list[_Carried]])
+    except msgspec.ValidationError as problem:
+        raise OddAspect(f"carried.{CATALOG}", str(problem)) from None
     return {
-        aspect: [msgspec.convert({**item, "aspect": aspect}, Statement) for item in items]
-        for aspect, items in carried.get(CATALOG, {}).items()
+        aspect: checked(
+            Statement(aspect=aspect, body=item.body, beside=item.beside) for item in items
+        )
+        for aspect, items in found.items()
     }
 
 
@@ -82,6 +96,6 @@ def _restated(group: list[Statement], aspect: str, body: Any) -> list[Statement]
 
 
 def _plain(statement: Statement) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(statement)
-    del plain["aspect"]
+    carried = _Carried(body=statement.body, beside=statement.beside)
+    plain: dict[str, Any] = msgspec.to_builtins(carried)
     return plain

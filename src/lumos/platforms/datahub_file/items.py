@@ -25,6 +25,7 @@ from lumos.platforms.datahub_file.carrying import (
 from lumos.platforms.datahub_file.lenses import State, changed, listed, values
 from lumos.platforms.datahub_file.names import entity_name, entity_urn
 from lumos.platforms.datahub_file.records import Entity, MetadataFile, Statement, entity_of
+from lumos.platforms.datahub_file.shapes import statements_of
 from lumos.platforms.interface import Item
 
 _RESOURCE: Final = "platformResource"
@@ -46,7 +47,7 @@ class Items:
             kind, key = _kind_and_key(entity)
             if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
                 home = _home(_KINDS[type(exact)], _key(exact))
-                if home is None or not self._file.statements(home.urn):
+                if home is None or not statements_of(self._file, home.urn):
                     yield exact
             elif (item := self.get(kind.type, key)) is not None:
                 yield item
@@ -60,7 +61,7 @@ class Items:
             return self._change(name) if name in self._file.loose() else None
         exact = self._exact(_companion(kind, key))
         home = _home(kind, key)
-        statements = [] if home is None else self._file.statements(home.urn)
+        statements = [] if home is None else statements_of(self._file, home.urn)
         if not statements:
             return exact
         item: Item = _since(kind, kind.read(key, folded(statements)), exact)
@@ -105,7 +106,7 @@ class Items:
 
     def _exact(self, companion: Entity) -> Item | None:
         """The item that Lumos laid into a platform resource, or nothing."""
-        info = folded(self._file.statements(companion.urn)).get(_INFO) or {}
+        info = folded(statements_of(self._file, companion.urn)).get(_INFO) or {}
         kind = _WORDS.get(info.get("resourceType", ""))
         if kind is None:
             return None

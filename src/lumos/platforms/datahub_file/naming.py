@@ -12,10 +12,12 @@ class Naming:
     def __init__(self) -> None:
         self._lumos: dict[str, str] = {}
         self._datahub: dict[str, str] = {}
+        self._expected: dict[str, str] = {}
 
     def know(self, datahub: str, instance: str | None) -> None:
         """Takes note of a dataset that is there, and of the instance that it is said to be in."""
         self.forget(datahub)
+        self._expected.pop(datahub, None)
         urn = names.lumos_urn(datahub, instance)
         assert urn is not None, "datasets have URNs of datasets"
         self._lumos[datahub] = str(urn)
@@ -27,13 +29,28 @@ class Naming:
         if lumos is not None and self._datahub.get(lumos) == datahub:
             del self._datahub[lumos]
 
+    def expect(self, lumos: str) -> str | None:
+        """Takes for granted that a dataset will be there; gives its name if it is not there yet."""
+        datahub = self.datahub(lumos)
+        if datahub is None or datahub in self._lumos:
+            return None
+        self._expected[datahub] = lumos
+        return datahub
+
+    def missing(self) -> frozenset[str]:
+        """The names of datasets that were expected in vain, which they no longer are."""
+        missing = frozenset(self._expected)
+        self._expected.clear()
+        return missing
+
     def known(self) -> Mapping[str, str]:
         """The datasets that are there: Lumos's names, and DataHub's."""
         return self._datahub
 
     def lumos(self, datahub: str) -> str:
         """The name in Lumos; what is no dataset keeps its own."""
-        if (known := self._lumos.get(datahub)) is not None:
+        known = self._lumos.get(datahub) or self._expected.get(datahub)
+        if known is not None:
             return known
         urn = names.lumos_urn(datahub)
         return datahub if urn is None else str(urn)

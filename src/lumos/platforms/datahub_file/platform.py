@@ -14,6 +14,7 @@ from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, inst
 from lumos.platforms.datahub_file.items import Items
 from lumos.platforms.datahub_file.naming import Naming
 from lumos.platforms.datahub_file.records import Entity, MetadataFile
+from lumos.platforms.datahub_file.shapes import statements_of
 from lumos.platforms.interface import (
     NO_FILTERS,
     Filters,
@@ -57,6 +58,7 @@ class DatahubFile(
             )
         self.path = Path(path)
         self._in_batch = False
+        self._waiting: dict[str, dict[str, Entry]] = {}
 
     @classmethod
     def at(cls, address: str) -> Self:
@@ -70,13 +72,13 @@ class DatahubFile(
         name = opened.naming.known().get(urn)
         if name is None:
             return None
-        return opened.entries.read(urn, opened.file.statements(name))
+        return opened.entries.read(urn, statements_of(opened.file, name))
 
     def export(self, *, after: str | None = None) -> Iterator[Entry]:
         opened = self._opened
         for urn, name in sorted(opened.naming.known().items()):
             if after is None or urn > after:
-                yield opened.entries.read(urn, opened.file.statements(name))
+                yield opened.entries.read(urn, statements_of(opened.file, name))
 
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
@@ -91,6 +93,8 @@ class DatahubFile(
         opened = self._opened
         name = _name_of(opened.naming, entry.urn)
         opened.naming.know(name, Urn.parse(entry.urn).instance or None)
+        if self._in_batch:
+            self._expect(entry)
         rendered = opened.entries.render(entry)
         changed = opened.file.replace(Entity("dataset", name), rendered.statements)
         self._save()
@@ -125,6 +129,7 @@ class DatahubFile(
         self._in_batch = True
         try:
             yield
+            self._settle()
             self._opened.file.save()
         except BaseException:
             # What was changed in memory must not be written by the next batch.
@@ -132,6 +137,29 @@ class DatahubFile(
             raise
         finally:
             self._in_batch = False
+            self._waiting.clear()
+
+    def _expect(self, entry: Entry) -> None:
+        """Reads edges to datasets of instances as if those were there, as later in the batch.
+
+        Only with the dataset itself does a file say what instance a name has.
+        """
+        for edge in entry.lineage.upstream if entry.lineage else ():
+            if "@" in edge.urn and (name := self._opened.naming.expect(edge.urn)) is not None:
+                self._waiting.setdefault(name, {})[entry.urn] = entry
+
+    def _settle(self) -> None:
+        """Writes edges again that lead to datasets which did not come after all."""
+        opened = self._opened
+        again = {
+            urn: entry
+            for name in opened.naming.missing()
+            for urn, entry in self._waiting.get(name, {}).items()
+        }
+        for urn, entry in again.items():
+            if (name := opened.naming.known().get(urn)) is not None:
+                rendered = opened.entries.render(entry)
+                opened.file.replace(Entity("dataset", name), rendered.statements)
 
     @cached_property
     def _opened(self) -> _Opened:
@@ -139,7 +167,7 @@ class DatahubFile(
         naming = Naming()
         for entity in file.entities():
             if entity.type == "dataset":
-                naming.know(entity.urn, instance_of(file.statements(entity.urn, INSTANCE)))
+                naming.know(entity.urn, instance_of(statements_of(file, entity.urn, INSTANCE)))
         return _Opened(file, naming, Entries(naming), Items(file))
 
     def _save(self) -> None:

@@ -19,6 +19,11 @@ _JSON: Final = "application/json"
 _IN_EVENTS: Final = "com.linkedin.pegasus2avro."
 _IN_PROPOSALS: Final = "com.linkedin."
 _READABLE: Final = 0o644
+_PLAIN_TYPES: Final = frozenset(
+    {"array", "boolean", "bytes", "double", "float", "int", "long", "map", "string"}
+)
+# Maps whose keys anybody may choose.
+_FREE_KEYS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
 # Aspects of models whose types do not say so.
 _OF_MODELS: Final = frozenset(
     {"Metrics", "EvaluationData", "TrainingData", "QuantitativeAnalyses", "EthicalConsiderations",
@@ -225,8 +230,12 @@ class MetadataFile:
                     name = _aspect_name(next(iter(aspect), ""))
                     self._add(entity, _Place(record, position, name))
         elif change.entityUrn and change.entityType:
-            place = _Place(record, None, change.aspectName or "")
-            self._add(Entity(change.entityType, change.entityUrn), place)
+            entity = entity_of(change.entityUrn)
+            # DataHub itself does not always write the types of users and groups alike.
+            if entity.type.lower() != change.entityType.lower():
+                wrong = f"'{entity.urn}' is not the URN of a {change.entityType}"
+                raise NotMetadata(self.path, f"[{number}].entityUrn", wrong)
+            self._add(entity, _Place(record, None, change.aspectName or ""))
         elif change.entityType or change.resource or change.proposedSnapshot:
             # An entity by its key alone, usage in its old form: nothing here can name these.
             self._loose[hashlib.blake2b(text, digest_size=16).hexdigest()] = record
@@ -331,7 +340,8 @@ def _told(event: dict[str, Any], number: int, aspect: str) -> Statement:
         for key, value in event.items()
         if value is not None and key != "proposedSnapshot"
     }
-    return Statement(aspect=aspect, body=_renamed(body, _IN_EVENTS, _IN_PROPOSALS), beside=beside)
+    body = _renamed(_untagged(body), _IN_EVENTS, _IN_PROPOSALS)
+    return Statement(aspect=aspect, body=body, beside=beside)
 
 
 def _proposal(entity: Entity, statement: Statement) -> bytes:
@@ -362,6 +372,19 @@ def _renamed(value: Any, old: str, new: str) -> Any:
         if key.startswith(old):
             return {f"{new}{key[len(old) :]}": _renamed(inside, old, new)}
     return {key: _renamed(inside, old, new) for key, inside in value.items()}
+
+
+def _untagged(value: Any, key: str = "") -> Any:
+    """JSON without the names of plain types, which old events put around optional values."""
+    if isinstance(value, list):
+        return [_untagged(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1 and key not in _FREE_KEYS:
+        ((name, inside),) = value.items()
+        if name in _PLAIN_TYPES:
+            return _untagged(inside)
+    return {name: _untagged(inside, name) for name, inside in value.items()}
 
 
 def _by_aspect(items: Sequence[_Item]) -> dict[str, list[_Item]]:

@@ -1,5 +1,6 @@
 """Types of fields: DataHub's dozen classes and the native texts beside them."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ _DIALECTS: Final[dict[str, Dialect]] = {
     "athena": "hive", "databricks": "hive", "delta-lake": "hive", "glue": "hive", "hive": "hive",
     "iceberg": "hive", "spark": "hive",
 }  # fmt: skip
+_ALL_DIALECTS: Final[tuple[Dialect, ...]] = ("postgres", "snowflake", "bigquery", "hive")
 # As Avro, and with it the sources of DataHub that go through Avro, calls them.
 _AVRO: Final[dict[str, DataType]] = {
     "boolean": BOOLEAN, "bytes": BINARY, "double": FLOAT64, "float": FLOAT32, "int": INT32,
@@ -95,19 +97,22 @@ def class_in(value: Any) -> str:
 @lru_cache(maxsize=65_536)
 def type_of(native: str, type_class: str, platform: str) -> DataType:
     """The type of a field that nothing lies inside of, by its native text and its class."""
-    sql = type_from_sql(native, _DIALECTS.get(platform, "postgres"))
-    readings = (
-        exact_type(native),
-        _AVRO.get(native.lower()),
-        None if isinstance(sql, Unknown) else sql,
-        # Arrow and pandas write the same names small.
-        exact_type(native.upper()),
-    )
-    for read in readings:
+    for read in _readings(native, platform):
         if read is not None and class_of(read) == type_class:
             return read
     # The class is what DataHub goes by; a native text that contradicts it says nothing.
-    return _PLAIN.get(type_class, Unknown(native or type_class))
+    return _PLAIN.get(type_class, Unknown(native))
+
+
+def _readings(native: str, platform: str) -> Iterator[DataType | None]:
+    yield exact_type(native)
+    yield _AVRO.get(native.lower())
+    own = _DIALECTS.get(platform, "postgres")
+    for dialect in (own, *(each for each in _ALL_DIALECTS if each != own)):
+        read = type_from_sql(native, dialect)
+        yield None if isinstance(read, Unknown) else read
+    # Arrow and pandas write the same names small.
+    yield exact_type(native.upper())
 
 
 def exact_type(text: str) -> DataType | None:
