@@ -83,9 +83,9 @@ def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def seal(body: bytes, content_hash: str) -> bytes:
-    """The JSON of an entry with its hash as the last key."""
-    return b'%b%b%b"}' % (body[:-1], _SEAL, content_hash.encode())
+def seal(body: bytes, content_hash: str, *, before: bytes = b"", after: bytes = b"") -> bytes:
+    """The JSON of an entry with its hash as the last key, and what is to stand around it."""
+    return b'%b%b,"content_hash":"%b"}%b' % (before, body[:-1], content_hash.encode(), after)
 
 
 def unseal(stored: bytes) -> Sealed:

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from lumos.model.catalog import Entry
-from lumos.model.dataset import Dataset
 from lumos.snapshot.codec import canonical
 from lumos.snapshot.document import (
     DATASETS,
@@ -39,19 +38,15 @@ class Tally:
         self._found[kind.plural] += 1
         self._sums[kind.plural] += int(content_hash, 16)
         if kind is DATASETS:
-            self._look_into(value)
-
-    def _look_into(self, dataset: Dataset) -> None:
-        lineage, ownership, governance = dataset.lineage, dataset.ownership, dataset.governance
-        if isinstance(dataset, Entry) and dataset.deleted:
-            self._deleted += 1
-        if lineage is not None:
-            self._edges += len(lineage.upstream)
-        if ownership is not None:
-            for owner in ownership.owners:
-                self._owners.add((owner.kind, owner.name))
-        if governance is not None:
-            self._tags.update(governance.tags)
+            if (lineage := value.lineage) is not None:
+                self._edges += len(lineage.upstream)
+            if (ownership := value.ownership) is not None:
+                for owner in ownership.owners:
+                    self._owners.add((owner.kind, owner.name))
+            if (governance := value.governance) is not None:
+                self._tags.update(governance.tags)
+            if isinstance(value, Entry) and value.deleted:
+                self._deleted += 1
 
     def summary(self) -> dict[str, Any]:
         """What has been seen, as plain values for `absorb`."""

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import IO, Final, Self
 
-from lumos.snapshot.codec import key_of
+from lumos.snapshot.codec import key_of, seal, unseal
 from lumos.snapshot.document import Kind
+from lumos.snapshot.encodings import Keyed
 
 MOST_IN_MEMORY: Final = 128 * 1024 * 1024
 
@@ -19,7 +20,7 @@ class Sorter:
     def __init__(self, kind: Kind, *, most_in_memory: int = MOST_IN_MEMORY) -> None:
         self._kind = kind
         self._most = most_in_memory
-        self._held: list[tuple[str, bytes]] = []
+        self._held: list[Keyed] = []
         self._size = 0
         self._runs: list[IO[bytes]] = []
         self._files = ExitStack()
@@ -35,15 +36,15 @@ class Sorter:
     ) -> None:
         self._files.close()
 
-    def add(self, key: str, body: bytes) -> None:
+    def add(self, key: str, body: bytes, content_hash: str) -> None:
         """Takes an entry."""
-        self._held.append((key, body))
+        self._held.append((key, body, content_hash))
         self._size += len(body)
         if self._size > self._most:
             self._set_aside()
 
-    def in_order(self) -> Iterator[tuple[str, bytes]]:
-        """All entries with their keys; those of the same key come one after the other."""
+    def in_order(self) -> Iterator[Keyed]:
+        """All entries; those of the same key come one after the other."""
         self._held.sort()
         if not self._runs:
             return iter(self._held)
@@ -53,13 +54,14 @@ class Sorter:
         self._held.sort()
         run = tempfile.TemporaryFile(prefix="lumos-")  # noqa: SIM115
         self._files.enter_context(run)
-        run.writelines(b"%b\n" % body for _, body in self._held)
+        lines = (seal(body, content_hash, after=b"\n") for _, body, content_hash in self._held)
+        run.writelines(lines)
         self._runs.append(run)
         self._held.clear()
         self._size = 0
 
-    def _read(self, run: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    def _read(self, run: IO[bytes]) -> Iterator[Keyed]:
         run.seek(0)
         for line in run:
-            body = line[:-1]
-            yield key_of(self._kind, body), body
+            body, content_hash = unseal(line[:-1])
+            yield key_of(self._kind, body), body, str(content_hash)

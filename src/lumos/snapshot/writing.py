@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
 from lumos.model.dataset import Dataset
-from lumos.snapshot.codec import Malformed, canonical, digest, entry_of, seal
+from lumos.snapshot.codec import Malformed, canonical, digest, entry_of
 from lumos.snapshot.document import (
     DATASETS,
     GLOSSARY,
@@ -22,7 +22,7 @@ from lumos.snapshot.document import (
     Header,
     Kind,
 )
-from lumos.snapshot.encodings import MANIFEST, encoding_of
+from lumos.snapshot.encodings import MANIFEST, Keyed, encoding_of
 from lumos.snapshot.errors import Duplicate, SnapshotError
 from lumos.snapshot.manifest import Tally, header_of_facts
 from lumos.snapshot.sorting import Sorter
@@ -77,7 +77,7 @@ def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tal
             _check_numbers(file, kind, key, body)
         content_hash = digest(body)
         tally.add(kind, value, content_hash)
-        sorter.add(key, seal(body, content_hash))
+        sorter.add(key, body, content_hash)
 
 
 def _check_numbers(file: Path, kind: Kind, key: str, body: bytes) -> None:
@@ -94,13 +94,14 @@ def _check_numbers(file: Path, kind: Kind, key: str, body: bytes) -> None:
         raise SnapshotError(file, kind.plural, problem)
 
 
-def _in_order(file: Path, kind: Kind, sorter: Sorter) -> Iterator[bytes]:
+def _in_order(file: Path, kind: Kind, sorter: Sorter) -> Iterator[Keyed]:
     last = None
-    for key, body in sorter.in_order():
+    for entry in sorter.in_order():
+        key = entry[0]
         if key == last:
             raise Duplicate(file, kind.plural, f"The {kind.singular} '{key}' was given twice.")
         last = key
-        yield body
+        yield entry
 
 
 @contextmanager
@@ -112,6 +113,7 @@ def _replacing(file: Path, *, is_folder: bool) -> Iterator[Path]:
     place = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         yield place
+        _settle(place)
         if file.is_dir():
             before = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.old")
             file.rename(before)
@@ -124,6 +126,13 @@ def _replacing(file: Path, *, is_folder: bool) -> Iterator[Path]:
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
+
+
+def _settle(place: Path) -> None:
+    """Makes sure that what was written is on the disk before it takes the place of anything."""
+    for file in place.iterdir() if place.is_dir() else (place,):
+        with file.open("rb") as written:
+            os.fsync(written.fileno())
 
 
 def _may_be_replaced(folder: Path) -> bool:

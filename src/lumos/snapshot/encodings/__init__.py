@@ -3,10 +3,19 @@
 from pathlib import Path
 from typing import Final
 
-from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Encoding, Stored
+from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Encoding, Keyed, Stored
 from lumos.snapshot.errors import UnknownEncoding
 
-__all__ = ["ENDINGS", "MANIFEST", "Bodies", "Container", "Encoding", "Stored", "encoding_of"]
+__all__ = [
+    "ENDINGS",
+    "MANIFEST",
+    "Bodies",
+    "Container",
+    "Encoding",
+    "Keyed",
+    "Stored",
+    "encoding_of",
+]
 
 ENDINGS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst", ".parquet")
 

@@ -3,18 +3,21 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from lumos.snapshot.document import Kind
 from lumos.snapshot.errors import SnapshotError
 
-# The sealed entries of each kind, by the kind's plural, in the order in which they are to stand.
-Bodies = Mapping[str, Iterator[bytes]]
-
-
 MANIFEST: Final = "manifest.json"
 # How much is written at a time.
 BUFFER: Final = 1024 * 1024
+
+
+# An entry to be written: its key, its canonical JSON and the hash of that. Very many of these are
+# held at a time, and the garbage collector leaves only plain tuples alone.
+Keyed: TypeAlias = tuple[str, bytes, str]
+# The entries of each kind, by the kind's plural, in the order in which they are to stand.
+Bodies = Mapping[str, Iterator[Keyed]]
 
 
 class Stored(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from lumos.snapshot.codec import Malformed, canonical, decoded
+from lumos.snapshot.codec import Malformed, canonical, decoded, seal
 from lumos.snapshot.document import KINDS, Header, Kind
 from lumos.snapshot.encodings.interface import BUFFER, Bodies, Container, Stored
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError
@@ -69,13 +69,11 @@ def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
         stream.write(header[:-1])
         for kind in KINDS:
             stream.write(b',\n"%b":[' % kind.plural.encode())
-            entries = bodies[kind.plural]
-            if (first := next(entries, None)) is not None:
-                stream.write(b"\n%b" % first)
-                for body in entries:
-                    stream.write(b",\n%b" % body)
-                stream.write(b"\n")
-            stream.write(b"]")
+            before = b"\n"
+            for _, body, content_hash in bodies[kind.plural]:
+                stream.write(seal(body, content_hash, before=before))
+                before = b",\n"
+            stream.write(b"]" if before == b"\n" else b"\n]")
         stream.write(b"}\n")
 
 

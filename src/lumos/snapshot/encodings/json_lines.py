@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from lumos.snapshot.codec import Malformed, decoded
+from lumos.snapshot.codec import Malformed, decoded, seal
 from lumos.snapshot.document import KINDS, Kind
 from lumos.snapshot.encodings.interface import BUFFER, Bodies, Container, Stored
 from lumos.snapshot.errors import CutOff, NotASnapshot, OutOfOrder, SnapshotError, TooLarge
@@ -146,5 +146,5 @@ def write_to(stream: Writable, header: bytes, bodies: Bodies) -> None:
     """Writes the lines."""
     stream.write(header + b"\n")
     for kind, start in _STARTS.items():
-        for body in bodies[kind.plural]:
-            stream.write(b"%b%b}\n" % (start, body))
+        for _, body, content_hash in bodies[kind.plural]:
+            stream.write(seal(body, content_hash, before=start, after=b"}\n"))

@@ -14,9 +14,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lumos.snapshot.codec import Malformed, decoded, key_of, plain_json, unseal
+from lumos.snapshot.codec import Malformed, decoded, plain_json
 from lumos.snapshot.document import KINDS, Kind
-from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Stored
+from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Keyed, Stored
 from lumos.snapshot.encodings.json_document import refusal
 from lumos.snapshot.encodings.rows import columns_of, stored_row
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
@@ -131,28 +131,22 @@ def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
 
-def _write(folder: Path, kind: Kind, bodies: Iterator[bytes]) -> list[str]:
+def _write(folder: Path, kind: Kind, entries: Iterator[Keyed]) -> list[str]:
     schema = pa.schema([(name, pa.string()) for name in columns_of(kind)])
     names: list[str] = []
-    rows = (_row(kind, body) for body in bodies)
     # A file is begun only when there is something to put into it.
-    while first := list(islice(rows, ROWS_IN_A_GROUP)):
+    while first := list(islice(entries, ROWS_IN_A_GROUP)):
         name = f"{kind.plural}-{len(names):05}.parquet"
         with pq.ParquetWriter(folder / name, schema, compression="zstd") as writer:
             writer.write_batch(_batch(first, schema))
             for _ in range(ROWS_IN_A_FILE // ROWS_IN_A_GROUP - 1):
-                if some := list(islice(rows, ROWS_IN_A_GROUP)):
+                if some := list(islice(entries, ROWS_IN_A_GROUP)):
                     writer.write_batch(_batch(some, schema))
         names.append(name)
     return names
 
 
-def _row(kind: Kind, stored: bytes) -> tuple[str, str | None, bytes]:
-    body, content_hash = unseal(stored)
-    return key_of(kind, body), content_hash, body
-
-
-def _batch(rows: list[tuple[str, str | None, bytes]], schema: pa.Schema) -> pa.RecordBatch:
-    keys, hashes, bodies = zip(*rows, strict=True)
+def _batch(entries: list[Keyed], schema: pa.Schema) -> pa.RecordBatch:
+    keys, bodies, hashes = zip(*entries, strict=True)
     columns = [pa.array(keys), pa.array(hashes), pa.array(bodies, pa.binary()).cast(pa.string())]
     return pa.record_batch(columns, schema=schema)

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 import yaml
 
+from lumos.snapshot.codec import HASH_KEY
 from lumos.snapshot.document import KINDS, Kind
 from lumos.snapshot.encodings.interface import Bodies
 from lumos.snapshot.encodings.json_document import JsonDocument
@@ -155,8 +156,9 @@ def write_yaml(file: Path, header: bytes, bodies: Bodies) -> None:
         stream.write(_yaml(msgspec.json.decode(header)))
         for kind in KINDS:
             start = f"{kind.plural}:\n".encode()
-            for body in bodies[kind.plural]:
-                stream.write(start + _yaml([msgspec.json.decode(body)]))
+            for _, body, content_hash in bodies[kind.plural]:
+                entry = msgspec.json.decode(body) | {HASH_KEY: content_hash}
+                stream.write(start + _yaml([entry]))
                 start = b""
 
 
