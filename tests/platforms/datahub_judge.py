@@ -14,7 +14,7 @@ from datahub.cli.datapack.loader import download_pack
 from datahub.cli.datapack.registry import get_pack
 from datahub.emitter.mcp import MetadataChangeProposalWrapper
 from datahub.emitter.mcp_builder import mcps_from_mce
-from datahub.metadata.schema_classes import MetadataChangeEventClass
+from datahub.metadata.schema_classes import MetadataChangeEventClass, UsageAggregationClass
 from datahub.metadata.urns import DatasetUrn, Urn
 from datahub.utilities.urns.urn_iter import list_urns
 
@@ -24,6 +24,11 @@ def changes(path: str) -> Iterator[list[Any]]:
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
     for change in content if isinstance(content, list) else [content]:
+        if "bucket" in change:
+            usage = UsageAggregationClass.from_obj(change)
+            assert usage.validate(), change
+            yield [usage.resource, "usage", usage.to_obj()]
+            continue
         if "proposedSnapshot" in change:
             event = MetadataChangeEventClass.from_obj(change)
             assert event.validate(), change

@@ -1,5 +1,6 @@
 """What Lumos writes, judged by DataHub's own tools; and DataHub's public samples, in and out."""
 
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from lumos.model.catalog import Entry
 from lumos.platforms import Item
 from lumos.platforms.datahub_file import DatahubFile
 
+from . import datahub_samples as samples
 from .conftest import DataHub
 from .estates import items, rich
 from .strategies import ITEMS, entries
@@ -71,6 +73,15 @@ def test_an_estate_comes_back_through_datahub_lite(datahub: DataHub, tmp_path: P
         entry.dataset for entry in sorted(estate, key=lambda entry: entry.urn)
     ]
     assert [entry.deleted for entry in back.export()] == [True, False, False]
+
+
+def test_an_estate_of_datahub_goes_in_and_out_without_loss(
+    datahub: DataHub, tmp_path: Path
+) -> None:
+    (tmp_path / "there.json").write_text(json.dumps(samples.estate()), encoding="utf-8")
+    source = DatahubFile.at(str(tmp_path / "there.json"))
+    written(tmp_path / "back.json", list(source.export()), list(source.items()))
+    assert datahub.read(tmp_path / "back.json") == datahub.read(tmp_path / "there.json")
 
 
 @pytest.mark.parametrize("name", ["bootstrap", "showcase-ecommerce"])

@@ -47,16 +47,19 @@ def left_over(statements: Sequence[Statement], made: State) -> dict[str, Any]:
 
 def carried_in(carried: Mapping[str, Any]) -> Statements:
     """The statements in what an entry or an item carries for DataHub."""
-    try:
-        found = msgspec.convert(carried.get(CATALOG, {}), dict[str, list[_Carried]])
-    except msgspec.ValidationError as problem:
-        raise OddAspect(f"carried.{CATALOG}", str(problem)) from None
-    return {
-        aspect: checked(
-            Statement(aspect=aspect, body=item.body, beside=item.beside) for item in items
+    found: Statements = {}
+    mine = carried.get(CATALOG, {})
+    if not isinstance(mine, dict):
+        raise OddAspect(f"carried.{CATALOG}", f"Expected `object`, got {mine!r}")
+    for aspect, items in mine.items():
+        try:
+            group = msgspec.convert(items, list[_Carried])
+        except msgspec.ValidationError as problem:
+            raise OddAspect(f"carried.{CATALOG}.{aspect}", str(problem)) from None
+        found[aspect] = checked(
+            Statement(aspect=aspect, body=item.body, beside=item.beside) for item in group
         )
-        for aspect, items in found.items()
-    }
+    return found
 
 
 def over(made: State, carried: Statements) -> State:

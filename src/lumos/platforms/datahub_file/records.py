@@ -129,7 +129,7 @@ class MetadataFile:
         self._loose: dict[str, _Record] = {}
         self._is_saved = data is not None
         self._seen = _mark(path)
-        for number, text in enumerate(self._changes(data or b"[]")):
+        for number, text in enumerate(self._changes(b"[]" if data is None else data)):
             self._take(number, bytes(text))
 
     @classmethod
@@ -238,7 +238,7 @@ class MetadataFile:
             self._add(entity, _Place(record, None, change.aspectName or ""))
         elif change.entityType or change.resource or change.proposedSnapshot:
             # An entity by its key alone, usage in its old form: nothing here can name these.
-            self._loose[hashlib.blake2b(text, digest_size=16).hexdigest()] = record
+            self._loose[_digest(text)] = record
         else:
             raise NotMetadata(self.path, f"[{number}]", "it is about no entity")
 
@@ -412,6 +412,12 @@ def _decoded(record: _Record) -> dict[str, Any]:
     assert record.text is not None, "struck changes have no places"
     change: dict[str, Any] = msgspec.json.decode(record.text)
     return change
+
+
+def _digest(text: bytes) -> str:
+    """A name for a change that has none, the same however it is laid out."""
+    plain = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+    return hashlib.blake2b(plain, digest_size=16).hexdigest()
 
 
 def _encoded(change: Any) -> bytes:
