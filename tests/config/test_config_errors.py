@@ -274,13 +274,23 @@ MISTAKES = {
             "not 'my env'."
         ],
     ),
-    "a version prefix that runs into the number": (
-        "cloud_version_prefix: v2",
-        [
-            "lumos.yaml:1: cloud_version_prefix must be text that does not end with a digit, "
-            "not 'v2'."
-        ],
-    ),
+    **{
+        f"a version prefix that {what}": (
+            f"cloud_version_prefix: {written}",
+            [
+                "lumos.yaml:1: cloud_version_prefix must be text without blanks that does not end "
+                "with a digit and makes no date and no schema version of a number, such as S-, "
+                f"not '{read}'."
+            ],
+        )
+        for what, written, read in (
+            ("runs into the number", "v2", "v2"),
+            ("makes schema versions", '"1.0."', "1.0."),
+            ("makes dates", '"2024-01-"', "2024-01-"),
+            ("holds blanks", '"S -"', "S -"),
+            ("holds a control character", r'"S\e-"', "S\x1b-"),
+        )
+    },
 }
 
 

@@ -1,5 +1,6 @@
 """Schemas as text files: their names, what stands in them, and folders of them."""
 
+import re
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -324,3 +325,26 @@ def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> Non
     report = export([described("lumos://s3/lake/orders")], tmp_path)
     assert report.replaced == ("s3/lake/orders.schema",)
     assert export([described("lumos://s3/lake/orders", "id INT32\n")], tmp_path).replaced == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a ENUM()", "x:1:8: nothing stands between the brackets"),
+        ("a UNION<>", "x:1:9: nothing stands between the brackets"),
+        ("a ENUM('x','y','x')", "x:1:16: 'x' stands twice"),
+        ("a UNION<INT64, STRING, INT64>", "x:1:24: 'INT64' stands twice"),
+        ("a INT64\nb STRUCT<\n  n: INT64,\n  n: STRING>", "x:4:3: the field 'b.n' stands twice"),
+        ("a ARRAY<INT64\nb INT64", "x:1:8: this '<' is not closed"),
+        ("a DECIMAL(9,2\nb INT64", "x:1:10: this '(' is not closed"),
+        ("a INT64 COMMENT 'x\nb INT64", "x:1:17: this text has no closing quote"),
+        ("`a INT64\nb INT64", "x:1:1: this name has no closing backtick"),
+        ("größe INT64", "x:1:3: unexpected 'ö'; a name .* `backticks`"),
+        ("a-b INT64", "x:1:2: unexpected '-'; a name .* `backticks`"),
+        ("a.b INT64", "x:1:2: unexpected '.'; a name .* `backticks`"),
+    ],
+)
+def test_text_that_no_person_means_is_refused_with_its_place(text: str, problem: str) -> None:
+    with pytest.raises(UnreadableSchema) as refused:
+        read("x", text.encode(), called="x")
+    assert re.search(problem.replace("(", r"\("), str(refused.value)), refused.value

@@ -10,6 +10,7 @@ import pytest
 from lumos.engine.schemas import Schemas
 from lumos.engine.schemas.errors import UnreadableSchema
 from lumos.engine.schemas.reports import PredictReport
+from lumos.errors import LumosError
 from lumos.model.conversions.arrow import schema_to_arrow
 from lumos.model.conversions.avro import schema_to_avro
 from lumos.model.conversions.json_schema import schema_to_json_schema
@@ -166,5 +167,153 @@ def test_an_unknown_dataset_or_file_is_refused(schemas: Schemas, tmp_path: Path)
     with pytest.raises(UnknownDataset, match="No dataset order in the store"):
         schemas.predict("order", put(tmp_path / "p.schema", "a INT32"))
     for path in (tmp_path / "nothing.sql", tmp_path):
-        with pytest.raises(UnreadableSchema, match="there is no such file"):
+        with pytest.raises(UnreadableSchema, match=r"there is no such file|this is a folder"):
             schemas.predict("orders", path)
+
+
+ODD = """
+id INT32 NOT NULL
+small UINT8
+amount DECIMAL(9,2)
+price FLOAT32
+placed TIMESTAMP(ms)
+state ENUM('a','b')
+code UUID
+short STRING(10)
+raw BINARY
+item STRUCT<n: INT16, price: FLOAT32>
+"""
+ORDINARY = {
+    "id": {"type": "integer"},
+    "small": {"type": "integer"},
+    "amount": {"type": "number"},
+    "price": {"type": "number"},
+    "placed": {"type": "string", "format": "date-time"},
+    "state": {"type": "string"},
+    "code": {"type": "string"},
+    "short": {"type": "string"},
+    "raw": {"type": "string"},
+    "item": {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "price": {"type": "number"}},
+    },
+}
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Schemas:
+    store = Store.open(Database.sqlite(tmp_path / "lumos.db"), create=True)
+    record(store, ORDERS, ODD, day("2024-01-01"))
+    return Schemas(lambda: store)
+
+
+def ordinary(tmp_path: Path, **properties: object) -> Path:
+    schema = {"type": "object", "properties": {**ORDINARY, **properties}, "required": ["id"]}
+    return put(tmp_path / "proposed.json", json.dumps(schema))
+
+
+def told(report: PredictReport) -> list[tuple[str, str]]:
+    return [(row.path, row.rule) for each in report.datasets for row in each.changes]
+
+
+def test_an_ordinary_json_schema_of_the_same_data_changes_nothing(
+    odd: Schemas, tmp_path: Path
+) -> None:
+    assert told(odd.predict("orders", ordinary(tmp_path))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "change"),
+    [
+        ("id", {"type": "integer", "format": "int64"}, ("id", "integer-widened")),
+        ("id", {"type": "number"}, ("id", "integer-to-float64")),
+        ("id", {"type": "string"}, ("id", "scalar-to-string")),
+        (
+            "amount",
+            {"type": "number", "format": "double"},
+            ("amount", "decimal-to-other-number"),
+        ),
+        ("placed", {"type": "string"}, ("placed", "scalar-to-string")),
+        (
+            "item",
+            {
+                "type": "object",
+                "properties": {
+                    "n": {"type": "integer", "format": "int64"},
+                    "price": {"type": "number", "format": "float"},
+                },
+            },
+            ("item.n", "integer-widened"),
+        ),
+    ],
+)
+def test_what_a_json_schema_does_say_is_a_change(
+    odd: Schemas, tmp_path: Path, name: str, schema: object, change: tuple[str, str]
+) -> None:
+    assert told(odd.predict("orders", ordinary(tmp_path, **{name: schema}))) == [change]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "present", "type"),
+    [
+        ("snowflake", "a INT32", "INTEGER"),
+        ("snowflake", "a UINT16", "NUMBER"),
+        ("snowflake", "a TIMESTAMP(us)", "TIMESTAMP_NTZ"),
+        ("snowflake", "a UUID", "VARCHAR"),
+        ("postgres", "a TIMESTAMPTZ(ms)", "timestamptz"),
+        ("postgres", "a TIMESTAMP(ns)", "timestamp"),
+        ("bigquery", "a INT16", "INT64"),
+        ("bigquery", "a FLOAT32", "FLOAT64"),
+        ("hive", "a TIMESTAMPTZ(us)", "TIMESTAMP"),
+    ],
+)
+@pytest.mark.parametrize("form", ["sql", "dbt"])
+def test_a_dialect_is_not_asked_for_more_than_it_can_say(
+    tmp_path: Path, dialect: Dialect, present: str, type: str, form: str
+) -> None:
+    store = Store.open(Database.sqlite(tmp_path / "lumos.db"), create=True)
+    record(store, ORDERS, present, day("2024-01-01"))
+    texts = {
+        "sql": f"CREATE TABLE orders (a {type});",
+        "dbt": "models:\n  - name: orders\n    config: {contract: {enforced: true}}\n"
+        f"    columns:\n      - name: a\n        data_type: {type}\n",
+    }
+    file = put(tmp_path / f"p.{'yml' if form == 'dbt' else 'sql'}", texts[form])
+    assert told(Schemas(lambda: store).predict("orders", file, dialect=dialect)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "problem"),
+    [
+        pytest.param(
+            "p.avsc",
+            '{"type":"record","name":"r","fields":[{"name":"a","type":"strng"}]}',
+            r"at a: there is no type named 'strng'",
+            id="Avro type",
+        ),
+        pytest.param(
+            "p.json",
+            '{"type":"object","properties":{"a":{"type":"array","items":{"$ref":"#/$defs/x"}}}}',
+            r"at a\[\]: the reference #/\$defs/x leads to nothing",
+            id="reference to nothing",
+        ),
+        pytest.param("p.json", '{"$ref":"#"}', "refers to nothing but itself", id="only itself"),
+        pytest.param(
+            "p.json",
+            '{"type":"object","properties":{"a":{"type":"strng"}}}',
+            "at a: there is no type named 'strng'",
+            id="JSON type",
+        ),
+        pytest.param("p.json", "5", "neither a JSON Schema nor an Avro schema", id="a number"),
+        pytest.param("p.csv", "a,b\n1,2\n", "data, not a schema", id="CSV"),
+        pytest.param(
+            "p.yml", "models:\n" + "- " * 3_000 + "x\n", "p.yml", id="dbt that nests deeply"
+        ),
+        pytest.param("p.yml", "models: " + "[" * 3_000, "p.yml", id="dbt of brackets"),
+    ],
+)
+def test_a_proposal_that_is_none_is_refused_with_its_place(
+    odd: Schemas, tmp_path: Path, file: str, text: str, problem: str
+) -> None:
+    with pytest.raises(LumosError, match=problem):
+        odd.predict("orders", put(tmp_path / file, text))

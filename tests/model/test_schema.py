@@ -97,7 +97,7 @@ def test_json_with_a_type_that_is_no_text_is_refused() -> None:
         ("id INT64 DEFAULT 0", 1, 18, "expected text in 'single quotes'"),
         ("a b INT64", 1, 3, "no type named 'b'"),
         ("a STRING\n(40)", 2, 1, "expected a name"),
-        ("id ARRAY<INT64\nname STRING", 2, 1, "expected '>', found 'name'"),
+        ("id ARRAY<INT64\nname STRING", 1, 9, "this '<' is not closed"),
     ],
 )
 def test_an_error_in_a_schema_says_where(text: str, line: int, column: int, problem: str) -> None:

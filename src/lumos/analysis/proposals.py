@@ -1,11 +1,22 @@
 """What a proposed schema says about a dataset, and what its form leaves unsaid."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from lumos.analysis.paths import ELEMENT, KEY, VALUE, child
+from lumos.analysis.vagueness import Vague, nothing_is_vague
 from lumos.model.schema import Field, Schema
-from lumos.model.types import Array, DataType, Map, Member, Struct, Union
+from lumos.model.types import (
+    Array,
+    DataType,
+    Map,
+    Member,
+    Struct,
+    Union,
+    Unknown,
+    quoted_name,
+)
 
 _FACTS = ("nullable", "key", "partition", "default", "description", "tags", "nested")
 
@@ -15,12 +26,15 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
 
     `ordered` if the order of fields means something; `has_partitions` unless it describes single
     files, which do not hold the columns that stand in their paths; `any_case` are names that stand
-    for whatever differs from them in case only.
+    for whatever differs from them in case only; `vague` tells whether a proposed type may mean a
+    present one, and `vague_in` does for single columns.
     """
 
     ordered: bool = True
     has_partitions: bool = True
     any_case: frozenset[str] = frozenset()
+    vague: Vague = nothing_is_vague
+    vague_in: dict[str, Vague] = {}
 
 
 def understood(current: Schema, rendered: Schema, proposed: Schema, form: Form) -> Schema:
@@ -53,15 +67,19 @@ def _field(current: Field | None, shown: Field | None, proposed: Field, form: Fo
     }
     return Field(
         name=proposed.name,
-        type=_type(current.type, shown.type, proposed.type, form),
+        type=_type(current.type, shown.type, proposed.type, _form_of(proposed.name, form)),
         native_type=proposed.native_type or current.native_type,
         field_id=current.field_id if proposed.field_id is None else proposed.field_id,
         **facts,
     )
 
 
+def _form_of(column: str, form: Form) -> Form:
+    return msgspec.structs.replace(form, vague=form.vague_in.get(column, form.vague))
+
+
 def _type(current: DataType, shown: DataType, proposed: DataType, form: Form) -> DataType:
-    if proposed == shown:
+    if proposed == shown or form.vague(current, proposed):
         return current
     match current, shown, proposed:
         case Struct(), Struct(), Struct():
@@ -153,3 +171,26 @@ def _repeated(type: DataType, path: str) -> str | None:
             return next((inner for inner in found if inner is not None), None)
         case _:
             return None
+
+
+def unknown_types(schema: Schema) -> Iterator[tuple[str, str]]:
+    """The paths and the names of all types in a schema that the algebra does not have."""
+    for field in schema.fields:
+        yield from _unknown(field.type, quoted_name(field.name))
+
+
+def _unknown(type: DataType, path: str) -> Iterator[tuple[str, str]]:
+    match type:
+        case Unknown(name):
+            yield path, name
+        case Struct(members):
+            for member in members:
+                yield from _unknown(member.type, child(path, member.name))
+        case Array(element):
+            yield from _unknown(element, path + ELEMENT)
+        case Map(key, value):
+            yield from _unknown(key, path + KEY)
+            yield from _unknown(value, path + VALUE)
+        case Union(options):
+            for number, option in enumerate(options):
+                yield from _unknown(option, f"{path}<{number}>")

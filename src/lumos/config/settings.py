@@ -251,7 +251,13 @@ class Settings(Section, frozen=True, kw_only=True):
     ] = DEFAULT_ENVIRONMENT
     features: dict[str, bool | tuple[str, ...]] = field(default_factory=dict)
     cloud_version_prefix: Annotated[
-        str, Meta(pattern=r"^(.*\D)?$", description="text that does not end with a digit")
+        str,
+        Meta(
+            # Neither 1.0.5 nor 2024-01-15 may be a cloud version: both mean something else.
+            pattern=r"^(?!\d+\.\d+\.$)(?!\d{4}-\d\d-)([^\s\x00-\x1f\x7f@/]*[^\s\x00-\x1f\x7f@/\d])?\Z",
+            description="text without blanks that does not end with a digit and makes no date and "
+            "no schema version of a number, such as S-",
+        ),
     ] = DEFAULT_PREFIX
     sources: tuple[Source, ...] = ()
     change_detection: ChangeDetection = ChangeDetection()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
@@ -27,6 +28,7 @@ from lumos.model.types import (
     Union,
     Unit,
     Unknown,
+    quoted_name,
 )
 
 Item = TypeVar("Item")
@@ -86,9 +88,13 @@ def _parse_type(text: str) -> DataType:
     return parsed
 
 
-def parse_schema(text: str) -> Schema:
-    """The schema written as one field per line."""
-    return _Reader(text).schema()
+def parse_schema(text: str, *, strict: bool = False) -> Schema:
+    """The schema written as one field per line.
+
+    A `strict` reader refuses what no person means, although other tools have it: enums and unions
+    of nothing, and members, symbols and options that stand twice.
+    """
+    return _Reader(text, strict=strict).schema()
 
 
 def comments_in(text: str) -> Iterator[tuple[int, str]]:
@@ -104,19 +110,21 @@ def comments_in(text: str) -> Iterator[tuple[int, str]]:
 class _Reader:
     """A recursive-descent reader over the tokens of one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, strict: bool = False) -> None:
         self.text = text
+        self.strict = strict
         self.tokens = list(self._tokenise())
         self.position = 0
         self.depth = 0
-        self.open_brackets = 0
+        self.open_brackets: list[_Token] = []
+        self.path = ""
 
     def _tokenise(self) -> Iterator[_Token]:
         offset = 0
         while offset < len(self.text):
             match = _TOKENS.match(self.text, offset)
             if match is None:
-                raise self._error(f"unexpected {self.text[offset]!r}", offset)
+                raise self._error(_unreadable(self.text[offset]), offset)
             kind = match.lastgroup or ""
             if kind != "space":
                 yield _Token(kind, match.group(), offset)
@@ -141,15 +149,23 @@ class _Reader:
         return token
 
     def _take(self, mark: str) -> bool:
-        if self._peek().text == mark and self._peek().kind == "mark":
+        token = self._peek()
+        if token.text == mark and token.kind == "mark":
             self.position += 1
-            self.open_brackets += (mark in "<(") - (mark in ">)")
+            if mark in "<(":
+                self.open_brackets.append(token)
+            elif mark in ">)":
+                self.open_brackets.pop()
             return True
         return False
 
     def _expect(self, mark: str) -> None:
         if not self._take(mark):
             found = self._peek()
+            if mark in ">)" and self.tokens[self.position - 1].kind == "newline":
+                # Whatever stands on the next line is a field of its own.
+                opened = self.open_brackets[-1]
+                raise self._error(f"this '{opened.text}' is not closed", opened.offset)
             raise self._error(f"expected '{mark}', found {found.text!r}" if found.text.strip() else
                               f"expected '{mark}', found the end of the line")  # fmt: skip
 
@@ -212,36 +228,66 @@ class _Reader:
                 return Unknown(names[0]) if names else UNKNOWN
             case "ARRAY":
                 self._expect("<")
-                element, nullable = self._nullable_type()
+                with self._inside("[]"):
+                    element, nullable = self._nullable_type()
                 self._expect(">")
                 return Array(element, element_nullable=nullable)
             case "MAP":
                 self._expect("<")
                 key = self.type()
                 self._expect(",")
-                value, nullable = self._nullable_type()
+                with self._inside("{}"):
+                    value, nullable = self._nullable_type()
                 self._expect(">")
                 return Map(key, value, value_nullable=nullable)
             case "STRUCT":
-                return Struct(self._list(self._member))
+                return Struct(self._list(self._member, self._member_path))
             case _:
-                return Union(self._list(self.type))
+                return Union(self._list(self.type, lambda type: f"'{type.text}'", empty=False))
 
-    def _list(self, read: Callable[[], Item]) -> list[Item]:
+    def _list(
+        self, read: Callable[[], Item], name: Callable[[Item], str], *, empty: bool = True
+    ) -> list[Item]:
         self._expect("<")
         items: list[Item] = []
         if self._take(">"):
+            self._refuse_empty(empty)
             return items
+        names: set[str] = set()
         while True:
+            start = self._peek()
             items.append(read())
+            self._refuse_repeated(name(items[-1]), names, start)
             if not self._take(","):
                 self._expect(">")
                 return items
 
+    @contextmanager
+    def _inside(self, step: str) -> Iterator[None]:
+        outside = self.path
+        self.path += step
+        yield
+        self.path = outside
+
+    def _member_path(self, member: Member) -> str:
+        return f"the field '{self.path}.{quoted_name(member.name)}'"
+
+    def _refuse_empty(self, allowed: bool) -> None:
+        if self.strict and not allowed:
+            raise self._error(
+                "nothing stands between the brackets", self.tokens[self.position - 1].offset
+            )
+
+    def _refuse_repeated(self, name: str, names: set[str], start: _Token) -> None:
+        if self.strict and name in names:
+            raise self._error(f"{name} stands twice", start.offset)
+        names.add(name)
+
     def _member(self) -> Member:
         name = self._name()
         self._expect(":")
-        type, nullable = self._nullable_type()
+        with self._inside(f".{quoted_name(name)}"):
+            type, nullable = self._nullable_type()
         return Member(name, type, nullable=nullable)
 
     def _nullable_type(self) -> tuple[DataType, bool]:
@@ -288,9 +334,13 @@ class _Reader:
         self._expect("(")
         strings: list[str] = []
         if self._take(")"):
+            self._refuse_empty(allowed=False)
             return strings
+        names: set[str] = set()
         while True:
+            start = self._peek()
             strings.append(self._string())
+            self._refuse_repeated(f"'{strings[-1]}'", names, start)
             if not self._take(","):
                 self._expect(")")
                 return strings
@@ -317,6 +367,7 @@ class _Reader:
 
     def _field(self) -> Field:
         name = self._name()
+        self.path = quoted_name(name)
         type = self.type()
         clauses: dict[str, bool | str] = {}
         while (token := self._peek()).kind not in ("newline", "end"):
@@ -341,6 +392,16 @@ class _Reader:
             f"unexpected {self._peek().text!r}; after the type may stand "
             "NOT NULL, KEY, PARTITION, DEFAULT 'x', COMMENT 'text'"
         )
+
+
+def _unreadable(character: str) -> str:
+    if character == "'":
+        return "this text has no closing quote"
+    if character == "`":
+        return "this name has no closing backtick"
+    is_of_name = character in "-." or character.isalnum()
+    hint = "; a name with such characters stands in `backticks`" if is_of_name else ""
+    return f"unexpected {character!r}{hint}"
 
 
 def _suggestion(kind: str) -> str:

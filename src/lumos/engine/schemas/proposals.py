@@ -8,13 +8,23 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from lumos.analysis.proposals import Form
+from lumos.analysis.proposals import Form, unknown_types
+from lumos.analysis.vagueness import (
+    Vague,
+    nothing_is_vague,
+    precise_numbers,
+    vague_in_hive,
+    vague_in_json_schema,
+    vague_in_postgres,
+    vague_in_snowflake,
+)
 from lumos.engine.schemas.dbt import Model, models_from_dbt
 from lumos.engine.schemas.errors import UnreadableSchema
 from lumos.engine.schemas.texts import parsed_text, read_text, refuse_repeated
 from lumos.errors import UnknownName
 from lumos.model.conversions.avro import schema_from_avro, schema_to_avro
 from lumos.model.conversions.json_schema import schema_from_json_schema, schema_to_json_schema
+from lumos.model.conversions.place import TOO_DEEP, TOO_LARGE
 from lumos.model.conversions.sql import Dialect
 from lumos.model.conversions.sql_table import Table, rendered_in_sql, tables_from_sql
 from lumos.model.schema import Field, Schema
@@ -43,6 +53,11 @@ _JSON_SCHEMA_WORDS: Final = frozenset((
     "$schema", "$ref", "$defs", "definitions", "type", "properties", "items", "allOf", "anyOf",
     "oneOf", "enum", "const",
 ))  # fmt: skip
+# Numbers of a size that JSON Schema itself does not have, as OpenAPI writes them.
+_SIZED: Final = re.compile(r'"format": "(?:int64|double)"')
+_REFERENCE: Final = '"$ref"'
+_CUT: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
+_DATA: Final = frozenset({".csv", ".tsv", ".psv", ".avro", ".orc", ".jsonl", ".ndjson", ".xlsx"})
 _DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
     "postgres": "postgres",
     "redshift": "postgres",
@@ -52,6 +67,12 @@ _DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
 }
 # Where neither the platform nor the user says which it is, the one that knows most types.
 _GUESSED: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")
+_VAGUE: Final[dict[Dialect, Vague]] = {
+    "snowflake": vague_in_snowflake,
+    "postgres": vague_in_postgres,
+    "hive": vague_in_hive,
+    "bigquery": nothing_is_vague,
+}
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +96,16 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_proposal(file: Path, *, kind: Kind | None, wanted: Wanted) -> Proposal:
     """The schema in a file, whose ending or content tells the kind unless it is given."""
+    if file.is_dir():
+        raise UnreadableSchema(str(file), "this is a folder; name the file of the proposed schema")
     if not file.is_file():
         raise UnreadableSchema(str(file), "there is no such file")
+    if kind is None and file.suffix.lower() in _DATA:
+        raise UnreadableSchema(
+            str(file),
+            "this is data, not a schema. A proposal is a JSON Schema, an Avro schema (.avsc), SQL, "
+            "a dbt schema.yml, a Parquet file or Lumos text (.schema); --as says which",
+        )
     kind = kind or kind_of(file)
     if kind == "parquet":
         return _checked(file, _parquet(file))
@@ -102,7 +131,7 @@ def kind_of(file: Path) -> Kind:
         if stream.read(4) == b"PAR1":
             return "parquet"
     text = read_text(file)
-    if text.lstrip()[:1] in ("{", "["):
+    if file.suffix.lower() == ".json" or text.lstrip()[:1] in ("{", "["):
         return "avro" if _is_avro(_parsed_json(file, text)) else "json-schema"
     if _CREATE.search(text):
         return "sql"
@@ -166,7 +195,7 @@ def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> Propos
             raise UnreadableSchema(str(file), "this is no Avro schema")
         return Proposal(
             kind=kind,
-            schema=schema_from_avro(value),
+            schema=_known(file, schema_from_avro(value)),
             form=form,
             rendered=lambda current: schema_from_avro(schema_to_avro(current)),
         )
@@ -176,10 +205,43 @@ def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> Propos
         )
     return Proposal(
         kind=kind,
-        schema=schema_from_json_schema(value),
-        form=form,
+        schema=_known(file, schema_from_json_schema(value)),
+        form=msgspec.structs.replace(
+            form, vague=vague_in_json_schema, vague_in=_precise_columns(value)
+        ),
         rendered=lambda current: schema_from_json_schema(schema_to_json_schema(current)),
     )
+
+
+def _precise_columns(document: dict[str, Any]) -> dict[str, Vague]:
+    """The columns whose numbers have a size: nobody writes it of some and forgets it of others."""
+    whole = _says_sizes(document)
+    properties = document.get("properties")
+    return {
+        name: precise_numbers
+        for name, schema in (properties.items() if isinstance(properties, dict) else ())
+        # What a reference leads to may stand anywhere in the document.
+        if _says_sizes(schema) or (whole and _REFERENCE in json.dumps(schema))
+    }
+
+
+def _says_sizes(schema: object) -> bool:
+    return _SIZED.search(json.dumps(schema)) is not None
+
+
+def _known(file: Path, schema: Schema) -> Schema:
+    """Refuses types that are nowhere defined, with the path to the first of them."""
+    for path, name in unknown_types(schema):
+        if name.startswith("ref:#"):
+            problem = f"the reference {name.removeprefix('ref:')} leads to nothing in this file"
+        elif name.startswith("recursive:") and path == "value":
+            problem = "this refers to nothing but itself"
+        elif name in _CUT or name.startswith(("recursive:", "ref:")):
+            continue
+        else:
+            problem = f"there is no type named '{name}'"
+        raise UnreadableSchema(str(file), f"at {path}: {problem}")
+    return schema
 
 
 def _is_avro(value: object) -> bool:
@@ -228,7 +290,7 @@ def _sql(file: Path, text: str, wanted: Wanted) -> Proposal:
     return Proposal(
         kind="sql",
         schema=table.schema,
-        form=Form(any_case=table.unquoted),
+        form=Form(any_case=table.unquoted, vague=_VAGUE[dialect]),
         rendered=lambda current: rendered_in_sql(current, dialect, partitions=told),
     )
 
@@ -251,7 +313,7 @@ def _dbt(file: Path, text: str, wanted: Wanted) -> Proposal:
     return Proposal(
         kind="dbt",
         schema=model.schema,
-        form=Form(ordered=False, any_case=model.unquoted),
+        form=Form(ordered=False, any_case=model.unquoted, vague=_VAGUE[dialect]),
         rendered=lambda current: _rendered_in_dbt(current, model, dialect),
         remarks=tuple(remarks),
     )

@@ -112,6 +112,7 @@ class Schemas:
         # Other tools' types are many, and only this verb reads them.
         from lumos.engine.schemas.proposals import Wanted, read_proposal
 
+        given(str(proposed), "file of the proposed schema")
         shelf = self._shelf()
         dataset = shelf.known(name)
         current = shelf.dataset(dataset.urn)

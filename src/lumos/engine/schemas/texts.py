@@ -38,7 +38,7 @@ def decoded(file: str, data: bytes) -> str:
 def parsed_text(file: str, text: str) -> Schema:
     """The schema written in Lumos text form."""
     try:
-        schema = parse_schema(text)
+        schema = parse_schema(text, strict=True)
     except SchemaSyntaxError as problem:
         raise UnreadableSchema(
             file, problem.problem, line=problem.line, column=problem.column
