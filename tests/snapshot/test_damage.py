@@ -547,3 +547,44 @@ def test_random_damage_never_ends_in_a_traceback(tmp_path: Path, name: str) -> N
             content(tmp_path / name)
         except LumosError:
             assert found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_list_under_a_wrong_name_is_told(tmp_path: Path, name: str) -> None:
+    file = written(tmp_path, name)
+    header = file if file.is_file() else file / "manifest.json"
+    if name == "estate.jsonl.zst":
+        with pa.CompressedInputStream(pa.OSFile(str(file)), "zstd") as stream:
+            text = stream.read().decode()
+        with pa.CompressedOutputStream(pa.OSFile(str(file), "wb"), "zstd") as stream:
+            stream.write(text.replace('"format":', '"dataset":[],"format":', 1).encode())
+    elif name == "estate.yaml":
+        header.write_text("dataset: []\n" + header.read_text())
+    else:
+        header.write_text(header.read_text().replace("{", '{"dataset":[],', 1))
+    (problem,) = validate(file)
+    assert (problem.code, problem.path, problem.severity) == ("unknown_key", "dataset", "warning")
+
+
+@pytest.mark.parametrize(
+    ("aspect", "part", "path"),
+    [
+        ("properties", {"a": "b", "c d": 7}, ".properties.c d"),
+        ("quality", {"dimensions": {"x": 0.5, "y": "high"}}, ".quality.dimensions.y"),
+        ("cost", {"currency": "EUR", "period": "m", "own": {"a": 1, "b": None}}, ".cost.own.b"),
+        (
+            "statistics",
+            {"columns": {"a": {}, "b": {"null_count": "x"}}},
+            ".statistics.columns.b.null_count",
+        ),
+        ("statistics", {"columns": {"a": {}, "b": []}}, ".statistics.columns.b"),
+    ],
+)
+def test_keys_of_free_maps_are_named(
+    tmp_path: Path, aspect: str, part: dict[str, Any], path: str
+) -> None:
+    file = written(tmp_path, "estate.json")
+    document = json.loads(file.read_text())
+    document["datasets"][1][aspect] = part
+    file.write_text(json.dumps(document))
+    assert ("format", f"datasets[1]{path}") in problems(file)

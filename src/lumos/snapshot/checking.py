@@ -131,8 +131,7 @@ class Check:
             yield self._malformed(kind, position, problem)
             return
         for path in unknown_keys(kind, plain):
-            text = "The format has no such key, and what stands there is not read."
-            yield Problem(code="unknown_key", path=f"{place}{path}", text=text, severity="warning")
+            yield _unread(f"{place}{path}")
 
     def _urn(self, position: int, key: str) -> Iterator[Problem]:
         path = f"{self._container.place(DATASETS, position)}.urn"
@@ -154,6 +153,17 @@ class Check:
         if str(error) not in self._told:
             self._told.add(str(error))
             yield Problem.of(error)
+
+
+def strangers(container: Container) -> Iterator[Problem]:
+    """Keys beside those of the header that nobody reads."""
+    for key in container.strangers:
+        yield _unread(key)
+
+
+def _unread(path: str) -> Problem:
+    text = "The format has no such key, and what stands there is not read."
+    return Problem(code="unknown_key", path=path, text=text, severity="warning")
 
 
 def sums(

@@ -16,6 +16,7 @@ from lumos.errors import MisuseError
 from lumos.model.text import SchemaSyntaxError, parse_type
 from lumos.model.types import DataType
 from lumos.snapshot.document import KINDS, Header, Kind
+from lumos.snapshot.locating import UNNAMED, located
 
 Value = TypeVar("Value")
 
@@ -117,7 +118,10 @@ def entry_of(kind: Kind, body: bytes) -> Any:
     try:
         return _decoders[kind.plural].decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
-        raise _malformed(problem) from None
+        wrong = _malformed(problem)
+        if UNNAMED in wrong.path:
+            wrong = Malformed(located(plain_json(body), wrong.path, wrong.problem), wrong.problem)
+        raise wrong from None
 
 
 def header_of(data: bytes) -> Header:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from lumos.snapshot.checking import Check, Problem, dangling, sums
+from lumos.snapshot.checking import Check, Problem, dangling, strangers, sums
 from lumos.snapshot.document import KINDS, Counts, Header
 from lumos.snapshot.errors import SnapshotError
 from lumos.snapshot.manifest import Tally
@@ -56,6 +56,7 @@ def _problems(snapshot: Snapshot, tally: Tally) -> Iterator[Problem]:
         references=references,
         is_upgraded=is_upgraded,
     )
+    yield from strangers(container)
     for kind in KINDS:
         yield from check.entries(kind)
     if not check.has_told:

@@ -64,6 +64,7 @@ class Upgraded(Container):
             header = step.header(header)
         self.header = canonical(header)
         self.streamed = inner.streamed
+        self.strangers = inner.strangers
 
     def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
         return self._inner.entries(kind)

@@ -38,6 +38,8 @@ class Container(ABC):
     streamed: bool
     # The JSON of the header.
     header: bytes
+    # Keys beside those of the header that nobody knows.
+    strangers: tuple[str, ...] = ()
 
     @abstractmethod
     def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:

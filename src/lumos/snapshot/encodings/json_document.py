@@ -6,7 +6,7 @@ Each entry stands on a line of its own, so that line-based tools can tell what c
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,13 +20,12 @@ _LISTS: Final = tuple(kind.plural for kind in KINDS)
 _HEAD: Final = tuple(dict.fromkeys((*Header.__struct_fields__, *HEADER_KEYS)))
 _BYTE: Final = re.compile(r" \(byte (\d+)\)\Z")
 # Entries are found in one pass over the bytes, and decoded only when somebody asks for them.
-_Document: Final = msgspec.defstruct(
-    "_Document",
-    [
-        *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in (NESTED, *_HEAD)),
-        *((name, list[msgspec.Raw], msgspec.field(default_factory=list)) for name in _LISTS),
-    ],
-)
+_KEYS: Final = [
+    *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in (NESTED, *_HEAD)),
+    *((name, list[msgspec.Raw], msgspec.field(default_factory=list)) for name in _LISTS),
+]
+_Document: Final = msgspec.defstruct("_Document", _KEYS)
+_ExactDocument: Final = msgspec.defstruct("_ExactDocument", _KEYS, forbid_unknown_fields=True)
 
 
 class JsonDocument(Container):
@@ -36,11 +35,11 @@ class JsonDocument(Container):
 
     def __init__(self, file: Path, data: bytes) -> None:
         try:
-            document = decoded(data, _Document)
+            document, self.strangers = _apart(data)
             self._within = ""
             if (nested := getattr(document, NESTED)) is not msgspec.UNSET:
                 self._within = f"{NESTED}."
-                document = decoded(nested, _Document)
+                document, self.strangers = _apart(nested)
         except Malformed as problem:
             raise refusal(file, problem, data) from None
         head = {name: getattr(document, name) for name in _HEAD}
@@ -56,6 +55,18 @@ class JsonDocument(Container):
 
     def place(self, kind: Kind, position: int) -> str:
         return f"{self._within}{kind.plural}[{position}]"
+
+
+def _apart(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
+    """A document taken apart, and the keys in it that nobody knows."""
+    try:
+        return decoded(data, _ExactDocument), ()
+    except Malformed as problem:
+        if "unknown field" not in problem.problem:
+            raise
+    known = {name for name, *_ in _KEYS}
+    keys = decoded(data, dict[str, msgspec.Raw])
+    return decoded(data, _Document), tuple(key for key in keys if key not in known)
 
 
 def open_json(file: Path) -> JsonDocument:

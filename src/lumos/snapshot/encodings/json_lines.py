@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from lumos.snapshot.codec import Malformed, decoded, seal
-from lumos.snapshot.document import KINDS, Kind
+from lumos.snapshot.document import KINDS, Header, Kind
 from lumos.snapshot.encodings.interface import BUFFER, Bodies, Container, Stored
 from lumos.snapshot.errors import CutOff, NotASnapshot, OutOfOrder, SnapshotError, TooLarge
 
@@ -81,11 +81,12 @@ class JsonLines(Container):
 
     def _header(self, line: bytes) -> bytes:
         try:
-            decoded(line, dict[str, msgspec.Raw])
+            keys = decoded(line, dict[str, msgspec.Raw])
         except Malformed as problem:
             error = CutOff if problem.cut_off else NotASnapshot
             text = f"It should begin with the header of a snapshot: {problem.problem}."
             raise error(self._file, "line 1", text) from None
+        self.strangers = tuple(key for key in keys if key not in Header.__struct_fields__)
         return line
 
     def _unwrapped(self, number: int, line: bytes) -> tuple[Kind, bytes] | SnapshotError:

@@ -14,8 +14,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lumos.snapshot.codec import Malformed, decoded, plain_json
-from lumos.snapshot.document import KINDS, Kind
+from lumos.snapshot.codec import Malformed, decoded
+from lumos.snapshot.document import KINDS, Header, Kind
 from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Keyed, Stored
 from lumos.snapshot.encodings.json_document import refusal
 from lumos.snapshot.encodings.rows import columns_of, stored_row
@@ -48,9 +48,11 @@ class ParquetFolder(Container):
             problem = f"There is no {MANIFEST} in it."
             raise NotASnapshot(folder, MANIFEST, problem) from None
         try:
-            listed = plain_json(self.header)
+            listed = decoded(self.header, dict[str, Any])
         except Malformed as problem:
             raise refusal(manifest, problem, self.header) from None
+        known = (*Header.__struct_fields__, "files")
+        self.strangers = tuple(key for key in listed if key not in known)
         self._files = {kind.plural: self._names(listed, kind) for kind in KINDS}
 
     def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
@@ -73,10 +75,10 @@ class ParquetFolder(Container):
         """The names of the files of each kind, for readers of their own."""
         return self._files
 
-    def _names(self, listed: Any, kind: Kind) -> list[str]:
+    def _names(self, listed: dict[str, Any], kind: Kind) -> list[str]:
         """The files that the manifest names for a kind, none of them outside the folder."""
         place = f"{MANIFEST}: files.{kind.plural}"
-        files = listed.get("files") if isinstance(listed, dict) else None
+        files = listed.get("files")
         names = files.get(kind.plural, []) if isinstance(files, dict) else []
         if not isinstance(names, list):
             raise SnapshotError(self._folder, place, "Expected a list of file names.")
