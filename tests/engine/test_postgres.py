@@ -132,6 +132,10 @@ TOLD = [
     ("CREATE OR REPLACE VIEW sales.large AS SELECT id, total FROM sales.orders WHERE total > 200", "sales.large", "query changed"),
     ("ALTER TABLE sales.orders ADD CONSTRAINT positive CHECK (total > 0)", "sales.orders", "constraint positive changed"),
     ("ALTER TABLE public.notes SET UNLOGGED", "public.notes", "persistence changed"),
+    ("ALTER TABLE public.kinds ALTER j TYPE jsonb", "public.kinds", "type of j changed: json -> jsonb"),
+    ("ALTER TABLE public.kinds ALTER i TYPE interval day to second", "public.kinds", "type of i changed: interval -> interval day to second"),
+    ("ALTER TABLE public.kinds ALTER c TYPE varchar(5)", "public.kinds", "type of c changed: character(5) -> character varying(5)"),
+    ("ALTER TABLE public.kinds ALTER t TYPE public.words", "public.kinds", "type of t changed: text -> public.words"),
 ]  # fmt: skip
 
 
@@ -139,6 +143,10 @@ TOLD = [
 def test_what_is_told_beside_the_schema_is_metadata(
     shop: PostgresDatabase, statement: str, name: str, summary: str
 ) -> None:
+    shop.run(
+        "CREATE DOMAIN public.words AS text",
+        "CREATE TABLE public.kinds (j json, i interval, c char(5), t text)",
+    )
     lumos = lumos_for(shop)
     lumos.ingest()
     shop.run(statement)
@@ -148,6 +156,29 @@ def test_what_is_told_beside_the_schema_is_metadata(
     event = events(lumos, urn(shop, name))[-1]
     assert (event.type, event.summary) == (EventType.METADATA_CHANGED, summary)
     assert lumos.ingest().summary.datasets_changed == 0
+
+
+def test_what_is_told_beside_columns_that_changed_is_told_too(shop: PostgresDatabase) -> None:
+    lumos = lumos_for(shop)
+    lumos.ingest()
+    shop.run(
+        "ALTER TABLE sales.orders ADD note text",
+        "COMMENT ON TABLE sales.orders IS 'All orders'",
+        "ALTER TABLE sales.orders ADD CONSTRAINT positive CHECK (total > 0)",
+    )
+    lumos.ingest()
+    event = events(lumos, urn(shop, "sales.orders"))[-1]
+    assert event.type is EventType.SCHEMA_CHANGED
+    assert event.summary == "1 field added: note; description, constraint positive changed"
+
+
+def test_a_zone_that_comes_to_a_time_of_day_is_a_change_of_its_type(shop: PostgresDatabase) -> None:
+    shop.run("CREATE TABLE sales.opening (at time)")
+    lumos = lumos_for(shop)
+    lumos.ingest()
+    shop.run("ALTER TABLE sales.opening ALTER at TYPE timetz")
+    (change,) = of(lumos.ingest(), shop, "sales.opening").changes
+    assert (change.path, change.kind, change.consumer) == ("at", "type_changed", "undetermined")
 
 
 def test_rows_that_come_and_go_are_no_change_but_are_counted(shop: PostgresDatabase) -> None:

@@ -226,6 +226,7 @@ class Recorder:
             name=known.name,
             platform=known.platform,
             format=known.format,
+            schema=transaction.schema(known.schema_hash) if known.schema_hash else None,
             **aspects,
         )
 
@@ -268,8 +269,15 @@ class Recorder:
             new_schema=record.schema_hash,
             findings=decision.findings,
             flags=decision.flags,
-            summary=summary_of(decision.type, decision.findings, decision.flags)
-            or ("" if before is None else differences(before, found)),
+            summary="; ".join(
+                filter(
+                    None,
+                    (
+                        summary_of(decision.type, decision.findings, decision.flags),
+                        "" if before is None else differences(before, found),
+                    ),
+                )
+            ),
             metadata=self._metadata(found),
         )
         transaction.save(record)

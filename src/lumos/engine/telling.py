@@ -15,6 +15,7 @@ from lumos.model.discovery import FoundDataset, Told
 TOLD_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
 _COMMENT: Final = "comment"
 _OWNER: Final = "owner"
+_NAMED: Final = 3
 _WORDS: Final = {_COMMENT: "description", _OWNER: "owner"}
 
 
@@ -35,7 +36,20 @@ def differences(before: Dataset, found: FoundDataset) -> str:
     """What of that which is told changed, in words: `description, owner changed`."""
     assert found.told is not None, "files tell nothing"
     changed = list(dict.fromkeys(_changed(before, found, found.told)))
-    return f"{', '.join(changed)} changed" if changed else ""
+    types = list(_other_native_types(before, found))
+    parts = [f"{', '.join(changed)} changed"] if changed else []
+    parts += [f"type of {each}" for each in types[:_NAMED]]
+    if (more := len(types) - _NAMED) > 0:
+        parts.append(f"{more} more types changed")
+    return "; ".join(parts)
+
+
+def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
+    """Columns that only the place itself tells apart: `a changed: json -> jsonb`."""
+    for field in found.schema.fields:
+        old = before.schema.field(field.name) if before.schema else None
+        if old and old.type == field.type and old.native_type != field.native_type:
+            yield f"{field.name} changed: {old.native_type} -> {field.native_type}"
 
 
 def _changed(before: Dataset, found: FoundDataset, told: Told) -> Iterator[str]:

@@ -116,7 +116,7 @@ def dataset_of(relation: Relation, columns: Sequence[Column], catalog: Catalog) 
         schema=schema,
         statistics=_statistics(relation, catalog),
         drift=(),
-        content=_content(format, relation.partitioning, told),
+        content=_content(format, relation.partitioning, told, schema),
         told=told,
     )
 
@@ -208,10 +208,12 @@ def _owner(relation: Relation) -> Owner | None:
     return Owner(name=relation.owner, kind="user" if relation.owner_logs_in else "group")
 
 
-def _content(format: str, partitioning: str | None, told: Told) -> str:
+def _content(format: str, partitioning: str | None, told: Told, schema: Schema) -> str:
     """Changes with all that is told beside the schema; that rows come and go is not seen."""
     facts: dict[str, str | None] = {
         **told.properties,
+        # Several types of a database may be one type in the algebra.
+        **{f" type {field.name}": field.native_type for field in schema.fields},
         " format": format,
         " partitioning": partitioning,
         " description": told.description,
