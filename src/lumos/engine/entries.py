@@ -88,7 +88,7 @@ def put_entry(
     after = StoredEntry(known, entry.dataset, {}, versions)
     beside = _beside(entry, after)
     if beside != ({} if before is None else before.beside):
-        transaction.entries.put_beside(entry.urn, beside)
+        transaction.entries.put_beside(entry.urn, beside, is_new=before is None)
 
 
 def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
@@ -366,7 +366,7 @@ def _put_versions(
     new, old = ([_row(version) for version in each] for each in (versions, before))
     if new == old:
         return
-    transaction.entries.put_versions(urn, new)
+    transaction.entries.put_versions(urn, new, is_new=not old)
     transaction.entries.forget_events(_of_history(before) - _of_history(versions))
 
 

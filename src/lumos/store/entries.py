@@ -165,16 +165,20 @@ class EntryWriter:
                 delete(table).where(table.c.urn == known.urn, table.c.name.in_(gone))
             )
 
-    def put_beside(self, urn: str, beside: Mapping[str, bytes]) -> None:
+    def put_beside(self, urn: str, beside: Mapping[str, bytes], *, is_new: bool = False) -> None:
         """Makes what is known beside the aspects exactly this."""
-        self._connection.execute(_FORGET_BESIDE, {"wanted": urn})
+        if not is_new:
+            self._connection.execute(_FORGET_BESIDE, {"wanted": urn})
         if beside:
             rows = [{"urn": urn, "name": name, "body": body} for name, body in beside.items()]
             self._connection.execute(tables.beside.insert(), rows)
 
-    def put_versions(self, urn: str, versions: Sequence[NewVersion]) -> None:
+    def put_versions(
+        self, urn: str, versions: Sequence[NewVersion], *, is_new: bool = False
+    ) -> None:
         """Makes the schema history exactly this, oldest first."""
-        self._connection.execute(_FORGET_VERSIONS, {"wanted": urn})
+        if not is_new:
+            self._connection.execute(_FORGET_VERSIONS, {"wanted": urn})
         if versions:
             rows = [
                 {"urn": urn, "number": number, **version._asdict()}
@@ -201,6 +205,8 @@ class EntryWriter:
 
     def forget_events(self, event_ids: Collection[str]) -> None:
         """Takes events out that told of a history which is no more."""
+        if not event_ids:
+            return
         event = tables.change_event
         self._connection.execute(delete(event).where(event.c.event_id.in_(list(event_ids))))
 

@@ -311,6 +311,7 @@ class Transaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._touched: dict[str, None] = {}
+        self._saved_schemas: set[str] = set()
         self.new_events: list[ChangeEvent] = []
 
     @property
@@ -363,8 +364,10 @@ class Transaction:
         """Keeps a schema under the hash of its content, once."""
         body = to_json(schema)
         hash = hashlib.blake2b(body, digest_size=16).hexdigest()
-        row = {"hash": hash, "shape": schema.shape, "full": schema.full, "body": body}
-        self._insert_once(tables.schema_body, row)
+        if hash not in self._saved_schemas:
+            row = {"hash": hash, "shape": schema.shape, "full": schema.full, "body": body}
+            self._insert_once(tables.schema_body, row)
+            self._saved_schemas.add(hash)
         return hash
 
     def save(self, dataset: KnownDataset) -> None:
