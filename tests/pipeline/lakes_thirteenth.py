@@ -236,4 +236,43 @@ THIRTEENTH = [
         b | csv | time value:float | export/Humidity (%) - {Room 101,Room 102,Lobby}.csv
     """,
     ),
+    Lake(
+        "lines and shifts, some without a stop",
+        """
+        a | csv | order made:int scrap:int | mes/Line{1..3}/output_2024-01-0{5,6}_{Early,Late,Night}.csv
+        b | csv | cause since:time minutes:int | mes/Line1/stops_2024-01-05_Early.csv; mes/Line2/stops_2024-01-06_Late.csv; mes/Line1/stops_2024-01-06_Night.csv
+    """,
+    ),
+    Lake(
+        "machines by what they do",
+        """
+        a | csv | at:time user:float system:float idle:float | sar/20240105/sar_cpu_web01.csv; sar/20240106/sar_cpu_web02.csv; sar/20240105/sar_cpu_db01.csv; sar/20240106/sar_cpu_cache01.csv
+        b | csv | at:time free:int used:int | sar/20240105/sar_mem_web01.csv; sar/20240106/sar_mem_web02.csv; sar/20240106/sar_mem_db01.csv
+    """,
+    ),
+    Lake(
+        "years after capitals",
+        """
+        a | csv | state:int case:int vehicles:int | crash/XARS{2016,2017,2018}NationalCSV/ACCIDENT.CSV; crash/XARS2019NationalCSV/accident.csv
+        b | csv | state:int case:int age:int sex:int | crash/XARS{2016,2017}NationalCSV/PERSON.CSV; crash/XARS2019NationalCSV/person.csv
+    """,
+    ),
+    Lake(
+        "dumps of two languages",
+        """
+        a | csv | page:int title length:int | dumps/{itwiki,ptwiki}/20240101/page.tsv
+    """,
+    ),
+    Lake(
+        "replicates of two conditions",
+        """
+        a | csv | name length:int tpm:float reads:int | quant/control_rep{1..3}/quant.csv; quant/treated_rep2/quant.csv
+    """,
+    ),
+    Lake(
+        "leftovers with a number in hex",
+        """
+        a | csv | bucket bytes:int | usage/acme_storage_2024_01_05_08_00_00_{f5021,11450,d60f1}_v0
+    """,
+    ),
 ]

@@ -36,6 +36,7 @@ TWELFTH = [
         """
         a | csv | KEY PERIOD:date VALUE:float STATUS | bank/LFS/LFS.Q.{DE,FR,I9}.S.{000000,YAB120}.7.TOT.csv
         b | csv | KEY PERIOD:date VALUE:float | bank/FXS/FXS.D.{CHF,JPY,SEK}.SP.csv
+        c | csv | KEY PERIOD:date VALUE:float UNIT | bank/STS/STS.M.{QX,QY,I9}.W.{000000,YAB120}.csv
     """,
     ),
     Lake(

@@ -90,6 +90,7 @@ _QUALIFIED_TOKEN: Final = re.compile(
     rf"|{_ANY_TOKEN}",
     re.ASCII,
 )
+_ONE_YEAR: Final = re.compile(rf"{_YEAR}\Z")
 _TOKEN_IN_WORD: Final = re.compile(rf"{_IN_WORDS}|(?P<n>\d+)", re.ASCII)
 # A date between words in capitals, which are none of an identifier: T202401ADDRESS.
 _DATE_IN_CAPITALS: Final = re.compile(
@@ -223,7 +224,9 @@ def _spans(name: str) -> list[_Span]:
         # After the time of writing, services put something random.
         elif kind == "word" and start != after_time and not _is_identifier(match.group()):
             for inner in _TOKEN_IN_WORD.finditer(match.group()):
-                found = _placeholder(inner.lastgroup, inner.group())
+                # In words, a year may follow a capital: FARS2016NationalCSV.
+                is_year = inner.lastgroup == "n" and _ONE_YEAR.match(inner.group())
+                found = "yyyy" if is_year else _placeholder(inner.lastgroup, inner.group())
                 spans.append(_Span(found, start + inner.start(), start + inner.end()))
         elif kind != "unit":
             spans.append(_Span(_placeholder(kind, match.group()), start, match.end()))

@@ -8,7 +8,7 @@ from typing import Protocol
 from lumos.model.schema import Schema
 from lumos.pipeline.grouping.apart import apart
 from lumos.pipeline.grouping.evidence import Columns
-from lumos.pipeline.grouping.units import Row, Unit
+from lumos.pipeline.grouping.units import Row, Unit, has_values
 from lumos.pipeline.grouping.words import (
     known_words,
 )
@@ -33,11 +33,34 @@ def units_of(places: Iterable[PlaceSummary], schemas: SchemasByPrint, *, root: s
         names = tuple(template.text for template in first)
         row = Row(place, columns[place.full], first, last)
         rows.setdefault((names, ending, place.format), []).append(row)
-    return [
-        unit
-        for (names, ending, format), some in rows.items()
-        for unit in apart(Unit(names, ending, format, some))
-    ]
+    return _as_siblings_vary(
+        [
+            unit
+            for (names, ending, format), some in rows.items()
+            for unit in apart(Unit(names, ending, format, some))
+        ]
+    )
+
+
+def _as_siblings_vary(units: list[Unit]) -> list[Unit]:
+    """The units, with values for names of folders that vary beside another table.
+
+    Where one table lies in Line1 to Line4 and another in Line1, the latter may come for others too.
+    """
+    varying: set[tuple[str, ...]] = set()
+    templates = [tuple(template.text for template in unit.rows[0].first) for unit in units]
+    for unit, texts in zip(units, templates, strict=True):
+        for depth in range(len(unit.folders)):
+            if unit.names[depth] == texts[depth] and has_values(texts[depth]):
+                varying.add(texts[: depth + 1])
+    for unit, texts in zip(units, templates, strict=True):
+        if all(rule.name != "unrelated" for rule in unit.rules):
+            folders = (
+                texts[depth] if texts[: depth + 1] in varying else folder
+                for depth, folder in enumerate(unit.folders)
+            )
+            unit.names = (*folders, unit.stem)
+    return units
 
 
 class _ColumnsOf:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from lumos.pipeline.grouping.folders import (
     folders_as_values,
@@ -16,6 +16,7 @@ from lumos.pipeline.grouping.folders import (
 from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import HIVE, Rule, Unit, clusters, has_values, kinds_of
 from lumos.pipeline.grouping.values import (
+    MANY_FILES,
     PIECES,
     VALUE,
     have_dates_of_their_own,
@@ -129,10 +130,17 @@ def _names_as_values(units: list[Unit]) -> Iterator[Unit]:
     for cluster in alike:
         left = dict.fromkeys(cluster)
         repeated = () if grid is None else grid.families(cluster)
-        for family, tables, names in (*_families(cluster), *repeated):
-            some = [unit for unit in family if unit in left]
+        for family in (*_families(cluster), *repeated):
+            some = [unit for unit in family.units if unit in left]
             texts = [unit.stem for unit in some]
-            reason = why_values(texts, units[0].parent, some, tables=tables, names=names)
+            reason = why_values(
+                texts,
+                units[0].parent,
+                some,
+                many=family.many,
+                tables=family.tables,
+                names=family.names,
+            )
             if reason is None and len(some) > 2 and _are_of_their_days(some):
                 reason = "a date and a remark name each file"
             if reason is not None:
@@ -155,13 +163,24 @@ def _by_size(units: list[Unit]) -> Iterable[list[Unit]]:
     return [units] if () in sizes else sizes.values()
 
 
-def _families(units: list[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
-    """All units, then those that differ in one word only, the largest families first.
+class _Family(NamedTuple):
+    """Units whose names may be values, and what is known of that.
 
-    With each family: how many tables have such names, and how many names it are if that is known.
+    `tables` tells how many tables have such names, `names` how many names it are, if that is
+    known, and `many` how many are enough.
     """
+
+    units: list[Unit]
+    tables: int = 1
+    names: int = 0
+    many: Sequence[tuple[int, float]] = MANY_FILES
+
+
+def _families(units: list[Unit]) -> Iterator[_Family]:
+    """All units, then those that differ in one word only, the largest families first."""
     crossed = _crossed(units)
-    yield from ((some, len(crossed), names) for some, names in crossed or [(units, 0)])
+    yield _Family(units, many=() if crossed else MANY_FILES)
+    yield from crossed
     if len(units) > 2:
         families: dict[tuple[str, ...], list[Unit]] = {}
         for unit in units:
@@ -170,11 +189,10 @@ def _families(units: list[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
                 if piece[0].isalpha() or VALUE.match(piece):
                     key = (*pieces[:index], ANY_NAME, *pieces[index + 1 :])
                     families.setdefault(key, []).append(unit)
-        largest = sorted(families.values(), key=len, reverse=True)
-        yield from ((family, 1, 0) for family in largest)
+        yield from map(_Family, sorted(families.values(), key=len, reverse=True))
 
 
-def _crossed(units: Sequence[Unit]) -> list[tuple[list[Unit], int]]:
+def _crossed(units: Sequence[Unit]) -> list[_Family]:
     """Families of names where each of a few words stands beside each of more, which are values."""
     heads: dict[tuple[str, bool], dict[str, Unit]] = {}
     for unit in units if len(units) >= _FEWEST_CROSSED else ():
@@ -187,7 +205,7 @@ def _crossed(units: Sequence[Unit]) -> list[tuple[list[Unit], int]]:
         if len(families) > 1 and len(families) * len(families[0]) == len(units):
             names = min(sum(_count(*each) for each in family.items()) for family in families)
             if len(families) < names and len(clusters(units, lambda pair: pair.same)) == 1:
-                return [(list(family.values()), names) for family in families]
+                return [_Family(list(each.values()), len(families), names) for each in families]
     return []
 
 
@@ -208,8 +226,8 @@ class _Grid:
                 self._names.setdefault(key, {})[tail] = unit
                 self._with.setdefault((tail, is_first), set()).add(key)
 
-    def families(self, cluster: Sequence[Unit]) -> Iterator[tuple[list[Unit], int, int]]:
-        """Units that differ in a value, how many tables have such, and how many values it are."""
+    def families(self, cluster: Sequence[Unit]) -> Iterator[_Family]:
+        """Units that differ in values which stand beside other tables too."""
         number = self._number_of[id(cluster[0])]
         for key, names in self._names.items():
             weights = {tail: _count(tail, unit) for tail, unit in names.items()}
@@ -222,7 +240,7 @@ class _Grid:
                             others[other] += weight
                 tables = sum(2 * count > total and count > 2 for count in others.values())
                 if tables:
-                    yield list(names.values()), 1 + tables, total
+                    yield _Family(list(names.values()), 1 + tables, total)
 
 
 def _count(tail: str, unit: Unit) -> int:

@@ -22,12 +22,13 @@ from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES, sizes_of
 
 PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
-_CODE: Final = re.compile(r"[A-Z]{1,8}(?:[._-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
+_CODE: Final = re.compile(r"[A-Z]{1,12}(?:[._-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
 # I7FD0, MGSP3: what only a machine calls its files.
 _MIXED: Final = re.compile(r"[0-9A-Z]{4,}\Z", re.ASCII)
 _DIGIT_INSIDE: Final = re.compile(r"\d[A-Z]")
 _LONGEST_CODE: Final = 6
+_LONGEST_CODE_OF_PLACE: Final = 2
 _ONE_WORD: Final = re.compile(r"(?:[0-9A-Za-z]|\{[a-z-]+\})+\Z", re.ASCII)
 _SHORT_VALUE: Final = re.compile(r"\w{1,3}\Z", re.ASCII)
 VALUE: Final = re.compile(r"\{(?:place|person|code|id|uuid|hash|n|region|name)\}\Z")
@@ -36,6 +37,12 @@ _VERSION: Final = re.compile(
     r"v?(?:\d+|\{n\})(?:\.(?:\d+|\{n\}))+(?:[-.+]?[A-Za-z]+(?:[.-]?(?:\d+|\{n\}))?)?\Z", re.ASCII
 )
 _LOCALE: Final = re.compile(r"[a-z]{2}[-_](?:[A-Z]{2}|[A-Z][a-z]{3})\Z", re.ASCII)
+_HEX: Final = re.compile(r"(?=[a-f]*\d)[0-9a-f]{4,}\Z", re.ASCII)
+_MAY_BE_VALUES: Final = (_SHORT_VALUE, _CODE, _LOCALE, _HEX)
+_NUMBER: Final = re.compile(r"\d+")
+# What follows in web01 and db{n}, which are machines by what they do.
+_HOST_NUMBER: Final = re.compile(r"\d\d\Z|\{n\}\Z", re.ASCII)
+_ROLE: Final = re.compile(r"[a-z]{2,10}\Z", re.ASCII)
 # sub-{n}_task- before a value: each part of such a name is a key and a value.
 _PAIRS: Final = re.compile(r"(?:\A|_)[a-z]+-[^_-]+_(?:[^_]+_)*[a-z]+-\Z")
 _STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}")
@@ -57,7 +64,7 @@ _FEWEST_TABLES: Final = 3
 # So many values for sure take in one name that may be anything.
 _FEW_STRAYS: Final = 5
 # So many names of equal tables are values, if at most that share of them look like tables' names.
-_MANY_FILES: Final = ((4, 1 / 3), (6, 0.6), (12, 0.8))
+MANY_FILES: Final = ((4, 1 / 3), (6, 0.6), (12, 0.8))
 # Folders are made for tables more often than files are.
 MANY_FOLDERS: Final = ((5, 0.2), (8, 1 / 3), (12, 0.6), (24, 0.8))
 
@@ -96,7 +103,7 @@ def why_values(
     parent: str,
     units: Sequence[Unit],
     *,
-    many: Sequence[tuple[int, float]] = _MANY_FILES,
+    many: Sequence[tuple[int, float]] = MANY_FILES,
     tables: int = 1,
     names: int = 0,
 ) -> str | None:
@@ -113,11 +120,20 @@ def why_values(
     count = max(len(texts), names)
     if tables > 1 and count > 2:
         return f"{count} names stand beside the same {tables} tables ({case.shown})"
-    inside = words_of(parent)
-    if inside and inside[-1] in OF_TABLES:
-        return None
-    reason = next(filter(None, (why(case) for why in _REASONS)), None) or _why_many(case, many)
+    reason = _why(case, many)
+    if reason is None and any("{n}" in text for text in texts):
+        # A number that varies in one of them does so in all.
+        case = _Case([_NUMBER.sub("{n}", text) for text in texts], parent, units)
+        reason = None if _are_never_values(case) else _why(case, many)
     return None if reason is None else f"{reason} ({case.shown})"
+
+
+def _why(case: _Case, many: Sequence[tuple[int, float]]) -> str | None:
+    reason = next(filter(None, (why(case) for why in _FOR_SURE)), None)
+    inside = words_of(case.parent)
+    if reason is None and not (inside and inside[-1] in OF_TABLES):
+        reason = next(filter(None, (why(case) for why in _PERHAPS)), None) or _why_many(case, many)
+    return reason
 
 
 def _are_never_values(case: _Case) -> bool:
@@ -147,6 +163,13 @@ def _why_code(case: _Case) -> str | None:
     are_of_it = case.around and case.share < 0.5 and len(case.units) > 2
     if not case.share or (are_of_it and have_same_columns(case.units)):
         return "the names differ in a code"
+    return None
+
+
+def _why_host(case: _Case) -> str | None:
+    are_roles = not case.share and all(map(_ROLE.match, case.values))
+    if are_roles and _HOST_NUMBER.match("".join(case.after[:1])) and have_same_columns(case.units):
+        return "the names are those of machines"
     return None
 
 
@@ -187,10 +210,9 @@ def _why_entity(case: _Case) -> str | None:
     return None
 
 
-# Asked in this order.
-_REASONS: Final = (
-    _why_value, _why_code, _why_several, _why_id, _why_people, _why_key, _why_entity
-)  # fmt: skip
+# Asked in this order; folders for tables hold values only where they are for sure.
+_FOR_SURE: Final = (_why_value, _why_code, _why_several)
+_PERHAPS: Final = (_why_host, _why_id, _why_people, _why_key, _why_entity)
 
 
 def _why_many(case: _Case, many: Sequence[tuple[int, float]]) -> str | None:
@@ -225,7 +247,7 @@ def why_once(units: Sequence[Unit]) -> str | None:
         return None
     kinds = set().union(*(kinds_of(folder) for unit in units for folder in unit.folders))
     # What is new each day may be a table of that day, unless a machine named it.
-    if kinds & TIMES and not (len(set(map(len, names))) == 1 and all(map(_ONE_WORD.match, names))):
+    if kinds & TIMES and len({(len(name), *_SEPARATORS.findall(name)) for name in names}) > 1:
         return None
     return f"each name comes once ({', '.join(names[:3])})" if have_same_columns(units) else None
 
@@ -291,9 +313,7 @@ def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
         return False
     if "{id}" in values or "{hash}" in values:
         return all(map(_ONE_WORD.match, others))
-    if all(
-        _SHORT_VALUE.match(value) or _CODE.match(value) or _LOCALE.match(value) for value in others
-    ):
+    if all(any(kind.match(value) for kind in _MAY_BE_VALUES) for value in others):
         return True
     # No list of places or of names is complete.
     is_known = "{place}" in values or "{person}" in values
@@ -326,11 +346,16 @@ def _are_codes(values: Sequence[str], units: Sequence[Unit]) -> bool:
         return True
     if is_even and all(map(_MIXED.match, values)) and any(map(_DIGIT_INSIDE.search, values)):
         return True
-    # enwiki, dewiki and frwiki differ in a language.
+    if len(values) > 2 and all(map(_HEX.match, values)):
+        return True
+    # enwiki, itwiki and ptwiki differ in a language.
     before = common(values)
     after = common([value[before:][::-1] for value in values])
-    return before + after > 2 and all(
-        is_value(value[before : len(value) - after].lower()) for value in values
+    return any(
+        first + last > _LONGEST_CODE_OF_PLACE
+        and all(is_value(value[first : len(value) - last].lower()) for value in values)
+        for first in range(before + 1)
+        for last in range(after + 1)
     )
 
 

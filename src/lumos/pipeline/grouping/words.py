@@ -67,7 +67,8 @@ OF_ENTITIES: Final = words_in(
     "languages locales categories brands suppliers vendors merchants partners agents employees "
     "games seasons leagues tournaments wells turbines inverters buoys gauges cells patients "
     "participants portfolios funds currencies exchanges markets instruments assets lots venues "
-    "garages junctions intersections detectors counters tanks reservoirs dams furnaces racks"
+    "garages junctions intersections detectors counters tanks reservoirs dams furnaces racks reps "
+    "replicates trials takes"
 )
 # Those whose singular may mean something else in a file's name, such as train or bank.
 _ALSO_OF_ENTITIES: Final = words_in(
@@ -85,7 +86,7 @@ _ALSO_OF_ENTITIES: Final = words_in(
     "resellers distributors publishers advertisers etfs bonds futures"
 )
 _ENTITY_ENDINGS: Final = (("ies", "y"), ("ches", "ch"), ("ships", "ship"), ("s", ""))
-DAYTIMES: Final = words_in("am pm morning midday noon afternoon evening night")
+DAYTIMES: Final = words_in("am pm early morning midday noon afternoon late evening night day")
 _TABLE_WORDS: Final = words_in(
     "dim fact fct stg vw tbl lookup map mapping list info summary detail details log metadata "
     "history catalog index master header lines items stats report"
