@@ -48,7 +48,10 @@ Some rows are finer than the table can show. Delta and Spark read a map's key (`
 read the type itself. Delta takes integers for decimals of 10 whole digits and more
 (`integer-to-decimal`). Avro does not read bytes of a fixed length as text (`string-and-binary`),
 nor Spark anything as text of a longest length (`scalar-to-string`). In a declared key column,
-`integer-to-float64` and `required-to-nullable` are breaking. `v3`: Iceberg tables of version 3.
+`integer-to-float64` and `required-to-nullable` are breaking, also where it ceases to be one.
+Iceberg, Delta and Spark read no decimal of more than 38 digits. Fields are regrouped
+(`fields-regrouped`) where one that is gone stands under another parent with the same name and type,
+at any depth. `v3`: Iceberg tables of version 3.
 """
 MARKS = {Verdict.COMPATIBLE: "yes", Verdict.BREAKING: "no", Verdict.UNDETERMINED: "v3"}
 

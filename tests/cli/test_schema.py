@@ -408,3 +408,24 @@ def test_a_stream_that_lacks_a_character_gets_its_number(tmp_path: Path) -> None
 def test_a_closed_stdout_is_no_traceback(words: tuple[str, ...]) -> None:
     done = run_script("schema", "diff", "old.schema", "new.schema", *words, tail=">&-")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.usefixtures("store")
+def test_history_says_what_may_have_been_renamed(lumos: Any, tmp_path: Path) -> None:
+    store = Store.open(Database.sqlite(tmp_path / ".lumos/lumos.db"))
+    record(store, EVENTS, THIRD.replace("session_id", "visit_id"), day("2024-02-01"))
+    shown = lumos("schema", "history", "user_events").words
+    assert "perhaps renamed to visit_id (same position)" in shown
+    assert "breaking where SELECT" not in shown
+
+
+@pytest.mark.usefixtures("store")
+def test_the_map_shows_a_prefix_that_came_and_went(
+    lumos: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = ("version", "bump", "user_events", "--type", "DATA_UPDATE", "--level", "none")
+    monkeypatch.setenv("LUMOS_CLOUD_VERSION_PREFIX", "V-")
+    lumos(*step)
+    monkeypatch.delenv("LUMOS_CLOUD_VERSION_PREFIX")
+    lumos(*step)
+    assert "S-3 2.0.0 V-4 2.0.0 S-5 2.0.0" in lumos("version", "map", "user_events").words

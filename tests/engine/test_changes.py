@@ -290,3 +290,15 @@ def test_a_scan_calls_handlers_and_lets_old_events_go(workplace: Path) -> None:
         ("DELETED", "gone", True),
     ]
     assert {event.type.value for event in lumos.changes(dataset="elsewhere")} == {"CREATED"}
+
+
+def test_handlers_are_checked_when_they_are_registered(seen: Sightings) -> None:
+    with pytest.raises(MisuseError, match="5 cannot be called"):
+        seen.lumos.on_change(5)  # type: ignore[arg-type]
+    with pytest.raises(MisuseError, match="No event type named 'GONE'"):
+        seen.lumos.on_change(print, types="GONE")
+    heard: list[str] = []
+    seen.lumos.on_change(lambda event: heard.append(event.type.value), types="deleted")
+    seen.see("orders", "id INT64")
+    seen.lose("orders")
+    assert heard == ["DELETED"]

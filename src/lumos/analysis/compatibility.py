@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, assert_never
 
 from lumos.analysis.paths import KEY, parent_of
 from lumos.analysis.regrouping import regrouped_paths
-from lumos.analysis.renames import suggest_renames
+from lumos.analysis.renames import RENAME_NOTE, suggest_renames
 from lumos.analysis.rules import BREAKING, RULES, Judgement
 from lumos.analysis.type_rules import judge_types
 from lumos.model.change import (
@@ -60,8 +60,8 @@ class _Company(NamedTuple):
         renames = suggest_renames(changes)
         for rename in renames:
             because = f"(same {rename.evidence})"
-            notes[rename.before] = f"perhaps renamed to {rename.after} {because}"
-            notes[rename.after] = f"perhaps renamed from {rename.before} {because}"
+            notes[rename.before] = f"{RENAME_NOTE} to {rename.after} {because}"
+            notes[rename.after] = f"{RENAME_NOTE} from {rename.before} {because}"
         pairs = {(rename.before, rename.after) for rename in renames}
         return cls(_case_only(changes), regrouped_paths(changes, pairs), notes)
 

@@ -1,7 +1,7 @@
 """Which removed and added fields may be one field under another name; suggestions, never more."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -9,6 +9,8 @@ from lumos.analysis.paths import parent_of
 from lumos.model.change import AnySchemaChange, FieldAdded, FieldRemoved
 from lumos.model.schema import Field
 
+# How the note on a finding begins that is about a likely rename.
+RENAME_NOTE: Final = "perhaps renamed"
 Evidence: TypeAlias = Literal["field id", "position"]
 
 

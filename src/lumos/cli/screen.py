@@ -21,6 +21,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from lumos.analysis.renames import RENAME_NOTE
 from lumos.cli.options import QUIET
 
 if TYPE_CHECKING:
@@ -189,18 +190,23 @@ def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Tab
         column.min_width = width
     for change in changes:
         judged = _judged(change)
-        for note in change.notes if notes else ():
+        for note in change.notes if notes else filter(_is_rename, change.notes):
             judged.append(f"\n  {note}", style="dim")
         built.add_row(f"  {_KINDS[change.kind]}", _place(change), _sides(change), judged)
     return built
 
 
 def change_lines(changes: "Iterable[ChangeRow]") -> Iterator[str]:
-    """The same as plain lines, without notes."""
+    """The same as plain lines, without notes beside likely renames."""
     for change in changes:
         cells = (f"  {_KINDS[change.kind]}", _place(change), escaped(_sides(change).plain))
         padded = (f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
-        yield "  ".join((*padded, _judged(change).plain))
+        renames = (f"  {note}" for note in filter(_is_rename, change.notes))
+        yield "  ".join((*padded, _judged(change).plain, *renames))
+
+
+def _is_rename(note: str) -> bool:
+    return note.startswith(RENAME_NOTE)
 
 
 def _judged(change: "ChangeRow") -> Text:

@@ -1,7 +1,7 @@
 """lumos version: the cloud version and the schema version of datasets."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         VersionScanReport,
         VersionShowReport,
     )
+
+_DIGITS: Final = "0123456789"
 
 app = typer.Typer(help="See and move the versions of datasets.", no_args_is_help=True)
 
@@ -153,7 +155,9 @@ def _print_map(report: "VersionMapReport") -> None:
     console.print(report.name, style="bold", end="  ")
     console.print(report.urn)
     rows = table("CLOUD", "SCHEMA")
-    for schema_version, pairs in groupby(report.versions.items(), key=lambda pair: pair[1]):
+    # A run of versions has one prefix, else its ends would not tell what lies between.
+    runs = groupby(report.versions.items(), key=lambda pair: (pair[1], pair[0].rstrip(_DIGITS)))
+    for (schema_version, _), pairs in runs:
         cloud = [cloud_version for cloud_version, _ in pairs]
         rows.add_row(cloud[0] if len(cloud) == 1 else f"{cloud[0]} ... {cloud[-1]}", schema_version)
     console.print(rows)

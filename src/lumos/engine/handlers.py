@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
-from lumos.errors import UnknownName
+from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.pattern import DatasetPattern
 from lumos.store import Transaction
@@ -44,6 +44,8 @@ class Handlers:
         breaking: bool | None,
         dataset: str | None,
     ) -> None:
+        if not callable(handler):
+            raise MisuseError(f"{handler!r} cannot be called. Give a function that takes an event")
         pattern = None if dataset is None else DatasetPattern(dataset)
         wanted = frozenset(event_types(types))
         self._registered.append(_Registered(handler, wanted, breaking, pattern))
@@ -58,15 +60,15 @@ class Handlers:
 
 
 def event_types(names: Iterable[EventType | str]) -> tuple[EventType, ...]:
-    """Types by name, in any case."""
-    return tuple(map(_event_type, names))
+    """Types by name, in any case; a single one may stand alone."""
+    return tuple(map(_event_type, (names,) if isinstance(names, str) else names))
 
 
 def _event_type(name: EventType | str) -> EventType:
     try:
-        return EventType(name.upper())
+        return EventType(str(name).upper())
     except ValueError:
-        raise UnknownName("event type", name, [each.value for each in EventType]) from None
+        raise UnknownName("event type", str(name), [each.value for each in EventType]) from None
 
 
 def _call(handler: ChangeHandler, event: ChangeEvent) -> None:
