@@ -402,7 +402,10 @@ def test_an_address_of_no_known_kind_hides_its_password() -> None:
 
 def test_the_watcher_looks_at_the_tables_that_are_named(shop: PostgresDatabase) -> None:
     lumos_for(shop).ingest()
-    watched = shop.section(schemas=["sales"], watch_tables=["orders", "sales.l*"])
+    # Both lists hold.
+    watched = shop.section(
+        schemas=["sales"], tables=["orders", "large"], watch_tables=["orders", "sales.c*"]
+    )
     lumos = Lumos(overrides={"change_detection": {"sources": [watched]}})
     shop.run(
         "ALTER TABLE sales.orders ADD note text",

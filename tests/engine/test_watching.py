@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -15,12 +16,17 @@ from lumos import Lumos
 from lumos.config.settings import ChangeDetection, Settings, WatchedSource
 from lumos.config.sources import FileSource, KafkaSource, PostgresSource
 from lumos.engine.changes import EventReport
-from lumos.engine.watching import WatchReport, name_of, watched_sources
+from lumos.engine.reports import IngestReport, IngestSummary
+from lumos.engine.watching import WatchReport, _Told, name_of, watched_sources
 from lumos.errors import MisuseError
 from lumos.model.change import EventType
-from lumos.pipeline.session import SparkFailed
+from lumos.model.discovery import Problem
+from lumos.pipeline.session import SparkFailed, SparkNotUsable
 from lumos.store import Store, StoreTooOld
 
+EMPTY = IngestReport(
+    summary=IngestSummary(), roots=(), datasets=(), missing=(), held=(), problems=()
+)
 DATABASE = PostgresSource(connection_string=None, host="db", tables=("a", "b"))
 
 
@@ -52,23 +58,22 @@ def test_without_change_detection_all_sources_are_watched() -> None:
             "enabled is false",
         ),
         (settings(WatchedSource(source=DATABASE, watch_tables=False)), "'watch_tables' is false"),
+        (settings(WatchedSource(source=DATABASE, watch_tables=())), "'watch_tables' is .* empty"),
     ],
-    ids=["nothing", "not installed", "forbidden", "no tables"],
+    ids=["nothing", "not installed", "forbidden", "no tables", "empty list"],
 )
 def test_where_nothing_can_be_watched_the_way_out_is_told(wrong: Settings, words: str) -> None:
     with pytest.raises(MisuseError, match=words):
         list(watched_sources(wrong))
 
 
-@pytest.mark.parametrize(
-    ("watch_tables", "tables"), [(True, ("a", "b")), (("orders",), ("orders",))]
-)
+@pytest.mark.parametrize(("watch_tables", "watched"), [(True, ()), (("orders",), ("orders",))])
 def test_of_a_database_only_the_watched_tables_are_read(
-    watch_tables: bool | tuple[str, ...], tables: tuple[str, ...]
+    watch_tables: bool | tuple[str, ...], watched: tuple[str, ...]
 ) -> None:
     (chosen,) = watched_sources(settings(WatchedSource(source=DATABASE, watch_tables=watch_tables)))
     assert isinstance(chosen.source, PostgresSource)
-    assert chosen.source.tables == tables
+    assert (chosen.source.tables, chosen.source.watched) == (("a", "b"), watched)
 
 
 @pytest.mark.parametrize("mode", ["events", "hybrid"])
@@ -265,3 +270,51 @@ def test_a_database_is_watched_without_spark_and_only_its_watched_tables(
         "public.logs",
         "public.orders",
     ]
+
+
+def test_who_is_told_to_stop_beforehand_starts_no_spark(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumos.pipeline.session.spark_session", None)
+    (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
+    stop = threading.Event()
+    stop.set()
+    assert Lumos().watch(stop=stop).looks == 0
+
+
+def test_without_java_databases_are_watched_all_the_same(
+    workplace: Path,
+    empty_postgres: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(**_options: object) -> None:
+        raise SparkNotUsable("Spark needs Java 17 and none was found.")
+
+    monkeypatch.setattr("lumos.pipeline.session.spark_session", refuse)
+    write_parquet(workplace / "lake/users.parquet", user_id=pa.string())
+    (workplace / "lumos.yaml").write_text(
+        "sources:\n"
+        "  - {type: file, path: lake}\n"
+        f"  - {{type: postgres, connection_string: '{empty_postgres}'}}\n"
+    )
+    report = Lumos().watch(once=True)
+    assert (report.looks, report.failures) == (2, 1)
+    assert "only databases are watched until Spark starts: Spark needs Java" in caplog.text
+    (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
+    with pytest.raises(SparkNotUsable):
+        Lumos().watch(once=True)
+
+
+def test_what_is_wrong_is_told_once_for_each_of_two_sources_of_one_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def report(path: str) -> IngestReport:
+        problem = Problem(path=path, reason="it is locked", code="locked")
+        return msgspec.structs.replace(EMPTY, problems=(problem,))
+
+    first, second = _Told(), _Told()
+    for _ in range(3):
+        first.tell("postgres db", report("shop/sales/a"))
+        second.tell("postgres db", report("shop/public/b"))
+    assert caplog.text.count("it is locked") == 2

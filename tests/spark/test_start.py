@@ -121,3 +121,27 @@ def test_an_archive_is_made_used_and_made_anew_for_another_java(
     subprocess.run(build, check=True)
     assert file.exists()
     assert not older.exists()
+
+
+SIGNALLED = """
+import os, signal, time
+from lumos.pipeline.session import spark_session
+signal.signal(signal.SIGTERM, lambda *_: print("HEARD", flush=True))
+with spark_session(master="local[1]", settings={}) as spark:
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(1)
+    print(spark.range(3).count(), flush=True)
+"""
+
+
+def test_a_signal_to_all_processes_leaves_the_jvm_to_its_python(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        start_new_session=True,
+        env={**os.environ, class_archive.OFF: "off"},
+    )
+    assert done.stdout == "HEARD\n3\n", done.stderr

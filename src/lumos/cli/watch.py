@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lumos.engine.changes import EventReport
 
 _BEFORE_RESTART: Final = 10.0
+# `timeout` and the like send one and the same signal twice; nobody's fingers are that quick.
+_ONE_AND_THE_SAME: Final = 0.5
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,10 +49,10 @@ def watch(
     polling_interval, until Ctrl-C or SIGTERM: the scan in hand is ended first, and a second signal
     leaves at once. A source that fails is tried again later and stops no other.
     """
-    from lumos.pipeline.session import SparkLost
-
     signals = _Signals()
     signals.take()
+    from lumos.pipeline.session import SparkLost
+
     lumos = lumos_of(config, store)
     printer = _Printer(signals.stop, json=json)
     try:
@@ -63,6 +65,10 @@ def watch(
             # Spark takes Ctrl-C for itself when it starts.
             started=signals.take,
         )
+    except KeyboardInterrupt:
+        # While Spark starts, Ctrl-C is its own for a moment.
+        signals.hear(signal.SIGINT)
+        return
     except SparkLost:
         if once or signals.received:
             raise
@@ -85,10 +91,11 @@ class _Signals:
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.received = 0
+        self._heard_at = 0.0
 
     def take(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._hear)
+            signal.signal(number, self.hear)
 
     def stop_after(self, seconds: float) -> bool:
         """Waits, and says whether a signal came meanwhile."""
@@ -97,8 +104,11 @@ class _Signals:
             sleep(min(left, 0.2))
         return self.received > 0
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
-        self.received += 1
+    def hear(self, number: int, _frame: FrameType | None = None) -> None:
+        """Takes a signal."""
+        if self.received and monotonic() - self._heard_at < _ONE_AND_THE_SAME:
+            return
+        self.received, self._heard_at = self.received + 1, monotonic()
         if self.received > 1:
             # Whatever is in hand is abandoned: scans may be killed at any moment without harm.
             os._exit(128 + number)

@@ -8,6 +8,7 @@ from msgspec import Meta, field
 
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
+    INTERNAL,
     SPLIT,
     Address,
     Bucket,
@@ -162,6 +163,8 @@ class PostgresSource(Source, frozen=True, kw_only=True):
     tables: Names = ()
     exclude: Names = ()
     statement_timeout: Seconds = 300
+    # Where it is watched: only these of its tables.
+    watched: Annotated[Names, Meta(extra={INTERNAL: True})] = ()
 
     def __post_init__(self) -> None:
         _require_address(self.type, self.connection_string, self.host)

@@ -62,7 +62,6 @@ class Watcher:
         self._begun = begun
         self._spark = _WarmSpark(settings.spark, started)
         self._lost: LumosError | None = None
-        self._told: dict[str, frozenset[object]] = {}
 
     def run(self, stop: threading.Event, *, once: bool, interval: float | None) -> WatchReport:
         """Watches until somebody sets `stop`; fails where the JVM of Spark is lost for good."""
@@ -71,7 +70,7 @@ class Watcher:
             Watched(
                 name_of(each.source),
                 interval or each.polling_interval,
-                partial(self._look, each.source, stop),
+                partial(self._look, each.source, _Told(), stop),
             )
             for each in chosen
         ]
@@ -81,8 +80,7 @@ class Watcher:
         if self._settings.notifications.channels:
             looks.append(Watched("messages", _BETWEEN_MESSAGES, self._send))
         with self._spark:
-            if any(isinstance(source_of(each.source), LakeSource) for each in chosen):
-                self._spark.start()
+            self._start_spark(chosen, stop)
             tally = watch(
                 looks,
                 clock=monotonic,
@@ -95,11 +93,25 @@ class Watcher:
             raise self._lost
         return WatchReport(looks=tally.looks, failures=tally.failures)
 
-    def _look(self, section: Source, stop: threading.Event) -> None:
+    def _start_spark(self, chosen: list[WatchedSource], stop: threading.Event) -> None:
+        """Starts Spark beforehand where lakes are watched and nobody has said to stop."""
+        lakes = [_is_lake(each.source) for each in chosen]
+        if stop.is_set() or not any(lakes):
+            return
+        try:
+            self._spark.start()
+        except LumosError as problem:
+            # Databases do without it, and lakes are tried again.
+            if all(lakes):
+                raise
+            _log.warning("only databases are watched until Spark starts: %s", problem)
+
+    def _look(self, section: Source, told: "_Told", stop: threading.Event) -> None:
         from lumos.pipeline.session import SparkFailed, SparkLost
 
         try:
-            self._spark.start_again()
+            if _is_lake(section):
+                self._spark.start_if_needed()
             report = self._scan(section)
         except AlreadyHeld as held:
             _log.info("passed over: %s", held)
@@ -111,27 +123,33 @@ class Watcher:
         except SparkFailed:
             self._spark.let_go()
             raise
-        self._tell(section, report)
+        told.tell(name_of(section), report)
 
-    def _tell(self, section: Source, report: IngestReport) -> None:
-        """Names what is wrong with files, and what is held back, when it is news."""
-        name = name_of(section)
+
+class _Told:
+    """Names what is wrong in one source, and what is held back, when it is news."""
+
+    def __init__(self) -> None:
+        self._problems: frozenset[tuple[str, str]] = frozenset()
+        self._held: frozenset[str] = frozenset()
+
+    def tell(self, name: str, report: IngestReport) -> None:
         problems = {(each.path, each.code): each for each in report.problems if not each.remark}
-        news = problems.keys() - self._told.get(f"problems of {name}", frozenset())
+        news = problems.keys() - self._problems
         for key in sorted(news)[:_MOST_PROBLEMS]:
             _log.warning("%s: %s (%s)", problems[key].path, problems[key].reason, key[1])
         if len(news) > _MOST_PROBLEMS:
             _log.warning("... and %d more problems in %s", len(news) - _MOST_PROBLEMS, name)
         held = frozenset(report.held)
-        if held - self._told.get(f"held of {name}", frozenset()):
+        if held - self._held:
             _log.warning(
                 "%d datasets of %s cannot be found, which is too much to believe; if they are "
                 "really gone, run: lumos ingest --accept-removals",
                 len(held),
                 name,
             )
-        self._told[f"problems of {name}"] = frozenset(problems)
-        self._told[f"held of {name}"] = held
+        self._problems = frozenset(problems)
+        self._held = held
 
 
 class _WarmSpark:
@@ -141,7 +159,7 @@ class _WarmSpark:
         self._settings = settings
         self._started = started
         self._kept = ExitStack()
-        self._was_let_go = False
+        self._is_started = False
 
     def start(self) -> None:
         from lumos.pipeline.session import is_local, spark_session
@@ -150,17 +168,17 @@ class _WarmSpark:
         remembered = _SHORT_MEMORY if is_local(spark.master) else {}
         settings = {**remembered, **spark.properties()}
         self._kept.enter_context(spark_session(master=spark.master, settings=settings))
-        self._was_let_go = False
+        self._is_started = True
         self._started()
 
     def let_go(self) -> None:
         """Ends a session that failed, unless it is a local one, which answers or is lost."""
         self._kept.close()
-        self._was_let_go = True
+        self._is_started = False
 
-    def start_again(self) -> None:
-        """Starts another session where the last one failed."""
-        if self._was_let_go:
+    def start_if_needed(self) -> None:
+        """Starts a session where there is none, or the last one failed."""
+        if not self._is_started:
             self.start()
 
     def __enter__(self) -> "_WarmSpark":
@@ -168,6 +186,10 @@ class _WarmSpark:
 
     def __exit__(self, *_problem: object) -> None:
         self._kept.close()
+
+
+def _is_lake(section: Source) -> bool:
+    return isinstance(source_of(section), LakeSource)
 
 
 def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
@@ -194,7 +216,10 @@ def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
         raise UnknownName("source", listed[0].source.type, installed, listed="Installed")
     wanted = [chosen for each in usable if (chosen := _narrowed(each)) is not None]
     if not wanted:
-        raise MisuseError("Nothing to watch: 'watch_tables' is false for every source.")
+        raise MisuseError(
+            "Nothing to watch: 'watch_tables' is false or empty for every source. Name tables, or "
+            "leave the key out to watch all of them."
+        )
     yield from wanted
 
 
@@ -203,12 +228,15 @@ def _narrowed(watched: WatchedSource) -> WatchedSource | None:
     source: Any = watched.source
     if watched.watch_mode != "polling":
         _log.warning("%s: %s", name_of(source), later_mode(watched))
-    if watched.watch_tables is True or not hasattr(source, "tables"):
+    if watched.watch_tables is True or not hasattr(source, "watched"):
         return watched
     if watched.watch_tables is False:
         _log.warning("%s: watch_tables is false, so it is passed over", name_of(source))
         return None
-    narrowed = msgspec.structs.replace(source, tables=watched.watch_tables)
+    if not watched.watch_tables:
+        _log.warning("%s: watch_tables is empty, so it is passed over", name_of(source))
+        return None
+    narrowed = msgspec.structs.replace(source, watched=watched.watch_tables)
     return msgspec.structs.replace(watched, source=narrowed)
 
 

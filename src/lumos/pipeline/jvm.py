@@ -161,13 +161,15 @@ def _start(command: Sequence[str], home: Path, answer: Path) -> subprocess.Popen
         # The gateway ends when this pipe closes, so that it never outlives us.
         stdin=subprocess.PIPE,
         env=environment,
-        preexec_fn=_ignore_interrupts,
+        preexec_fn=_ignore_signals_to_all,
     )
 
 
-def _ignore_interrupts() -> None:
-    # Ctrl-C is for Python, which then ends the JVM in good order.
+def _ignore_signals_to_all() -> None:
+    # Ctrl-C, and what service managers and `timeout` send to every process, is for Python, which
+    # ends what it has in hand and then the JVM in good order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _answer(process: subprocess.Popen[bytes], answer: Path) -> tuple[int, str]:

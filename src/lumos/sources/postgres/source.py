@@ -165,6 +165,7 @@ class PostgresSource(TableSource):
         return (
             (not settings.schemas or any(_fits(schema, each) for each in settings.schemas))
             and (not settings.tables or _matches(schema, name, settings.tables))
+            and (not settings.watched or _matches(schema, name, settings.watched))
             and not _matches(schema, name, settings.exclude)
         )
 

@@ -1,0 +1,45 @@
+"""`lumos watch` and the signals that end it."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumos.cli.watch import _Signals
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_ctrl_c_while_spark_starts_ends_in_good_order(
+    lumos: Any, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(**_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lumos.pipeline.session.spark_session", interrupted)
+    (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
+    result = lumos("watch")
+    assert result.code == 0
+    assert "lumos: stopping after what is in hand" in result.err
+
+
+def test_one_signal_that_is_sent_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    monkeypatch.setattr("os._exit", left.append)
+    signals = _Signals()
+    signals.hear(signal.SIGTERM)
+    signals.hear(signal.SIGTERM)
+    assert (signals.received, signals.stop.is_set(), left) == (1, True, [])
+    later = time.monotonic() + 1
+    monkeypatch.setattr("lumos.cli.watch.monotonic", lambda: later)
+    signals.hear(signal.SIGTERM)
+    assert left == [143]
