@@ -340,3 +340,25 @@ def test_what_is_wrong_in_an_earlier_layout_is_told_with_its_place(
     assert problem.path == f"datasets[0]{path}"
     with pytest.raises(SnapshotError, match=r"datasets\[0\]"), open_snapshot(file) as snapshot:
         list(snapshot.datasets())
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        ("urn:li:dataset:(csv,user_data,PROD)", "lumos://csv/user_data"),
+        ("urn:li:dataset:(urn:li:dataPlatform:s3,lake/raw/a.b,PROD)", "lumos://s3/lake/raw/a.b"),
+        (
+            "urn:li:dataset:(postgres,shop.public.users,DEV)",
+            "lumos://postgres/shop/public/users?env=DEV",
+        ),
+        ("urn:li:dataset:(kafka,events, odd,PROD)", "lumos://kafka/events,%20odd"),
+        ("lumos://s3/lake/a", "lumos://s3/lake/a"),
+    ],
+)
+def test_urns_of_other_catalogs_become_those_of_lumos(
+    tmp_path: Path, told: str, meant: str
+) -> None:
+    head = {"lumos_version": "1.0.0", "export_timestamp": "2024-01-15T10:30:00Z"}
+    (tmp_path / "a.json").write_bytes(msgspec.json.encode(head | {"datasets": [{"urn": told}]}))
+    with open_snapshot(tmp_path / "a.json") as snapshot:
+        assert [entry.urn for entry in snapshot.datasets()] == [meant]

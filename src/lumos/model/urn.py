@@ -16,6 +16,15 @@ _ENVIRONMENT: Final = re.compile(r"[A-Z][A-Z0-9_-]*\Z", re.ASCII)
 # Everything outside this set is percent-encoded, so that one dataset has one spelling.
 _SAFE: Final = "-._~=:@+,"
 
+# Databases and what lies on them: catalogs join the parts of their names with dots.
+_DOTTED: Final = frozenset(
+    {"athena", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks", "db2", "dbt",
+     "delta-lake", "dremio", "druid", "duckdb", "glue", "hana", "hive", "iceberg", "impala", "kudu",
+     "looker", "mariadb", "mongodb", "mssql", "mysql", "netezza", "oracle", "postgres", "powerbi",
+     "presto", "redshift", "sigma", "singlestore", "snowflake", "spark", "sqlite", "superset",
+     "tableau", "teradata", "trino", "unity-catalog", "vertica"}
+)  # fmt: skip
+
 
 class InvalidUrn(MisuseError):
     """Text that names no dataset."""
@@ -83,6 +92,11 @@ class Urn(msgspec.Struct, frozen=True):
         is_default = self.environment == DEFAULT_ENVIRONMENT
         environment = "" if is_default else f"?env={self.environment}"
         return f"{SCHEME}{self.platform}{instance}/{self.path_text}{environment}"
+
+
+def separator_of(platform: str) -> str:
+    """What catalogs that know a dataset by one name put between the segments of its path."""
+    return "." if platform in _DOTTED else "/"
 
 
 def _environment(text: str, query: str) -> str:

@@ -16,7 +16,7 @@ from lumos.errors import MisuseError
 from lumos.model.conversions.sql import type_from_sql
 from lumos.model.text import parse_type
 from lumos.model.types import Unknown
-from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn
+from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.snapshot.codec import Malformed
 from lumos.snapshot.document import DATASETS, FORMAT, GROUPS, JOBS, Kind
 
@@ -332,8 +332,8 @@ def _urn(path: str, value: object, environment: object = None) -> str:
             is_default = urn.environment == DEFAULT_ENVIRONMENT
             return str(msgspec.structs.replace(urn, environment=wanted) if is_default else urn)
         if match := _DATAHUB_DATASET.fullmatch(value):
-            path_of_name = match["name"].split("/")
-            return str(Urn.of(match["platform"], path_of_name, environment=match["env"]))
+            segments = match["name"].split(separator_of(match["platform"]))
+            return str(Urn.of(match["platform"], segments, environment=match["env"]))
     except InvalidUrn as problem:
         raise Malformed(path, str(problem)) from None
     raise Malformed(path, f"'{value}' is no URN of a dataset")

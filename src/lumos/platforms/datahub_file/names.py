@@ -10,20 +10,12 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from lumos.model.urn import InvalidUrn, Urn
+from lumos.model.urn import InvalidUrn, Urn, separator_of
 
 # The environments that a DataHub server accepts.
 ENVIRONMENTS: Final = frozenset(
     {"DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD", "PROD", "CORP", "RVW", "PRD",
      "TST", "SIT", "SBX", "SANDBOX", "CERT"}
-)  # fmt: skip
-# Databases and what lies on them, whose names DataHub joins with dots. All others have slashes.
-_DOTTED: Final = frozenset(
-    {"athena", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks", "db2", "dbt",
-     "delta-lake", "dremio", "druid", "duckdb", "glue", "hana", "hive", "iceberg", "impala", "kudu",
-     "looker", "mariadb", "mongodb", "mssql", "mysql", "netezza", "oracle", "postgres", "powerbi",
-     "presto", "redshift", "sigma", "singlestore", "snowflake", "spark", "sqlite", "superset",
-     "tableau", "teradata", "trino", "unity-catalog", "vertica"}
 )  # fmt: skip
 _HATCH: Final = "datahub"
 _STRANGE_ENVIRONMENT: Final = "NON_PROD"
@@ -153,7 +145,7 @@ def _hatched(urn: Urn) -> str | None:
 
 
 def _spelled(urn: Urn, *, apart: bool) -> str:
-    separator = _separator(urn.platform)
+    separator = separator_of(urn.platform)
     name = separator.join(map(_SEGMENTS[separator].encoded, urn.path))
     if apart or urn.instance:
         name = f"{_INSTANCES.encoded(urn.instance)}{_AT if apart else '.'}{name}"
@@ -184,13 +176,9 @@ def _read(urn: str, instance: str | None) -> Urn | None:
             name = name[len(prefix) :]
         else:
             instance = None
-    separator = _separator(match["platform"])
+    separator = separator_of(match["platform"])
     path = map(_SEGMENTS[separator].decoded, name.split(separator))
     try:
         return Urn.of(match["platform"], path, instance=instance or "", environment=environment)
     except InvalidUrn:
         return None
-
-
-def _separator(platform: str) -> str:
-    return "." if platform in _DOTTED else "/"
