@@ -215,10 +215,10 @@ def test_two_folders_are_compared_by_urn(tmp_path: Path) -> None:
     ("before", "after", "error", "words"),
     [
         ("none.schema", "a.schema", MisuseError, "There is no file none.schema"),
-        ("a.schema", "full", NotComparable, "is a folder of schemas, the other a single schema"),
+        ("a.schema", "full", NotComparable, "is a single schema, the other a folder of schemas"),
         ("a.schema", "nothing", NoStore, "There is no store at here"),
         ("a.schema", "empty", NotComparable, "holds no file that ends in .schema"),
-        ("s.json", "s.json", NotComparable, "snapshots cannot be compared yet"),
+        ("s.json", "s.json", NotComparable, "ends in .schema) and no snapshot"),
         ("p.parquet", "a.schema", NotComparable, "lumos schema predict NAME p.parquet"),
         ("bad.schema", "a.schema", UnreadableSchema, "bad.schema:2:3: no type named 'INTEGER'"),
         ("twice", "full", UnreadableSchema, "lumos://s3/x stands in twice"),
@@ -265,7 +265,9 @@ def test_a_second_file_of_a_dataset_is_refused_beside_one_that_did_not_change(
 ) -> None:
     before = _files(tmp_path / "d1", orders=f"{ORDERS}a INT64\nb INT64\n")
     after = _files(
-        tmp_path / "d2", orders=f"{ORDERS}a INT64\nb INT64\n", orders_v2=f"{ORDERS}a INT64\n"
+        tmp_path / "d2",
+        orders=f"{ORDERS}a INT64\nb INT64\n",
+        orders_v2=f"{ORDERS.strip()}/\na INT64\n",
     )
     with pytest.raises(UnreadableSchema, match=r"orders_v2\.schema: .*orders stands in .*orders"):
         read_folders(before, after)

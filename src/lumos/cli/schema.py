@@ -55,6 +55,7 @@ def add_to(application: typer.Typer) -> None:
 @app.command(
     epilog="Examples:\n\n"
     "lumos schema diff old.schema new.schema\n\n"
+    "lumos schema diff yesterday.json today.json\n\n"
     "lumos schema diff orders@1.0.0 orders@2024-01-15\n\n"
     "lumos schema diff --base main --head HEAD --dir schemas --exit-code"
 )
@@ -63,8 +64,8 @@ def diff(
         str | None,
         typer.Argument(
             metavar="[A]",
-            help="A .schema file, a folder of them, or a dataset: NAME, NAME@2.1.0, NAME@S-312 "
-            "or NAME@2024-01-15.",
+            help="A .schema file, a folder of them, a snapshot, or a dataset: NAME, NAME@2.1.0, "
+            "NAME@S-312 or NAME@2024-01-15.",
             show_default=False,
         ),
     ] = None,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 import msgspec
 from msgspec import UNSET
@@ -33,6 +33,7 @@ from lumos.engine.schemas.reports import (
 )
 from lumos.engine.schemas.revisions import Repository
 from lumos.engine.schemas.sides import Shelf, Side, refuse_file, side_in_files
+from lumos.engine.schemas.snapshots import Estate, read_estates
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_json
@@ -62,8 +63,8 @@ class Schemas:
     ) -> DiffReport:
         """What leads from one schema, or one folder of schemas, to another.
 
-        A side is a `.schema` file, a folder of them, or a dataset: its URN or unique name, alone
-        or with `@2.1.0`, `@S-312` or `@2024-01-15` behind it.
+        A side is a `.schema` file, a folder of them, a snapshot, or a dataset: its URN or unique
+        name, alone or with `@2.1.0`, `@S-312` or `@2024-01-15` behind it.
         """
         given(str(before), "first schema"), given(str(after), "second schema")
         old, new = side_in_files(str(before)), side_in_files(str(after))
@@ -234,12 +235,25 @@ def _compared(old: Side, new: Side) -> DiffReport:
         # A file without a URN is about the dataset that it is compared with.
         is_named = not new.urn.startswith(f"{SCHEME}{UNNAMED}/")
         return compared_pair(old, new, urn=new.urn if is_named else _named(old, new))
-    if isinstance(old, Described) or isinstance(new, Described):
-        raise NotComparable(
-            "One of the two is a folder of schemas, the other a single schema. "
-            "Give two of the same kind."
-        )
-    return compared(*read_folders(old, new))
+    if isinstance(old, Estate) and isinstance(new, Estate):
+        return compared(*read_estates(old, new))
+    if isinstance(old, Path) and isinstance(new, Path):
+        return compared(*read_folders(old, new))
+    raise NotComparable(
+        f"One of the two is {_kind(old)}, the other {_kind(new)}. Give two of the same kind."
+    )
+
+
+def _kind(side: Side) -> str:
+    match side:
+        case Described():
+            return "a single schema"
+        case Estate():
+            return "a snapshot"
+        case Path():
+            return "a folder of schemas"
+        case _ as unreachable:
+            assert_never(unreachable)
 
 
 def _named(old: Described, new: Described) -> str:

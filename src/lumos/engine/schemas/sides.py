@@ -10,21 +10,22 @@ from lumos.engine.changes import versions_of
 from lumos.engine.schemas.errors import NotComparable, UnknownVersion
 from lumos.engine.schemas.files import ENDING, Described, has_files, read_file
 from lumos.engine.schemas.output import given
+from lumos.engine.schemas.snapshots import Estate, estate_in, may_be_snapshot
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.moment import moment
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME
+from lumos.snapshot import open_snapshot
 from lumos.store import Store
 from lumos.store.archive import Version
 from lumos.store.errors import UnknownDataset
 
-# A schema, or a folder of them.
-Side: TypeAlias = Described | Path
+# A schema, a folder of them, or a snapshot.
+Side: TypeAlias = Described | Path | Estate
 
 _SEMVER: Final = re.compile(r"\d+\.\d+\.\d+\Z", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?\Z", re.ASCII)
-_SNAPSHOTS: Final = (".json", ".jsonl", ".yaml", ".yml", ".zst")
 
 
 class Shelf:
@@ -85,8 +86,10 @@ class Shelf:
 
 
 def side_in_files(text: str) -> Side | None:
-    """The side that is a schema file or a folder of them, or nothing for what is neither."""
+    """The side that is a schema file, a folder of them or a snapshot, or nothing."""
     path = Path(text)
+    if (estate := estate_in(path)) is not None:
+        return estate
     if path.is_dir():
         return path if has_files(path) else None
     if not text.endswith(ENDING) or text.startswith(SCHEME):
@@ -104,16 +107,13 @@ def refuse_file(text: str) -> None:
             f"The folder {path} holds no file that ends in {ENDING}. "
             f"Write some with: lumos schema export {path}"
         )
-    if path.name.lower().endswith(_SNAPSHOTS) and path.exists():
-        raise NotComparable(
-            f"{path}: snapshots cannot be compared yet. Compare folders that "
-            "'lumos schema export' wrote, or check a proposed schema with: "
-            f"lumos schema predict NAME {path}"
-        )
+    if may_be_snapshot(path):
+        # Says what is wrong with it, and where.
+        open_snapshot(path)
     if path.exists():
         raise NotComparable(
-            f"{path} is no schema in text form (a name that ends in {ENDING}). To compare a "
-            f"dataset with a schema in another form: lumos schema predict NAME {path}"
+            f"{path} is no schema in text form (a name that ends in {ENDING}) and no snapshot. To "
+            f"compare a dataset with a schema in another form: lumos schema predict NAME {path}"
         )
 
 
