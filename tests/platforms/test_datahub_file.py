@@ -372,6 +372,21 @@ def test_later_changes_count_and_deleted_aspects_are_gone(path: Path) -> None:
     assert entry(DatahubFile.at(str(path))).ownership == Ownership(owners=(Owner(name="b"),))
 
 
+def test_edges_to_instances_need_no_order(file: DatahubFile, tmp_path: Path) -> None:
+    """Only with the dataset itself does a file tell the instance that is meant."""
+    estate = list(file.export())
+    other = DatahubFile.at(str(tmp_path / "other.json"))
+    other.put(estate[0])
+    assert other.get(ORDERS_URN) == msgspec.structs.replace(
+        estate[0], carried=entry(DatahubFile.at(str(tmp_path / "other.json"))).carried
+    )
+    for each in estate[1:]:
+        other.put(each)
+    again = DatahubFile.at(str(tmp_path / "other.json"))
+    assert list(again.export()) == estate
+    assert not any(again.put(each).changed for each in estate)
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

@@ -1,6 +1,6 @@
 """Which statements have to be carried along because nothing would make them anew."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -33,13 +33,18 @@ def folded(statements: Iterable[Statement]) -> State:
     return state
 
 
-def left_over(statements: Sequence[Statement], made: State) -> dict[str, Any]:
+def left_over(
+    statements: Sequence[Statement],
+    made: State,
+    *,
+    tidied: Callable[[Statement], Statement] = lambda statement: statement,
+) -> dict[str, Any]:
     """What is carried: all statements about aspects that are not exactly as they would be made."""
     said: Statements = {aspect: [] for aspect in made}
     for statement in statements:
         said.setdefault(statement.aspect, []).append(statement)
     return {
-        aspect: [_plain(statement) for statement in group]
+        aspect: [_plain(tidied(statement)) for statement in group]
         for aspect, group in said.items()
         if group != [Statement(aspect=aspect, body=made.get(aspect))]
     }

@@ -67,9 +67,13 @@ class Entries:
         entry = self._entry(urn, folded(statements))
         made: State = {}
         self._write(made, entry)
-        if carried := left_over(statements, made):
+        if carried := left_over(statements, made, tidied=self.tidied):
             return msgspec.structs.replace(entry, carried={**entry.carried, CATALOG: carried})
         return entry
+
+    def tidied(self, statement: Statement) -> Statement:
+        """What a statement says, without what it says only because of the order of writing."""
+        return lineage.tidied(statement, self._naming)
 
     def render(self, entry: Entry) -> Rendered:
         """The statements that say exactly what the entry says."""

@@ -5,6 +5,8 @@ What is made from it stands with those others, so that it is carried in the prop
 
 from typing import Any, Final
 
+import msgspec
+
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 from lumos.model.urn import Urn
@@ -12,6 +14,7 @@ from lumos.platforms.datahub_file import field_paths
 from lumos.platforms.datahub_file.lenses import STAMP, State
 from lumos.platforms.datahub_file.names import field_name, field_urn
 from lumos.platforms.datahub_file.naming import Naming
+from lumos.platforms.datahub_file.records import Statement
 
 UPSTREAM: Final = "upstreamLineage"
 # DataHub's name of a dataset does not always tell which dataset of Lumos it is.
@@ -51,19 +54,38 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
         state.pop(UPSTREAM, None)
         return
     body = state.get(UPSTREAM) or {}
-    old = {_urn(item, naming): item for item in body.get("upstreams") or ()}
+    old = {item["dataset"]: item for item in body.get("upstreams") or ()}
     upstreams, wanted = [], []
     for edge in lineage.upstream:
         dataset = naming.datahub(edge.urn)
         if dataset is None:
             # No dataset; the properties carry it.
             continue
-        upstreams.append(_upstream(old.get(edge.urn), dataset, edge, naming))
+        upstreams.append(_upstream(old.get(dataset), dataset, edge, naming))
         wanted += [(dataset, column) for column in edge.columns if _has_names(column)]
     fields = _fields(body.get("fineGrainedLineages") or (), wanted, own)
     state[UPSTREAM] = {**body, "upstreams": upstreams}
     if fields or "fineGrainedLineages" in body:
         state[UPSTREAM]["fineGrainedLineages"] = fields
+
+
+def tidied(statement: Statement, naming: Naming) -> Statement:
+    """A statement without the names that Lumos wrote into edges and that nobody needs by now."""
+    if statement.aspect != UPSTREAM or not statement.replaces:
+        return statement
+    upstreams = [_plain_edge(item, naming) for item in statement.body.get("upstreams") or ()]
+    if upstreams == (statement.body.get("upstreams") or []):
+        return statement
+    return msgspec.structs.replace(statement, body={**statement.body, "upstreams": upstreams})
+
+
+def _plain_edge(item: Any, naming: Naming) -> Any:
+    properties = item.get("properties") or {}
+    if properties.get(_URN) != naming.lumos(item["dataset"]):
+        return item
+    left = {key: text for key, text in properties.items() if key != _URN}
+    plain = {key: value for key, value in item.items() if key != "properties"}
+    return {**plain, "properties": left} if left else plain
 
 
 def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dict[str, Any]:

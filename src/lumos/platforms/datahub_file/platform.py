@@ -13,7 +13,7 @@ from lumos.model.urn import Urn
 from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of
 from lumos.platforms.datahub_file.items import Items
 from lumos.platforms.datahub_file.naming import Naming
-from lumos.platforms.datahub_file.records import Entity, MetadataFile
+from lumos.platforms.datahub_file.records import Entity, MetadataFile, Statement
 from lumos.platforms.datahub_file.shapes import statements_of
 from lumos.platforms.interface import (
     NO_FILTERS,
@@ -96,8 +96,10 @@ class DatahubFile(
         if self._in_batch:
             self._expect(entry)
         rendered = opened.entries.render(entry)
-        changed = opened.file.replace(Entity("dataset", name), rendered.statements)
+        before = opened.file.statements(name)
+        is_other = opened.file.replace(Entity("dataset", name), rendered.statements)
         self._save()
+        changed = is_other and self._differ(before, rendered.statements)
         return Written(urn=entry.urn, changed=changed, held=rendered.held)
 
     def erase(self, urn: str) -> None:
@@ -138,6 +140,15 @@ class DatahubFile(
         finally:
             self._in_batch = False
             self._waiting.clear()
+
+    def _differ(self, before: list[Statement], after: list[Statement]) -> bool:
+        old, new = (
+            sorted(
+                (self._opened.entries.tidied(each) for each in side), key=lambda each: each.aspect
+            )
+            for side in (before, after)
+        )
+        return old != new
 
     def _expect(self, entry: Entry) -> None:
         """Reads edges to datasets of instances as if those were there, as later in the batch.
