@@ -260,15 +260,13 @@ def _files(folder: Path, **texts: str) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("spelled", ["orders", "%6Frders", "orders?env=PROD"])
 def test_a_second_file_of_a_dataset_is_refused_beside_one_that_did_not_change(
-    tmp_path: Path,
+    tmp_path: Path, spelled: str
 ) -> None:
-    before = _files(tmp_path / "d1", orders=f"{ORDERS}a INT64\nb INT64\n")
-    after = _files(
-        tmp_path / "d2",
-        orders=f"{ORDERS}a INT64\nb INT64\n",
-        orders_v2=f"{ORDERS.strip()}/\na INT64\n",
-    )
+    same = f"# urn: lumos://s3/lake/{spelled}\na INT64\nb INT64\n"
+    before = _files(tmp_path / "d1", orders=same)
+    after = _files(tmp_path / "d2", orders=same, orders_v2=f"{ORDERS}a INT64\n")
     with pytest.raises(UnreadableSchema, match=r"orders_v2\.schema: .*orders stands in .*orders"):
         read_folders(before, after)
 

@@ -77,8 +77,12 @@ def read(file: str, data: bytes, *, called: str) -> Described:
 
 def urn_in(data: bytes, *, called: str) -> str:
     """The URN of a file that need not be read any further."""
-    told = header(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"))
-    return told.get("urn") or _urn_without_header(called)
+    told = header(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")).get("urn")
+    try:
+        return str(Urn.parse(told)) if told else _urn_without_header(called)
+    except MisuseError:
+        # Whoever reads the file in full will say what is wrong with it.
+        return told or ""
 
 
 def _urn_without_header(called: str) -> str:
