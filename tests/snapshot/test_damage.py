@@ -588,3 +588,12 @@ def test_keys_of_free_maps_are_named(
     document["datasets"][1][aspect] = part
     file.write_text(json.dumps(document))
     assert ("format", f"datasets[1]{path}") in problems(file)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_editors_do_to_text_is_no_damage(tmp_path: Path, name: str) -> None:
+    file = written(tmp_path, name)
+    mark = b"" if name == "estate.jsonl" else b"\xef\xbb\xbf"
+    file.write_bytes(mark + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert list(validate(file)) == []
+    assert content(file) == content(written(tmp_path, "other.json"))

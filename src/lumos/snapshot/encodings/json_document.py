@@ -3,6 +3,7 @@
 Each entry stands on a line of its own, so that line-based tools can tell what changed.
 """
 
+import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,8 @@ def _apart(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
 
 def open_json(file: Path) -> JsonDocument:
     """Opens a document."""
-    return JsonDocument(file, file.read_bytes())
+    # Some editors put a mark before text in UTF-8, which JSON does not have.
+    return JsonDocument(file, file.read_bytes().removeprefix(codecs.BOM_UTF8))
 
 
 def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
