@@ -86,3 +86,52 @@ def test_every_problem_of_a_snapshot_is_told_with_its_place(lumos: Any, estate: 
 def test_a_wrong_word_gets_an_answer(lumos: Any, words: list[str], complaint: str) -> None:
     done = lumos(*words)
     assert (done.code, complaint in done.err) == (2, True)
+
+
+def test_a_snapshot_is_imported_again_and_taken_back(lumos: Any, estate: Path) -> None:
+    lumos("export", "--output", "backup.json")
+    here = ("--store", "other.db")
+    done = lumos("import", "--input", "backup.json", "--dry-run", *here)
+    assert (done.code, "created" in done.out) == (0, True)
+    assert not (estate / "other.db").exists()
+    done = lumos("import", "--input", "backup.json", "--platform", "local", *here)
+    assert (done.code, "datasets 2 0 0 0" in done.words) == (0, True)
+    assert "[ok] backup.json is in local." in done.out
+    assert lumos("diff", "--source", "backup.json", "--target", "local", *here).code == 0
+    done = lumos("import", "--input", "backup.json", "--json", *here)
+    assert done.json["sums"]["kinds"]["datasets"]["unchanged"] == 2
+    done = lumos("import", "--platform", "local", "--rollback", *here)
+    assert (done.code, "0 entries restored, 10 removed" in done.out) == (0, True)
+    assert lumos("list", *here, "--json").json["datasets"] == []
+
+
+def test_an_estate_moves_through_a_metadata_file(lumos: Any, workplace: Path) -> None:
+    datasets = [msgspec.structs.replace(each, carried={}) for each in everything()["datasets"]]
+    fill(Lumos(), {"datasets": datasets})
+    assert lumos("export", "--output", "backup.yaml").code == 0
+    there = "datahub-file:estate.json"
+    done = lumos("import", "--input", "backup.yaml", "--platform", there)
+    assert (done.code, "cost: in the custom properties of 1 dataset" in done.out) == (0, True)
+    assert lumos("diff", "--source", "backup.yaml", "--target", there).code == 0
+    assert lumos("export", "--platform", there, "--output", "again.json").code == 0
+    done = lumos("import", "--input", "again.json", "--store", "second.db")
+    assert done.code == 0
+    done = lumos("diff", "--source", "backup.yaml", "--target", "local", "--store", "second.db")
+    assert (done.code, "[ok] 2/2 datasets migrated" in done.out) == (0, True)
+    assert (workplace / "estate.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["import"], 2),
+        (["import", "--input", "no.json"], 2),
+        (["import", "--input", "a.json", "--dry-run", "--resume"], 2),
+        (["import", "--platform", "local", "--rollback"], 2),
+        (["import", "--input", "lumos.yaml"], 1),
+    ],
+)
+@pytest.mark.usefixtures("estate")
+def test_an_import_that_cannot_be_is_refused(lumos: Any, words: list[str], code: int) -> None:
+    Path("lumos.yaml").write_text("platform: local\n")
+    assert lumos(*words).code == code

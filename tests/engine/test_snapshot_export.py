@@ -221,3 +221,20 @@ def test_datasets_that_did_not_arrive_are_counted_with_their_edges(
     assert (report.datasets.source, report.datasets.target) == (2, 1)
     assert (report.lineage_edges.source, report.lineage_edges.target) == (1, 0)
     assert report.summary.breaking >= 1
+
+
+@pytest.mark.usefixtures("spark")
+def test_parquet_snapshots_are_checked_and_compared_on_spark(workplace: Path) -> None:
+    lumos = Lumos()
+    store = fill(lumos, everything())
+    lumos.snapshot.export("old.parquet")
+    assert lumos.snapshot.validate("old.parquet", spark=True) == lumos.snapshot.validate(
+        "old.parquet"
+    )
+    write(store, msgspec.structs.replace(customers(), ownership=None))
+    lumos.snapshot.export("new.parquet")
+    report = lumos.snapshot.diff_on_spark("old.parquet", "new.parquet", to="differences")
+    assert (report.changed, report.added, report.removed, report.breaking) == (1, 0, 0, 2)
+    assert (workplace / "differences" / "differences").is_dir()
+    with pytest.raises(MisuseError, match="Name a new folder"):
+        lumos.snapshot.diff_on_spark("old.parquet", "new.parquet", to="differences")

@@ -1,6 +1,7 @@
 """lumos diff"""
 
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -10,7 +11,7 @@ from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_jso
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.snapshots.reports import Migrated, SnapshotDiffReport
+    from lumos.engine.snapshots.reports import Migrated, SnapshotDiffReport, SparkDiffReport
     from lumos.snapshot import Difference
 
 DIFFERENT: Final = 3
@@ -25,7 +26,8 @@ def add_to(app: typer.Typer) -> None:
         epilog="Examples:\n\n"
         "lumos diff --source yesterday.json --target today.json\n\n"
         "lumos diff --source local --target datahub-file:estate.json\n\n"
-        "lumos diff --source backup.json --target local --aspect schema --aspect cost"
+        "lumos diff --source backup.json --target local --aspect schema --aspect cost\n\n"
+        "lumos diff --source old.parquet --target new.parquet --spark differences"
     )(diff)
 
 
@@ -49,6 +51,14 @@ def diff(
             "documentation, governance, quality.",
         ),
     ] = None,
+    spark: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Compare two Parquet snapshots on Spark, and write what differs into this new "
+            "folder.",
+        ),
+    ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
@@ -59,9 +69,19 @@ def diff(
     """
     from lumos.cli.screen import steps
 
-    lumos = lumos_of(config, store)
+    snapshots = lumos_of(config, store).snapshot
+    if spark is not None:
+        with steps() as announce:
+            announce("comparing on Spark")
+            sums = snapshots.diff_on_spark(source, target, to=spark, aspects=aspect or ())
+        if json:
+            print_json(sums)
+        else:
+            _show_sums(sums)
+        is_different = sums.added or sums.removed or sums.changed
+        raise typer.Exit(BREAKING if sums.breaking else DIFFERENT if is_different else 0)
     with steps() as announce:
-        report = lumos.snapshot.diff(source, target, aspects=aspect or (), announce=announce)
+        report = snapshots.diff(source, target, aspects=aspect or (), announce=announce)
     if json:
         print_json(report)
     else:
@@ -98,6 +118,17 @@ def _show(report: "SnapshotDiffReport") -> None:
     console.print(
         f"{plural(summary.differences, 'difference')} in {entries}: {summary.breaking:,} breaking, "
         f"{summary.non_breaking:,} non-breaking, {summary.informational:,} informational."
+    )
+
+
+def _show_sums(report: "SparkDiffReport") -> None:
+    from lumos.cli.screen import plural, stdout
+
+    differing = plural(report.added + report.removed + report.changed, "dataset")
+    stdout().print(
+        f"{differing}: {report.added:,} added, {report.removed:,} removed, {report.changed:,} "
+        f"changed; {report.breaking:,} breaking, {report.non_breaking:,} non-breaking, "
+        f"{report.informational:,} informational. Written to {report.folder}."
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.options import AsJson, lumos_of, print_json
+from lumos.cli.options import AsJson, ConfigFile, lumos_of, print_json
 
 if TYPE_CHECKING:
     from lumos.engine.snapshots.reports import ValidateReport
@@ -16,7 +16,11 @@ INVALID: Final = 1
 
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
-    app.command(epilog="Example: lumos validate --input backup.json")(validate)
+    app.command(
+        epilog="Examples:\n\n"
+        "lumos validate --input backup.json\n\n"
+        "lumos validate --input estate.parquet --spark"
+    )(validate)
 
 
 def validate(
@@ -24,6 +28,10 @@ def validate(
         Path,
         typer.Option("--input", "-i", metavar="FILE", help="The snapshot.", show_default=False),
     ],
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Check a Parquet snapshot on Spark.")
+    ] = False,
+    config: ConfigFile = None,
     json: AsJson = False,
 ) -> None:
     """Check that a snapshot is whole and sound: format, hashes, counts, references.
@@ -34,7 +42,7 @@ def validate(
 
     with steps() as announce:
         announce(f"checking {input}")
-        report = lumos_of(None).snapshot.validate(input)
+        report = lumos_of(config).snapshot.validate(input, spark=spark)
     if json:
         print_json(report)
     else:

@@ -8,14 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from lumos.analysis.comparison import compare as compare_schemas
-from lumos.analysis.compatibility import judge
-from lumos.analysis.report import ChangeRow, change_rows
+from lumos.config import Settings
 from lumos.engine.snapshots.catalogs import Catalogs
 from lumos.engine.snapshots.exporting import Wanted, export
-from lumos.engine.snapshots.reports import DiffSummary, Migrated, SnapshotDiffReport
-from lumos.errors import UnknownName
-from lumos.model.schema import Schema
+from lumos.engine.snapshots.on_spark import compare_folders, judged
+from lumos.engine.snapshots.reports import (
+    DiffSummary,
+    Migrated,
+    SnapshotDiffReport,
+    SparkDiffReport,
+)
+from lumos.errors import MisuseError, UnknownName
 from lumos.snapshot import ASPECTS_BESIDE, COMPARED, Difference, compare, open_snapshot
 
 if TYPE_CHECKING:
@@ -34,10 +37,7 @@ def diff(
     announce: "Announce",
 ) -> SnapshotDiffReport:
     """Compares two sides, each a catalog or a snapshot."""
-    looked_at = tuple(aspects) or COMPARED
-    for aspect in looked_at:
-        if aspect not in EVERYTHING:
-            raise UnknownName("aspect", aspect, EVERYTHING)
+    looked_at = _known(aspects)
     with (
         _as_snapshot(catalogs, source, announce) as before,
         _as_snapshot(catalogs, target, announce) as after,
@@ -49,9 +49,40 @@ def diff(
         return findings.report(source, target, before)
 
 
-def judged(urn: str, before: Schema, after: Schema, format: str | None) -> tuple[ChangeRow, ...]:
-    """The changes between two schemas of a dataset."""
-    return change_rows(urn, judge(compare_schemas(before, after), format=format))
+def diff_on_spark(
+    settings: Settings, source: Path, target: Path, *, to: Path, aspects: Iterable[str] = ()
+) -> SparkDiffReport:
+    """Compares two Parquet snapshots on Spark."""
+    from lumos.pipeline.session import spark_session
+
+    looked_at = _known(aspects)
+    for side in (source, target):
+        if not side.exists():
+            raise MisuseError(f"There is no snapshot {side}.")
+    if to.exists():
+        raise MisuseError(f"There is something at {to} already. Name a new folder.")
+    spark = settings.spark
+    with spark_session(master=spark.master, settings=spark.properties(), short=False) as session:
+        sums = compare_folders(session, source, target, to=to, aspects=looked_at)
+    return SparkDiffReport(
+        source=str(source),
+        target=str(target),
+        folder=str(to),
+        added=sums.added,
+        removed=sums.removed,
+        changed=sums.changed,
+        breaking=sums.impacts.get("breaking", 0),
+        non_breaking=sums.impacts.get("non-breaking", 0),
+        informational=sums.impacts.get("informational", 0),
+    )
+
+
+def _known(aspects: Iterable[str]) -> tuple[str, ...]:
+    looked_at = tuple(aspects) or COMPARED
+    for aspect in looked_at:
+        if aspect not in EVERYTHING:
+            raise UnknownName("aspect", aspect, EVERYTHING)
+    return looked_at
 
 
 @contextmanager

@@ -162,3 +162,18 @@ class SnapshotDiffReport(Report, frozen=True, kw_only=True):
     summary: DiffSummary
     differences: tuple[Difference, ...]
     left_out: int
+
+
+class SparkDiffReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos diff --spark`: where the differences were written, and their sums."""
+
+    format_version: str = FORMAT_VERSION
+    source: str
+    target: str
+    folder: str
+    added: int
+    removed: int
+    changed: int
+    breaking: int
+    non_breaking: int
+    informational: int

@@ -22,6 +22,7 @@ from lumos.engine.snapshots.reports import (
     ImportReport,
     RollbackReport,
     SnapshotDiffReport,
+    SparkDiffReport,
     ValidateReport,
 )
 from lumos.errors import UnknownName
@@ -106,10 +107,15 @@ class Snapshots:
             file = file_in(file, ending, at=at)
         return export(self._catalogs.named(platform), file, wanted, at=at, announce=announce)
 
-    def validate(self, file: str | Path) -> ValidateReport:
-        """Checks format, required fields, hashes, counts and references of a snapshot."""
-        from lumos.engine.snapshots.validating import validated
+    def validate(self, file: str | Path, *, spark: bool = False) -> ValidateReport:
+        """Checks format, required fields, hashes, counts and references of a snapshot.
 
+        With `spark` a Parquet snapshot is checked on Spark, however large it is.
+        """
+        from lumos.engine.snapshots.validating import validated, validated_on_spark
+
+        if spark:
+            return validated_on_spark(self._settings, Path(file))
         return validated(Path(file))
 
     def load(
@@ -198,3 +204,21 @@ class Snapshots:
 
         sides = (str(source), str(target))
         return diff(self._catalogs, *sides, aspects=aspects, announce=announce)
+
+    def diff_on_spark(
+        self,
+        source: str | Path,
+        target: str | Path,
+        *,
+        to: str | Path,
+        aspects: Iterable[str] = (),
+    ) -> SparkDiffReport:
+        """Compares the datasets of two Parquet snapshots on Spark, however many they are.
+
+        What differs is written into a new folder: `datasets` has those that do, `differences` a
+        row for each difference.
+        """
+        from lumos.engine.snapshots.comparing import diff_on_spark
+
+        sides = (Path(source), Path(target))
+        return diff_on_spark(self._settings, *sides, to=Path(to), aspects=aspects)
