@@ -222,10 +222,9 @@ def test_processes_that_send_at_once_tell_everything_once(tmp_path: Path, hook: 
     record(lumos_with(tmp_path, hook), *(event(number) for number in range(40)))
     wait_for_courier()
     hook.status = 200
-    lumos_with(tmp_path, hook)._store().outbox.revive(["chat"], now=datetime.now(UTC))
     senders = [
         subprocess.Popen(
-            [sys.executable, "-m", "lumos", "notify", "send"],
+            [sys.executable, "-m", "lumos", "notify", "send", "--all"],
             cwd=tmp_path,
             stdout=subprocess.DEVNULL,
         )
@@ -233,3 +232,31 @@ def test_processes_that_send_at_once_tell_everything_once(tmp_path: Path, hook: 
     ]
     assert [sender.wait() for sender in senders] == [0, 0, 0]
     assert len(hook.received) == 40
+
+
+def test_a_channel_that_failed_is_left_alone_whatever_comes_meanwhile(
+    tmp_path: Path, hook: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook.status = 503
+    lumos = lumos_with(tmp_path, hook)
+    for number in range(4):
+        record(lumos, event(number))
+        wait_for_courier()
+    assert hook.refused == 1
+    assert caplog.text.count("what waits is tried again later") == 1
+
+
+def test_the_last_try_is_told_as_such(
+    tmp_path: Path, hook: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook.status = 503
+    lumos = lumos_with(tmp_path, hook)
+    (tmp_path / "lumos.yaml").write_text(
+        (tmp_path / "lumos.yaml")
+        .read_text()
+        .replace("notifications:", "notifications:\n  max_tries: 1", 1)
+    )
+    lumos = Lumos(tmp_path / "lumos.yaml")
+    record(lumos, event())
+    wait_for_courier()
+    assert "given up after their last try: 1; lumos notify send --all" in caplog.text

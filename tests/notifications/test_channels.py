@@ -35,6 +35,36 @@ def test_a_message_arrives_word_for_word(urgent: bool, type: str) -> None:
     assert received["type"] == type
 
 
+def test_services_have_half_a_minute_unless_the_address_says_otherwise() -> None:
+    (usual,) = AppriseChannel(Secret("json://127.0.0.1"))._apprise
+    assert usual.request_timeout == (30, 30)
+    (own,) = AppriseChannel(Secret("json://127.0.0.1?rto=5&cto=2"))._apprise
+    assert own.request_timeout == (2, 5)
+
+
+def test_a_service_that_takes_a_message_and_says_nothing_is_told_from_one_that_is_not_there() -> (
+    None
+):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        channel = AppriseChannel(Secret(f"json://127.0.0.1:{port}/x?rto=0.2"))
+        problem = channel.send(message(body="error=404 Connection"))
+    assert problem == "the service did not answer within 30 seconds"
+
+
+@pytest.mark.parametrize(
+    ("facts", "arrives"),
+    [
+        ({"body": ""}, "orders 2.0.0: breaking"),
+        ({"body": "", "title": ""}, "lumos://file/lake/orders changed."),
+    ],
+)
+def test_a_message_without_words_arrives_all_the_same(facts: dict[str, str], arrives: str) -> None:
+    with webhook() as hook:
+        assert AppriseChannel(Secret(hook.address())).send(message(**facts)) is None
+        assert hook.received[0]["message"] == arrives
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

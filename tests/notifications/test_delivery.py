@@ -132,6 +132,38 @@ def test_a_sender_that_dies_leaves_its_message_to_the_next(outbox: Outbox) -> No
     assert chat.titles == ["1", "2", "0"]
 
 
+def test_of_all_each_has_one_try_and_one_that_fails_blocks_no_other(outbox: Outbox) -> None:
+    clock, chat = Clock(), Recording()
+    chat.problem = "the service answered 500"
+    for _ in range(3):
+        send(outbox, {"chat": chat}, clock, tries=1)
+    assert states(outbox)["chat", "dead"] == 3
+    chat.tries = 0
+    done = deliver(outbox, {"chat": chat}, sender="me", max_tries=9, clock=clock, all=True)
+    assert (chat.tries, done.failed, done.given_up) == (3, 3, 0)
+    assert states(outbox)["chat", "dead"] == 3
+    picky = Picky()
+    done = deliver(outbox, {"chat": picky}, sender="me", max_tries=9, clock=clock, all=True)
+    assert (done.sent, done.failed, picky.titles) == (2, 1, ["1", "2"])
+    (kept,) = outbox.list(states=("dead",), limit=9)
+    assert kept.tries == 3
+
+
+class Picky(Recording):
+    """A channel that takes all messages but the first."""
+
+    def send(self, notification: Notification) -> str | None:
+        self.problem = "the service answered 400" if notification.title == "0" else None
+        return super().send(notification)
+
+
+def test_of_all_a_channel_that_does_not_answer_is_tried_once(outbox: Outbox) -> None:
+    clock, chat = Clock(), Recording()
+    chat.problem = "the service cannot be reached"
+    done = deliver(outbox, {"chat": chat}, sender="me", max_tries=9, clock=clock, all=True)
+    assert (chat.tries, done.failed) == (1, 1)
+
+
 def test_waits_double_up_to_an_hour() -> None:
     waits = [wait_after(tries).total_seconds() for tries in range(1, 12)]
     assert waits[:4] == [30, 60, 120, 240]

@@ -115,11 +115,15 @@ def test_a_message_that_failed_is_due_again_later_and_given_up_at_last(store: St
     assert store.outbox.next_due(["chat"]) is None
     (dead,) = store.outbox.list(states=("dead",), limit=9)
     assert (dead.tries, dead.problem) == (2, "answered 503")
-    assert store.outbox.revive(["mail"], now=AT) == 0
-    assert store.outbox.revive(["chat"], now=AT) == 1
-    revived = claim(store)
-    assert revived is not None
-    assert revived.tries == 0
+    wanted = {"sender": "b", "now": AT + timedelta(days=9), "until": AT + timedelta(days=10)}
+    assert store.outbox.claim_after(0, ["mail"], **wanted) is None
+    assert store.outbox.claim_after(dead.id, ["chat"], **wanted) is None
+    once_more = store.outbox.claim_after(0, ["chat"], **wanted)
+    assert once_more is not None
+    assert (once_more.id, once_more.tries) == (dead.id, 2)
+    store.outbox.failed(dead.id, sender="b", problem="answered 500", due_at=None)
+    (dead,) = store.outbox.list(states=("dead",), limit=9)
+    assert (dead.tries, dead.problem) == (3, "answered 500")
 
 
 def test_the_history_can_tell_whether_an_alert_was_sent(store: Store) -> None:

@@ -48,7 +48,7 @@ def try_channel(
 
 
 def _show(report: "NotifyStatusReport") -> None:
-    from lumos.cli.screen import number, stdout, table, when
+    from lumos.cli.screen import number, plural, stdout, table, when
 
     console = stdout()
     found = table("CHANNEL", "PENDING", "DEAD", "SENT", "OLDEST PENDING", "",
@@ -68,7 +68,9 @@ def _show(report: "NotifyStatusReport") -> None:
     console.print(found)
     for message in report.unsent:
         tried = (
-            f"tried {message.tries} times: {message.problem}" if message.problem else "not tried"
+            f"tried {plural(message.tries, 'time')}: {message.problem}"
+            if message.problem
+            else "not tried"
         )
         console.print(f"{message.state:<8}{message.channel}  {message.title}  ({tried})")
 
@@ -79,7 +81,8 @@ def _end_with(report: "NotifySendReport", *, json: bool) -> None:
     if json:
         print_json(report)
     else:
-        stdout().print(f"{plural(report.sent, 'message')} sent, {report.failed} failed.")
+        given_up = f", {report.given_up} of them given up" if report.given_up else ""
+        stdout().print(f"{plural(report.sent, 'message')} sent, {report.failed} failed{given_up}.")
         for channel, problem in report.problems.items():
             stderr().print(f"lumos: channel '{channel}': {problem}.")
     if report.failed:

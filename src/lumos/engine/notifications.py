@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
@@ -119,6 +119,8 @@ class Courier:
         self._channels: dict[str, AppriseChannel] = {}
         self._running = False
         self._deadline = 0.0
+        # A channel that failed is left alone for a while, however many events come meanwhile.
+        self._failed_at: dict[str, float] = {}
 
     def wake(self) -> None:
         """Begins to send beside whatever this thread goes on with."""
@@ -129,24 +131,41 @@ class Courier:
             self._running = True
         threading.Thread(target=self._run, name="lumos-courier").start()
 
-    def deliver(self, go_on: Callable[[], bool] = lambda: True) -> Delivery:
-        """Sends what is due, in this thread."""
+    def deliver(self, *, all: bool = False) -> Delivery:
+        """Sends what is due, in this thread; with `all`, everything that is not sent."""
+        return self._deliver(self._settings.channels, all=all)
+
+    def _deliver(
+        self,
+        channels: Collection[str],
+        *,
+        all: bool = False,
+        go_on: Callable[[], bool] = lambda: True,
+    ) -> Delivery:
+        connected = self._connected()
         return deliver(
             self._outbox(),
-            self._connected(),
+            {name: connected[name] for name in channels},
             sender=self._sender,
             max_tries=self._settings.max_tries,
             clock=lambda: datetime.now(UTC),
             go_on=go_on,
+            all=all,
         )
 
     def send_now(self, message: Notification) -> str | None:
         """Sends one message past the outbox; gives the reason where that failed."""
         return self._connected()[message.channel].send(message)
 
-    def _is_due(self) -> bool:
-        due_at = self._outbox().next_due(self._settings.channels)
-        return due_at is not None and due_at <= datetime.now(UTC)
+    def _due_channels(self) -> list[str]:
+        """The channels that work as far as is known, where something is due on any of them."""
+        channels = [
+            name
+            for name in self._settings.channels
+            if self._failed_at.get(name, -_PATIENCE_SECONDS) <= monotonic() - _PATIENCE_SECONDS
+        ]
+        due_at = self._outbox().next_due(channels)
+        return channels if due_at is not None and due_at <= datetime.now(UTC) else []
 
     def _connected(self) -> dict[str, AppriseChannel]:
         if not self._channels:
@@ -164,20 +183,26 @@ class Courier:
                     return
                 seen = self._deadline
             try:
-                if not self._is_due():
+                if not (channels := self._due_channels()):
                     continue
-                done = self.deliver(go_on=lambda: monotonic() < self._deadline)
+                done = self._deliver(channels, go_on=lambda: monotonic() < self._deadline)
             except MissingDependency as problem:
                 _log.warning("messages wait in the store: %s", problem)
             except LumosError as problem:
                 _log.warning("messages wait to be sent: %s", problem)
             else:
+                self._failed_at |= dict.fromkeys(done.problems, monotonic())
                 _tell(done)
 
 
 def _tell(done: Delivery) -> None:
     for channel, problem in done.problems.items():
-        _log.warning("channel '%s': %s; its messages are tried again later", channel, problem)
+        _log.warning("channel '%s': %s; what waits is tried again later", channel, problem)
+    if done.given_up:
+        _log.warning(
+            "messages given up after their last try: %d; lumos notify send --all tries them again",
+            done.given_up,
+        )
     if done.sent:
         _log.info("messages sent", extra={"facts": {"sent": done.sent}})
 
@@ -269,9 +294,7 @@ class NotificationDesk:
 
     def send(self, *, all: bool = False) -> NotifySendReport:
         """Sends what is due; with `all` also what waits for a later try or was given up."""
-        if all:
-            self._outbox().revive(self._settings.channels, now=datetime.now(UTC))
-        return _sent(self._courier.deliver())
+        return _sent(self._courier.deliver(all=all))
 
     def test(self, channel: str) -> NotifySendReport:
         """Sends a message that says nothing over one channel."""

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import msgspec
 
 from lumos.model.notification import PostedNotification
-from lumos.notifications.channels import Channel
+from lumos.notifications.channels import HOPELESS, Channel
 
 # Longer than the slowest service may take, so that only a dead sender loses its claim.
 _CLAIM: Final = timedelta(minutes=2)
@@ -20,6 +20,10 @@ class Outbox(Protocol):
 
     def claim(
         self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
+    ) -> PostedNotification | None: ...
+
+    def claim_after(
+        self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
     ) -> PostedNotification | None: ...
 
     def sent(self, id: int, *, at: datetime) -> None: ...
@@ -50,16 +54,27 @@ def deliver(
     max_tries: int,
     clock: Callable[[], datetime],
     go_on: Callable[[], bool] = lambda: True,
+    all: bool = False,
 ) -> Delivery:
-    """Sends what is due while `go_on` says so; a channel that fails is left alone for the round."""
+    """Sends what is due while `go_on` says so; a channel that fails is left alone for the round.
+
+    Of `all`, those that wait for later and those that were given up have one try each, and only a
+    channel that does not answer is left alone.
+    """
     working = set(channels)
-    sent = failed = given_up = 0
+    sent = failed = given_up = last = 0
     problems: dict[str, str] = {}
     while working and go_on():
         now = clock()
-        posted = outbox.claim(working, sender=sender, now=now, until=now + _CLAIM)
+        until = now + _CLAIM
+        posted = (
+            outbox.claim_after(last, working, sender=sender, now=now, until=until)
+            if all
+            else outbox.claim(working, sender=sender, now=now, until=until)
+        )
         if posted is None:
             break
+        last = posted.id
         channel = posted.notification.channel
         problem = channels[channel].send(posted.notification)
         if problem is None:
@@ -67,10 +82,12 @@ def deliver(
             sent += 1
             continue
         tries = posted.tries + 1
-        is_last = tries >= max_tries
+        was_dead = posted.state == "dead"
+        is_last = was_dead or tries >= max_tries
         due_at = None if is_last else clock() + wait_after(tries)
         outbox.failed(posted.id, sender=sender, problem=problem, due_at=due_at)
         problems[channel] = problem
-        working.discard(channel)
-        failed, given_up = failed + 1, given_up + is_last
+        if not all or problem in HOPELESS:
+            working.discard(channel)
+        failed, given_up = failed + 1, given_up + (is_last and not was_dead)
     return Delivery(sent=sent, failed=failed, given_up=given_up, problems=problems)

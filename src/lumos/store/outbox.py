@@ -1,6 +1,6 @@
 """Messages that wait to be sent: written with their event, claimed by one sender at a time."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Executable,
     Row,
+    Select,
     bindparam,
     case,
     func,
@@ -64,10 +65,26 @@ class Outbox:
 
         A sender that dies leaves its message to others from then on, sent or not.
         """
+        wanted = {"channels": list(channels), "now": now}
+        return self._claim(_due, wanted, sender=sender, until=until)
+
+    def claim_after(
+        self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
+    ) -> PostedNotification | None:
+        """The next message after another that is not sent, whether it is due, waits or is dead."""
+        wanted = {"channels": list(channels), "now": now, "after": id}
+        return self._claim(_unsent, wanted, sender=sender, until=until)
+
+    def _claim(
+        self,
+        which: Callable[[str], Executable],
+        wanted: dict[str, Any],
+        *,
+        sender: str,
+        until: datetime,
+    ) -> PostedNotification | None:
         with self._database.writing() as connection:
-            row = connection.execute(
-                _due(connection.dialect.name), {"channels": list(channels), "now": now}
-            ).one_or_none()
+            row = connection.execute(which(connection.dialect.name), wanted).one_or_none()
             if row is None:
                 return None
             values = {"claimed_by": sender, "claimed_until": until}
@@ -80,7 +97,7 @@ class Outbox:
 
     def failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None:
         """Notes why a claimed message did not go out, and when to try again, if ever."""
-        mine = (table.c.id == id) & (table.c.claimed_by == sender) & (table.c.state == "pending")
+        mine = (table.c.id == id) & (table.c.claimed_by == sender) & (table.c.state != "sent")
         if due_at is None:
             self._note(mine, state="dead", problem=problem)
         else:
@@ -91,16 +108,6 @@ class Outbox:
         statement = update(table).where(which).values(tries=table.c.tries + 1, **free, **values)
         with self._database.writing() as connection:
             connection.execute(statement)
-
-    def revive(self, channels: Collection[str], *, now: datetime) -> int:
-        """Gives messages that wait or were given up another chance, at once; says how many."""
-        statement = (
-            update(table)
-            .where(table.c.state.in_(("dead", "pending")), table.c.channel.in_(channels))
-            .values(state="pending", tries=0, due_at=now)
-        )
-        with self._database.writing() as connection:
-            return connection.execute(statement).rowcount
 
     def next_due(self, channels: Collection[str]) -> datetime | None:
         """When the next message has to be tried, if there is any."""
@@ -144,19 +151,27 @@ class Outbox:
         return {event_id: _alert(rows) for event_id, rows in found.items()}
 
 
+_now = bindparam("now", type_=table.c.due_at.type)
+
+
 @cache
 def _due(dialect: str) -> Executable:
-    now = bindparam("now", type_=table.c.due_at.type)
+    due = select(table).where(table.c.state == "pending", table.c.due_at <= _now)
+    return _first_free(due.order_by(table.c.due_at, table.c.id), dialect)
+
+
+@cache
+def _unsent(dialect: str) -> Executable:
+    after = bindparam("after", type_=table.c.id.type)
+    unsent = select(table).where(table.c.state.in_(("pending", "dead")), table.c.id > after)
+    return _first_free(unsent.order_by(table.c.id), dialect)
+
+
+def _first_free(messages: Select[Any], dialect: str) -> Executable:
     channels: BindParameter[Any] = bindparam("channels", expanding=True)
-    free = or_(table.c.claimed_until.is_(None), table.c.claimed_until < now)
-    statement = (
-        select(table)
-        .where(table.c.state == "pending", table.c.due_at <= now, free)
-        .where(table.c.channel.in_(channels))
-        .order_by(table.c.due_at, table.c.id)
-        .limit(1)
-    )
-    return statement.with_for_update(skip_locked=True) if dialect == "postgresql" else statement
+    free = or_(table.c.claimed_until.is_(None), table.c.claimed_until < _now)
+    first = messages.where(free, table.c.channel.in_(channels)).limit(1)
+    return first.with_for_update(skip_locked=True) if dialect == "postgresql" else first
 
 
 def _posted(row: Row[Any]) -> PostedNotification:
