@@ -156,14 +156,14 @@ MISTAKES = {
         "default_platform: datahbu",
         [
             "lumos.yaml:1: No platform named 'datahbu'. Known: amundsen, atlas, bigquery, datahub, "
-            "local, openmetadata, redshift, snowflake. Did you mean 'datahub'?"
+            "datahub-file, local, openmetadata, redshift, snowflake. Did you mean 'datahub'?"
         ],
     ),
     "settings of a platform that does not exist": (
         "platform_config:\n  collibra: {}",
         [
             "lumos.yaml:2: No platform named 'collibra'. Known: amundsen, atlas, bigquery, "
-            "datahub, local, openmetadata, redshift, snowflake."
+            "datahub, datahub-file, local, openmetadata, redshift, snowflake."
         ],
     ),
     "one value for a list": (

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from lumos import plugins
-from lumos.config.platforms import LOCAL
+from lumos.config.platforms import LOCAL, kind_of
 from lumos.config.settings import Settings, WatchedSource
 from lumos.config.variables import unused_variables
 from lumos.errors import did_you_mean
@@ -90,7 +90,7 @@ def _sections(settings: Settings) -> Iterator[Note]:
 
 
 def _platform(settings: Settings) -> Iterator[Note]:
-    name = settings.platform
+    name = kind_of(settings.platform)
     if name == LOCAL:
         return
     if name not in plugins.names(plugins.PLATFORMS):

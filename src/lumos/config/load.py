@@ -9,7 +9,7 @@ import msgspec
 from lumos import plugins
 from lumos.config import yaml_tree
 from lumos.config.keys import NoSuchKey, keys_of, target
-from lumos.config.platforms import PLATFORMS
+from lumos.config.platforms import PLATFORMS, kind_of
 from lumos.config.reading import Reader, Variants
 from lumos.config.secret import scrubbed
 from lumos.config.section import Section
@@ -157,7 +157,7 @@ def _check_platforms(root: Block, problems: list[Problem]) -> None:
         for spelling in ("platform", "default_platform")
         if spelling in root.entries
         and isinstance(node := root.entries[spelling].node, Scalar)
-        and not (node.problem or node.empty or node.text in known)
+        and not (node.problem or node.empty or kind_of(node.text) in known)
     ]
     configured = root.entries.get("platform_config")
     if configured is not None and isinstance(configured.node, Block):

@@ -11,6 +11,11 @@ from lumos.config.sources import User
 LOCAL: Final = "local"
 
 
+def kind_of(platform: str) -> str:
+    """The kind of a platform, which an address may follow: `datahub-file:estate.json`."""
+    return platform.partition(":")[0]
+
+
 class LocalPlatform(Section, frozen=True, kw_only=True):
     """The store of Lumos itself, which needs no settings of its own."""
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from lumos import __version__, plugins
 from lumos.config import Settings
+from lumos.config.platforms import kind_of
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.engine.scanning import LOCAL, source_of
 from lumos.engine.state import StateNotUsable, check_state
@@ -141,7 +142,7 @@ def _platform(settings: Settings) -> Check:
     if settings.platform == LOCAL:
         return Check(name=name, status="ok", found="the store itself")
     try:
-        plugins.find(plugins.PLATFORMS, settings.platform, "platform")
+        plugins.find(plugins.PLATFORMS, kind_of(settings.platform), "platform")
     except LumosError as problem:
         return Check(name=name, status="failed", found=str(problem))
     return Check(name=name, status="ok", found="installed")

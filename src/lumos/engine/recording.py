@@ -10,6 +10,7 @@ import msgspec
 
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
+from lumos.engine.claims import tell_catalog
 from lumos.engine.telling import TOLD_ASPECTS, differences, tell
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Location, Statistics, Versioning
@@ -162,7 +163,7 @@ class Recorder:
         event = self._save(transaction, found, dataset, decision, known, before)
         if self._platform is not None:
             # Before the commit: a catalog that refuses leaves the change to the next scan.
-            self._platform.emit(dataset)
+            tell_catalog(self._platform, transaction, dataset)
         return Outcome(dataset=dataset, event=event)
 
     def _take_over(

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos import plugins
@@ -9,7 +10,7 @@ from lumos.config import Settings
 from lumos.config.sources import FileSource
 from lumos.config.sources import Source as Section
 from lumos.errors import MisuseError, UnknownName
-from lumos.platforms import Platform
+from lumos.platforms import HasAddress, Platform
 from lumos.sources import LakeSource, Source, TableSource, hints_of
 from lumos.sources.addresses import is_address, section_of
 from lumos.storage import Selection
@@ -56,16 +57,23 @@ def scannable(sections: Sequence[Any]) -> list[Any]:
 
 def platform_of(settings: Settings) -> Platform | None:
     """The catalog to keep true beside the store, if there is one."""
-    if settings.platform == LOCAL:
+    kind, colon, address = settings.platform.partition(":")
+    if kind == LOCAL:
         return None
-    if settings.platform not in plugins.names(plugins.PLATFORMS):
+    if kind not in plugins.names(plugins.PLATFORMS):
         _log.warning(
             "this version cannot write to the platform '%s'; what is found stays in the store",
-            settings.platform,
+            kind,
         )
         return None
-    plugin: Any = plugins.find(plugins.PLATFORMS, settings.platform, "platform")
-    platform: Platform = plugin(settings.platform_config)
+    plugin: Any = plugins.find(plugins.PLATFORMS, kind, "platform")
+    platform: Platform
+    if not colon:
+        platform = plugin(settings.platform_config.of(kind))
+    elif issubclass(plugin, HasAddress):
+        platform = plugin.at(str(Path(settings.origin.folder, address)))
+    else:
+        raise MisuseError(f"The platform '{kind}' has no address. Configure it in platform_config.")
     return platform
 
 

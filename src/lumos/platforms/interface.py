@@ -50,6 +50,11 @@ class Platform(ABC):
     def __init__(self, settings: Any) -> None:
         """Takes the catalog's section of `platform_config`; connects to nothing yet."""
 
+    @property
+    def name(self) -> str:
+        """What tells the catalog from others, also of its kind."""
+        return self.kind
+
     @abstractmethod
     def emit(self, dataset: Dataset) -> None:
         """Creates or updates a dataset; raises LumosError where the catalog refuses.

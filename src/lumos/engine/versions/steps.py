@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from lumos.engine.claims import tell_catalog
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location, Versioning
 from lumos.model.version import CloudVersion, Level, SchemaVersion
@@ -58,7 +59,7 @@ class Steps:
                 cloud_version=after.cloud_version, schema_version=after.schema_version
             )
             dataset = msgspec.structs.replace(store.get(after.urn), versioning=versioning)
-            platform.emit(dataset)
+            tell_catalog(platform, transaction, dataset)
 
     def written(self, urns: Sequence[str]) -> None:
         """Tells the mirror, once the steps are safe."""

@@ -64,6 +64,10 @@ class DatahubFile(
     def at(cls, address: str) -> Self:
         return cls({"path": address})
 
+    @property
+    def name(self) -> str:
+        return f"{self.kind}:{self.path.absolute()}"
+
     def emit(self, dataset: Dataset) -> None:
         self.write(Entry.of(dataset))
 

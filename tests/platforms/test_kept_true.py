@@ -1,0 +1,59 @@
+"""A catalog that scans keep true, while people work in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lumos import Lumos
+from lumos.errors import MisuseError
+from lumos.model.dataset import Governance
+from lumos.platforms.datahub_file import DatahubFile
+from lumos.plugins import PLATFORMS, register, unregister
+
+
+@pytest.fixture
+def lake(workplace: Path) -> Path:
+    (workplace / "lumos.yaml").write_text("platform: datahub-file:estate.json", encoding="utf-8")
+    (workplace / "lake" / "orders").mkdir(parents=True)
+    return workplace / "lake"
+
+
+def write(lake: Path, header: str, row: str) -> None:
+    (lake / "orders" / "part-0.csv").write_text(f"{header}\n{row}\n", encoding="utf-8")
+
+
+def test_edits_in_a_metadata_file_outlive_the_next_scan(lake: Path, workplace: Path) -> None:
+    write(lake, "id,old", "1,a")
+    Lumos().ingest(lake)
+    path = workplace / "estate.json"
+    # Somebody tags the dataset, and describes a column.
+    changes = json.loads(path.read_text(encoding="utf-8"))
+    urn = changes[0]["entityUrn"]
+    for change in changes:
+        if change["aspectName"] == "schemaMetadata":
+            change["aspect"]["json"]["fields"][0]["description"] = "By hand"
+    tags = {"tags": [{"tag": "urn:li:tag:by-hand"}]}
+    changes.append({"entityType": "dataset", "entityUrn": urn, "changeType": "UPSERT",
+                    "aspectName": "globalTags", "aspect": {"json": tags}})  # fmt: skip
+    path.write_text(json.dumps(changes), encoding="utf-8")
+    write(lake, "id,new", "1,2024-01-15")
+    Lumos().ingest(lake)
+    [entry] = DatahubFile.at(str(path)).export()
+    assert entry.schema is not None
+    assert [(field.name, field.description) for field in entry.schema.fields] == [
+        ("id", "By hand"),
+        ("new", None),
+    ]
+    assert entry.governance == Governance(tags=("by-hand",))
+    assert entry.versioning is not None
+    assert entry.versioning.cloud_version == "S-2"
+
+
+def test_a_catalog_without_addresses_is_not_given_one(lake: Path) -> None:
+    register(PLATFORMS, "plain", object)
+    try:
+        with pytest.raises(MisuseError, match="has no address"):
+            Lumos(environment={"LUMOS_PLATFORM": "plain:somewhere"}).ingest(lake)
+    finally:
+        unregister(PLATFORMS, "plain")
