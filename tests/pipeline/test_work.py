@@ -54,7 +54,9 @@ class Scanner:
         return places
 
     def paths(self) -> list[str]:
-        return sorted(row.path for part in self.parts for row in read_part(part.path, access=USUAL)[0])
+        return sorted(
+            row.path for part in self.parts for row in read_part(part.path, access=USUAL)[0]
+        )
 
 
 @pytest.fixture

@@ -50,6 +50,23 @@ def test_edits_in_a_metadata_file_outlive_the_next_scan(lake: Path, workplace: P
     assert entry.versioning.cloud_version == "S-2"
 
 
+def test_what_is_gone_from_a_lake_is_hidden_in_the_file(lake: Path, workplace: Path) -> None:
+    write(lake, "id,old", "1,a")
+    for name in ("a", "b", "c"):
+        (lake / name).mkdir()
+        (lake / name / "x.csv").write_text(f"{name},n\n1,2\n", encoding="utf-8")
+    Lumos().ingest(lake)
+    (lake / "orders" / "part-0.csv").unlink()
+    Lumos().ingest(lake)
+    gone = {entry.name: entry.deleted for entry in DatahubFile.at("estate.json").export()}
+    assert gone == {"orders": True, "x": False} | dict.fromkeys(gone.keys() - {"orders"}, False)
+    write(lake, "id,old", "1,a")
+    Lumos().ingest(lake)
+    assert not any(
+        entry.deleted for entry in DatahubFile.at(str(workplace / "estate.json")).export()
+    )
+
+
 def test_a_catalog_without_addresses_is_not_given_one(lake: Path) -> None:
     register(PLATFORMS, "plain", object)
     try:
