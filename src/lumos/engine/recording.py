@@ -18,7 +18,7 @@ from lumos.model.discovery import FoundDataset
 from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
-from lumos.platforms import Platform
+from lumos.platforms import Deletes, Platform
 from lumos.store import KnownDataset, Store, Transaction
 
 _WRITER = "scan"
@@ -128,6 +128,12 @@ class Recorder:
                 metadata={"source": self._source},
             )
         )
+        self._hide(known.urn)
+
+    def _hide(self, urn: str) -> None:
+        """Tells a catalog that a dataset is gone under this URN."""
+        if isinstance(self._platform, Deletes):
+            self._platform.delete(urn)
 
     @staticmethod
     def _is_as_known(found: FoundDataset, known: KnownDataset) -> bool:
@@ -184,6 +190,7 @@ class Recorder:
                 type = EventType.MERGED
             event = self._moved(type, urn, old, now, found)
             transaction.save_event(event)
+            self._hide(old.urn)
         return event
 
     def _moved(
