@@ -227,6 +227,51 @@ def test_history_comes_along_with_its_schemas(seen: Sightings, workplace: Path) 
     assert exported[0] == exported[1]
 
 
+def test_versions_of_which_only_words_are_known_are_shown(lumos: Lumos, workplace: Path) -> None:
+    (workplace / "founding.yaml").write_text(
+        """
+lumos_snapshot:
+  version: "1.0.0"
+  exported_at: "2024-01-15T10:30:00Z"
+  source_platform: datahub
+  metadata: {total_datasets: 1, total_lineage_relationships: 0, export_scope: all}
+  datasets:
+    - urn: "urn:li:dataset:(csv,user_data,PROD)"
+      name: user_data
+      platform: csv
+      schema: {fields: [{name: user_id, type: string, nullable: false}]}
+      versioning:
+        cloud_version: S-312
+        schema_version: 2.0.0
+        version_history:
+          - {version: S-311, schema_version: 1.0.0, timestamp: "2024-01-01T00:00:00Z",
+             changes: [Added email field]}
+          - {version: S-312, schema_version: 2.0.0, timestamp: "2024-01-15T09:00:00Z",
+             changes: [Added phone_number field]}
+"""
+    )
+    lumos.snapshot.load("founding.yaml")
+    shown = lumos.version.show("user_data")
+    assert (shown.cloud_version, shown.schema_version) == ("S-312", "2.0.0")
+    assert [(each.version, each.changes) for each in shown.version_history] == [
+        ("S-311", ("Added email field",)),
+        ("S-312", ("Added phone_number field",)),
+    ]
+    assert [each.schema_version for each in lumos.history("user_data").versions] == ["2.0.0"]
+
+
+def test_two_imports_into_one_catalog_do_not_run_at_once(lumos: Lumos, platform: str) -> None:
+    file = snapshot(*many(2))
+    name = lumos.snapshot._catalogs.named(platform).name if platform != "local" else platform
+    store = fill(lumos, {})
+    with (
+        store.alone(f"import into {name}"),
+        pytest.raises(LumosError, match="Another import into"),
+    ):
+        lumos.snapshot.load(file, platform=platform)
+    assert lumos.snapshot.load(file, platform=platform).sums.tally("datasets").created == 2
+
+
 def test_what_a_scan_saw_counts_and_the_rest_is_merged(seen: Sightings) -> None:
     seen.see("orders", "id INT64\nprice FLOAT64")
     entry = orders(

@@ -1,8 +1,10 @@
 """The verbs of `lumos version`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final, get_args
+
+import msgspec
 
 from lumos.analysis.versioning import (
     EVENT_OF_CHANGE,
@@ -12,6 +14,7 @@ from lumos.analysis.versioning import (
 from lumos.analysis.wording import sentence_of, summary_of
 from lumos.engine.audit import audit, who
 from lumos.engine.changes import events_of, milestones_of, versions_of
+from lumos.engine.entries import utc, versions_on_record
 from lumos.engine.schemas.output import given
 from lumos.engine.versions.reports import (
     ChangeDetails,
@@ -25,7 +28,7 @@ from lumos.engine.versions.reports import (
 from lumos.engine.versions.scan import scan
 from lumos.engine.versions.steps import Steps, source_path, step_id
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType
+from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Verdict
 from lumos.model.pattern import DatasetPattern
 from lumos.model.version import ChangeType, Level
 from lumos.store import KnownDataset, Store, Transaction
@@ -143,7 +146,7 @@ class VersionDesk:
 
 
 def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
-    return tuple(
+    own = [
         VersionEntry(
             version=step.cloud_version,
             schema_version=step.version,
@@ -155,7 +158,28 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
             changes=_changes(step.event),
         )
         for step in store.archive.steps(urn=urn, until=_EVER)
-    )
+    ]
+    told = {(each.version, each.schema_version): each for each in _told(store, urn)}
+    for number, each in enumerate(own):
+        other = told.pop((each.version, each.schema_version), each)
+        own[number] = msgspec.structs.replace(each, changes=each.changes or other.changes)
+    return tuple(sorted((*own, *told.values()), key=lambda each: each.timestamp))
+
+
+def _told(store: Store, urn: str) -> Iterator[VersionEntry]:
+    """The versions that came with a dataset from elsewhere, perhaps without their schemas."""
+    stored = store.entries.get(urn)
+    for record in versions_on_record(stored).history if stored is not None else ():
+        yield VersionEntry(
+            version=record.cloud_version,
+            schema_version=record.schema_version,
+            timestamp=utc(record.at),
+            change_type=ChangeType.SCHEMA_CHANGE,
+            author=record.author,
+            breaking=record.breaking,
+            verdict=Verdict.BREAKING if record.breaking else None,
+            changes=record.changes,
+        )
 
 
 def _last_step(store: Store, known: KnownDataset) -> ChangeEvent | None:
