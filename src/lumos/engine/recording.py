@@ -132,8 +132,9 @@ class Recorder:
 
     def _hide(self, urn: str) -> None:
         """Tells a catalog that a dataset is gone under this URN."""
-        if isinstance(self._platform, Deletes):
-            self._platform.delete(urn)
+        platform: object = self._platform
+        if isinstance(platform, Deletes):
+            platform.delete(urn)
 
     @staticmethod
     def _is_as_known(found: FoundDataset, known: KnownDataset) -> bool:
