@@ -81,3 +81,18 @@ def test_a_refusal_is_one_sentence_without_the_password(
     assert result.code == 2
     assert "does not let nobody in" in result.err
     assert "hush-4711" not in result.out + result.err
+
+
+def test_one_source_that_fails_is_told_and_ends_with_1_while_others_are_recorded(
+    lumos: Any, shop: PostgresDatabase, workplace: Path
+) -> None:
+    (workplace / "lumos.yaml").write_text(
+        "sources:\n"
+        "  - {type: postgres, host: 127.0.0.1, port: 1, database: d, user: u}\n"
+        f"  - {{type: postgres, connection_string: '{shop.url}'}}\n"
+    )
+    result = lumos("ingest")
+    assert result.code == 1
+    assert "postgres 127.0.0.1: No PostgreSQL answers" in " ".join(result.err.split())
+    assert "0 unchanged" in result.words
+    assert lumos("list", "--json").json["datasets"]

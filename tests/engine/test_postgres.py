@@ -317,7 +317,7 @@ def test_a_locked_view_is_a_problem_and_stays(
     with shop.transaction("LOCK TABLE sales.orders IN ACCESS EXCLUSIVE MODE"):
         report = lumos.ingest(accept_removals=True)
     assert [problem.code for problem in report.problems] == ["locked"]
-    assert (report.held, report.missing) == ((urn(shop, "sales.large"),), ())
+    assert (report.held, report.missing) == ((), ())
     assert lumos.ingest().summary.datasets_unchanged == 4
 
 
@@ -448,3 +448,54 @@ def test_a_lake_and_a_database_in_one_scan(shop: PostgresDatabase, tmp_path: Pat
     report = Lumos(overrides={"sources": sections}).ingest()
     assert {each.platform for each in report.datasets} == {"file", "postgres"}
     assert (report.summary.datasets_new, report.summary.files_listed) == (5, 1)
+
+
+def test_a_table_that_moves_to_the_schema_of_another_section_keeps_its_history(
+    shop: PostgresDatabase,
+) -> None:
+    sections = [shop.section(schemas=["public"]), shop.section(schemas=["sales"])]
+    for first, second in (("public", "sales"), ("sales", "public")):
+        lumos = Lumos(overrides={"sources": sections})
+        lumos.ingest()
+        shop.run(f"ALTER TABLE {first}.notes SET SCHEMA {second}")
+        lumos.ingest(accept_removals=True)
+        types = [event.type for event in events(lumos, urn(shop, f"{second}.notes"))]
+        assert EventType.RENAMED in types
+        assert types.count(EventType.CREATED) <= 1
+
+
+def test_a_source_that_does_not_answer_keeps_no_other_from_being_scanned(
+    shop: PostgresDatabase, workplace: Path
+) -> None:
+    away = {"type": "postgres", "host": "127.0.0.1", "port": 1, "database": "d", "user": "u"}
+    missing = {"type": "file", "path": str(workplace / "nothing")}
+    lumos = Lumos(overrides={"sources": [away, missing, shop.section()]})
+    report = lumos.ingest()
+    assert len(report.datasets) == 4
+    assert [(each.path, each.code) for each in report.problems] == [
+        ("postgres 127.0.0.1", "source_failed"),
+        (f"file {workplace / 'nothing'}", "source_failed"),
+    ]
+    with pytest.raises(SourceNotUsable, match="No PostgreSQL answers"):
+        Lumos(overrides={"sources": [away, missing]}).ingest()
+
+
+def test_without_java_databases_are_ingested_all_the_same(
+    shop: PostgresDatabase, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_options: object) -> None:
+        raise LumosError("Spark needs Java 17 and none was found.")
+
+    monkeypatch.setattr("lumos.pipeline.session.spark_session", refuse)
+    (workplace / "lake").mkdir()
+    lake = {"type": "file", "path": str(workplace / "lake")}
+    report = Lumos(overrides={"sources": [lake, shop.section()]}).ingest()
+    assert len(report.datasets) == 4
+    assert [each.reason for each in report.problems] == ["Spark needs Java 17 and none was found"]
+
+
+@pytest.mark.parametrize("path", ["host=db password=hush-4711", "u:hush-4711@db/shop"])
+def test_a_connection_string_given_as_a_path_is_not_repeated(path: str) -> None:
+    with pytest.raises(MisuseError, match="looks like a connection string") as refused:
+        Lumos().ingest(path)
+    assert "hush-4711" not in str(refused.value)

@@ -17,7 +17,8 @@ from lumos.config.settings import ChangeDetection, Settings, WatchedSource
 from lumos.config.sources import FileSource, KafkaSource, PostgresSource
 from lumos.engine.changes import EventReport
 from lumos.engine.reports import IngestReport, IngestSummary
-from lumos.engine.watching import WatchReport, _Told, name_of, watched_sources
+from lumos.engine.scanning import name_of
+from lumos.engine.watching import WatchReport, _Told, watched_sources
 from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.model.discovery import Problem

@@ -14,6 +14,7 @@ import pytest
 from databases import PostgresDatabase
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import PostgresSource as Section
+from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources.postgres import PostgresSource, queries
 from lumos.sources.postgres.connection import Connector
@@ -368,3 +369,31 @@ def test_the_section_alone_touches_nothing() -> None:
 )
 def test_the_address_shows_no_user(facts: dict[str, Any], address: str) -> None:
     assert PostgresSource(Section(**facts)).address == address
+
+
+NO_HOSTS = ["...", "nope..host", f"{'a' * 70}.example.com"]
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+def test_a_host_that_no_host_can_be_is_refused_with_the_configuration(host: str) -> None:
+    for facts in (
+        {"host": host},
+        {"connection_string": ConnectionString(f"postgresql://u:{HUSH}@{host}/d")},
+    ):
+        with pytest.raises(MisuseError, match="cannot be the host of a postgres source") as refused:
+            Section(**facts)
+        assert HUSH not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+def test_a_host_that_only_libpq_sees_is_told_in_one_sentence(host: str) -> None:
+    dsn = ConnectionString(f"host={host} dbname=d password={HUSH}")
+    assert refusal(connection_string=dsn).startswith(f"There is no host '{host}': no host can")
+
+
+def test_where_no_database_is_named_the_name_that_was_taken_is_told(postgres: str) -> None:
+    with PostgresDatabase(postgres).role(password="p") as role:
+        address = PostgresDatabase(postgres).address(role, "p").rpartition("/")[0]
+        told = refusal(connection_string=ConnectionString(address))
+    assert f"There is no database '{role}' at " in told
+    assert "none was named, so the user's name was taken" in told

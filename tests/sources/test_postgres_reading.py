@@ -485,6 +485,10 @@ def test_names_in_another_encoding_are_read(postgres: str) -> None:
         ("dblink('host=a password=hush user=u', 'q')", "dblink('host=a password=*** user=u', 'q')"),
         ("dblink('dbname=a PASSWORD = hush')", "dblink('dbname=a PASSWORD = ***')"),
         ("dblink('password=''a b'' host=c')", "dblink('password=*** host=c')"),
+        (r"dblink('password=''it\''s hush'' host=c')", "dblink('password=*** host=c')"),
+        ("dblink('password=it''s host=c')", "dblink('password=*** host=c')"),
+        ("dblink('postgresql://u:hush@h/d', 'q')", "dblink('postgresql://u:***@h/d', 'q')"),
+        ("SELECT 'https://a.example:80/b'", "SELECT 'https://a.example:80/b'"),
     ],
 )  # fmt: skip
 def test_passwords_in_queries_are_masked(text: str, expected: str) -> None:
@@ -504,3 +508,15 @@ def test_fields_are_in_the_order_of_the_table(database: PostgresDatabase) -> Non
         name="a", type=database.schema("public.t").fields[0].type, nullable=False,
         native_type="integer", field_id=2,
     )  # fmt: skip
+
+
+def test_passwords_in_constraints_and_generated_columns_are_masked(
+    database: PostgresDatabase,
+) -> None:
+    database.run(
+        "CREATE TABLE public.t (a text CHECK (a <> 'postgresql://u:hush@h/d'), "
+        "b text GENERATED ALWAYS AS (a || 'password=hush') STORED)"
+    )
+    (found,) = database.look().datasets
+    assert "hush" not in str(found)
+    assert "postgresql://u:***@h/d" in str(found.told)

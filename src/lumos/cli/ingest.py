@@ -71,7 +71,9 @@ def ingest(
     else:
         _show(report)
     _complain(report)
-    if not report.datasets:
+    from lumos.engine.scanning import SOURCE_FAILED
+
+    if not report.datasets or any(each.code == SOURCE_FAILED for each in report.problems):
         raise typer.Exit(1)
 
 

@@ -28,6 +28,8 @@ _KINDS_OF_KEYS: Final = frozenset(
 _ASSIGNED: Final = re.compile(
     r"(password|passwd|pwd|secret|token|key|sig|signature|credentials?)\s*[=:]", re.IGNORECASE
 )
+# What stands before a host where somebody left the scheme out.
+_ENTRY: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?"
 _URL: Final = re.compile(
     rf"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://
@@ -116,6 +118,15 @@ class ConnectionString(Secret):
         parameters = "&".join(_shown_parameter(each) for each in query.split("&")) if query else ""
         return f"{scheme}://{entry}{hosts}{path or ''}{'?' + parameters if query else ''}"
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts without their ports, where the address is exactly as it should be."""
+        match = _URL.match(self._value)
+        if match is None:
+            return ()
+        named = (each for each in match["hosts"].split(",") if not each.startswith("["))
+        return tuple(host for each in named if (host := each.partition(":")[0]))
+
 
 def _shown_parameter(text: str) -> str:
     name, _, value = text.partition("=")
@@ -126,7 +137,7 @@ def scrubbed(text: str) -> str:
     """The text for an error message, masked where it seems to hold a password."""
     if "://" in text and ("@" in text or "?" in text):
         return str(ConnectionString(text))
-    return MASK if _ASSIGNED.search(text) else text
+    return MASK if _ASSIGNED.search(text) or _ENTRY.search(text) else text
 
 
 def names_secret(key: str) -> bool:

@@ -300,3 +300,19 @@ def _require_address(
 ) -> None:
     if connection_string is None and host is None:
         raise MisuseError(f"A {type} source needs 'connection_string' or 'host'.")
+    hosts = host.split(",") if host else connection_string.hosts if connection_string else ()
+    for name in hosts:
+        if not _may_be_host(name):
+            raise MisuseError(
+                f"'{name}' cannot be the host of a {type} source; one looks like db.example.com."
+            )
+
+
+def _may_be_host(name: str) -> bool:
+    if name.startswith(("/", "[", "@")):
+        return True
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True

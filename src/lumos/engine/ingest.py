@@ -10,9 +10,10 @@ from lumos.config import Settings
 from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
 from lumos.engine.reports import ChangeWord, DatasetReport, IngestReport, IngestSummary
-from lumos.engine.scanning import Lake, places_of, platform_of
+from lumos.engine.scanning import Lake, failure_of, places_of, platform_of
 from lumos.engine.scans import Pass, Scanner
 from lumos.engine.state import check_state, state_folder
+from lumos.errors import LumosError
 from lumos.model.change import EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.sources import TableSource
@@ -63,7 +64,8 @@ def ingest(
     no audit is kept: there may be thousands a day.
     """
     started = monotonic()
-    places = places_of(settings, paths, sections)
+    several = len(sections or paths or settings.sources) > 1
+    places = places_of(settings, paths, sections, as_far_as_possible=several)
     state_access = access_of(state, (*settings.sources, *sections))
     if places.lakes:
         check_state(state, state_access)
@@ -79,14 +81,30 @@ def ingest(
         )
 
     passes: list[Pass] = []
+    failures = list(places.failures)
     if places.databases:
         tables = scanner()
-        passes += [_scan_tables(tables, source, announce) for source in places.databases]
+        for source in places.databases:
+            try:
+                passes.append(_scan_tables(tables, source, announce))
+            except LumosError as problem:
+                if not several:
+                    raise
+                failures.append(failure_of(source.address, problem))
     if places.lakes:
         remembered = _Remembered(settings, state, state_access)
         stats = column_stats or settings.scan.column_stats
-        passes += _scan_lakes(scanner, places.lakes, remembered, announce, column_stats=stats)
-    return _report(passes, places.addresses, seconds=monotonic() - started)
+        try:
+            for done in _scan_lakes(
+                scanner, places.lakes, remembered, announce, column_stats=stats
+            ):
+                passes.append(done)
+        except LumosError as problem:
+            # What databases told is recorded, and is told of.
+            if not passes:
+                raise
+            failures.append(failure_of(", ".join(root.root for _, root in places.lakes), problem))
+    return _report(passes, places.addresses, failures, seconds=monotonic() - started)
 
 
 def _scan_tables(scanner: Scanner, source: TableSource, announce: Announce) -> Pass:
@@ -174,9 +192,11 @@ def report_progress(announce: Announce, step: str, files: int, share: float) -> 
     announce(step, files=files, share=share)
 
 
-def _report(passes: list[Pass], roots: tuple[str, ...], *, seconds: float) -> IngestReport:
+def _report(
+    passes: list[Pass], roots: tuple[str, ...], failures: list[Problem], *, seconds: float
+) -> IngestReport:
     datasets: dict[str, DatasetReport] = {}
-    problems: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {failure.path: failure for failure in failures}
     for each in passes:
         datasets.update(
             {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}

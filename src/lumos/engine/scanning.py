@@ -1,21 +1,25 @@
 """The source and the catalog that a configuration means."""
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos import plugins
 from lumos.config import Settings
+from lumos.config.secret import MASK, scrubbed
 from lumos.config.sources import FileSource
 from lumos.config.sources import Source as Section
-from lumos.errors import MisuseError, UnknownName
+from lumos.errors import LumosError, MisuseError, UnknownName
+from lumos.model.discovery import Problem
 from lumos.platforms import HasAddress, Platform
 from lumos.sources import LakeSource, Source, TableSource, hints_of
 from lumos.sources.addresses import is_address, section_of
 from lumos.storage import Selection
 
 LOCAL: Final = "local"
+SOURCE_FAILED: Final = "source_failed"
 _log = logging.getLogger(__name__)
 
 Lake: TypeAlias = tuple[LakeSource, Selection]
@@ -26,6 +30,7 @@ class Places(NamedTuple):
 
     lakes: list[Lake]
     databases: list[TableSource]
+    failures: tuple[Problem, ...] = ()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -77,19 +82,51 @@ def platform_of(settings: Settings) -> Platform | None:
     return platform
 
 
-def places_of(settings: Settings, paths: Sequence[str], sections: Sequence[Section] = ()) -> Places:
+def places_of(
+    settings: Settings,
+    paths: Sequence[str],
+    sections: Sequence[Section] = (),
+    *,
+    as_far_as_possible: bool = False,
+) -> Places:
     """What to scan for sections, or else for paths and addresses, or for the configured sources.
 
-    All of it was looked at, so that nothing is begun that cannot be ended.
+    All of it was looked at, so that nothing is begun that cannot be ended. `as_far_as_possible`
+    leaves out sources that cannot be used, unless none can.
     """
-    wanted = sections or sections_of(settings, paths)
-    sources = [source_of(section) for section in scannable(wanted)]
-    lakes = [source for source in sources if isinstance(source, LakeSource)]
-    databases = [source for source in sources if isinstance(source, TableSource)]
-    for source in databases:
-        source.check()
+    wanted = scannable(sections or sections_of(settings, paths))
+    lakes: list[Lake] = []
+    databases: list[TableSource] = []
+    refused: list[tuple[Section, LumosError]] = []
+    for section in wanted:
+        source = source_of(section)
+        try:
+            if isinstance(source, LakeSource):
+                lakes += [(source, root) for root in source.roots()]
+            else:
+                source.check()
+                databases.append(source)
+        except LumosError as problem:
+            if not as_far_as_possible:
+                raise
+            refused.append((section, problem))
+    if refused and not (lakes or databases):
+        raise refused[0][1]
     _check_instances(databases)
-    return Places(_roots(lakes, settings), databases)
+    failures = tuple(failure_of(name_of(section), problem) for section, problem in refused)
+    return Places(_roots(lakes, settings), databases, failures)
+
+
+def failure_of(source: str, problem: LumosError) -> Problem:
+    """What a scan of several sources says of one that it could not scan."""
+    return Problem(path=source, reason=str(problem).rstrip("."), code=SOURCE_FAILED)
+
+
+def name_of(source: Any) -> str:
+    """What a source is called in messages: by its name or its place, without any secret."""
+    places: tuple[str, ...] = getattr(source, "paths", ()) or getattr(source, "buckets", ())
+    address = getattr(source, "connection_string", None) or getattr(source, "host", None) or ""
+    return source.name or f"{source.type} {', '.join(places) or address}".strip()
 
 
 def _check_instances(databases: Sequence[TableSource]) -> None:
@@ -104,7 +141,16 @@ def _check_instances(databases: Sequence[TableSource]) -> None:
             )
 
 
-def _roots(sources: Sequence[LakeSource], settings: Settings) -> list[Lake]:
+def _check_no_secrets(paths: Sequence[str]) -> None:
+    """Refuses what is a connection string rather than a path, before anything repeats it."""
+    if any(scrubbed(path) == MASK and not os.path.exists(path) for path in paths):
+        raise MisuseError(
+            "One of the paths is not there and looks like a connection string with a password. "
+            "Databases are named as postgresql://user@host/database."
+        )
+
+
+def _roots(lakes: Sequence[Lake], settings: Settings) -> list[Lake]:
     always = settings.scan
     narrowed = [
         (
@@ -115,8 +161,7 @@ def _roots(sources: Sequence[LakeSource], settings: Settings) -> list[Lake]:
                 hints=(*root.hints, *hints_of(always.datasets)),
             ),
         )
-        for source in sources
-        for root in source.roots()
+        for source, root in lakes
     ]
     return _apart(narrowed)
 
@@ -141,6 +186,7 @@ def sections_of(settings: Settings, paths: Sequence[str]) -> list[Section]:
         section_of(path, settings.sources) for path in paths if is_address(path)
     ]
     if local := tuple(path for path in paths if not is_address(path)):
+        _check_no_secrets(local)
         sections.append(FileSource(paths=local))
     sections = sections or list(settings.sources)
     if not sections:

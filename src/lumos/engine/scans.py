@@ -101,7 +101,7 @@ class Scanner:
         )
         named = [(urn_of(found.path), found) for found in discovery.datasets]
         if isinstance(source, TableSource):
-            named = renamed(named, known, recorder.locations, source.covers)
+            named = renamed(named, known, recorder.locations)
         outcomes = list(recorder.record(named, known))
         for outcome in outcomes:
             if outcome.event is not None:
@@ -146,6 +146,9 @@ class Scanner:
             for problem in discovery.problems
             if not problem.remark
         }
+        if isinstance(source, TableSource):
+            # A table that could not be read is there.
+            absent = [dataset for dataset in absent if not _lies_in(dataset, unreadable)]
         most = self._settings.scan.max_removed_share * len(live)
         if self._accept_removals:
             # Whoever says so is believed, but for places that nobody could look into.
@@ -163,24 +166,27 @@ def renamed(
     found: list[tuple[Urn, FoundDataset]],
     known: dict[str, KnownDataset],
     locations: dict[str, Location],
-    covers: Callable[[str], bool],
 ) -> list[tuple[Urn, FoundDataset]]:
-    """The datasets, those that had another name at the last scan with that name.
+    """The datasets, those that had another name before with that name.
 
     A name that is still in use stays with whatever bears it now: two tables that swap their names
-    are for their readers two tables whose contents changed.
+    are for their readers two tables whose contents changed. A table that another section of the
+    configuration knew, or just missed, has only moved: a database has one table of an identity.
     """
     there = {str(urn) for urn, _ in found}
+    # Of several that had the same identity one after the other, the one that is there comes last.
+    before = sorted(known.values(), key=lambda each: (each.state == "live", each.updated_at))
     former = {
-        location.identity: urn
-        for urn, location in locations.items()
-        if location.identity is not None and urn not in there and known[urn].state == "live"
+        location.identity: each.urn
+        for each in before
+        if (location := locations.get(each.urn)) is not None
+        and location.identity is not None
+        and each.urn not in there
     }
     return [
         (urn, msgspec.structs.replace(each, renamed_from=old))
         if str(urn) not in known
         and (old := _former_path(former.get(each.location.identity or ""))) is not None
-        and covers(old)
         else (urn, each)
         for urn, each in found
     ]

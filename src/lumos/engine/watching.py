@@ -17,7 +17,7 @@ from lumos.config.check import later_mode
 from lumos.config.settings import Spark, WatchedSource
 from lumos.config.sources import Source
 from lumos.engine.reports import FORMAT_VERSION, IngestReport, Report
-from lumos.engine.scanning import source_of
+from lumos.engine.scanning import name_of, source_of
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.sources import LakeSource
 from lumos.store.locks import AlreadyHeld
@@ -238,13 +238,6 @@ def _narrowed(watched: WatchedSource) -> WatchedSource | None:
         return None
     narrowed = msgspec.structs.replace(source, watched=watched.watch_tables)
     return msgspec.structs.replace(watched, source=narrowed)
-
-
-def name_of(source: Any) -> str:
-    """What a source is called in messages: by its name or its place, without any secret."""
-    places: tuple[str, ...] = getattr(source, "paths", ()) or getattr(source, "buckets", ())
-    address = getattr(source, "connection_string", None) or getattr(source, "host", None) or ""
-    return source.name or f"{source.type} {', '.join(places) or address}".strip()
 
 
 def _tell_failure(

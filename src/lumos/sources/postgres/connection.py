@@ -92,6 +92,8 @@ class Connector:
             connection = psycopg.connect(**usual | self._parameters, prepare_threshold=None)
         except psycopg.Error as problem:
             raise self._refusal(problem) from None
+        except UnicodeError:
+            raise self._told("", *_NO_HOST) from None
         with connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
@@ -109,6 +111,8 @@ class Connector:
     def _refusal(self, problem: psycopg.Error) -> SourceNotUsable:
         """Why nobody is let in."""
         text = self._words(problem)
+        if self.database is None and (unnamed := re.search(_NO_DATABASE, text)):
+            return self._told(unnamed.group(1), *_UNNAMED)
         fitting = (each[1:] for each in _REFUSALS if re.search(each[0], text))
         return self._told(text, *next(fitting, _REFUSED))
 
@@ -203,6 +207,15 @@ _REFUSALS: Final = (
         "The PostgreSQL at {host} takes no connection now: {text}.",
         "Try again in a minute.",
     ),
+)
+_NO_DATABASE: Final = r'database "(.*)" does not exist'
+_UNNAMED: Final = (
+    "There is no database '{text}' at {host}; none was named, so the user's name was taken.",
+    "Name one: 'database', or postgresql://{host}/DATABASE.",
+)
+_NO_HOST: Final = (
+    "There is no host '{host}': no host can have such a name.",
+    "Check 'host' or the connection string.",
 )
 _REFUSED: Final = ("The PostgreSQL at {host} refuses: {text}.", "Check the source's settings.")
 _TOO_SLOW: Final = (

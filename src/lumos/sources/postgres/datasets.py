@@ -25,7 +25,10 @@ _PERSISTENCE: Final = {"u": "unlogged"}
 _GENERATED: Final = {"s": "STORED", "v": "VIRTUAL"}
 _IDENTITY: Final = {"a": "ALWAYS", "d": "BY DEFAULT"}
 _LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
-_PASSWORD: Final = re.compile(r"(password\s*=\s*)(?:''(?:[^']|'''')*''|[^\s']+)", re.IGNORECASE)
+_PASSWORD: Final = re.compile(
+    r"(password\s*=\s*)(?:''(?:\\+''|''''|[^'])*''|(?:[^\s']|'')+)", re.IGNORECASE
+)
+_PASSWORD_IN_ADDRESS: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:/@']*:)(?:[^\s@']|'')+(?=@)")
 
 
 class Relation(NamedTuple):
@@ -160,7 +163,8 @@ def _default(column: Column, types: Types) -> str | None:
         return f"GENERATED {_IDENTITY.get(column.identity, column.identity)} AS IDENTITY"
     if column.generated:
         stored = _GENERATED.get(column.generated, "")
-        return f"GENERATED ALWAYS AS ({column.default}) {stored}".rstrip()
+        text = without_passwords(column.default or "")
+        return f"GENERATED ALWAYS AS ({text}) {stored}".rstrip()
     default = types.default(column.type) if column.default is None else column.default
     return None if default is None else without_passwords(default)
 
@@ -187,7 +191,7 @@ def _told(relation: Relation, catalog: Catalog) -> Told:
         "extension": relation.extension,
         "persistence": _PERSISTENCE.get(relation.persistence),
         **{
-            f"constraint.{name}": text
+            f"constraint.{name}": without_passwords(text)
             for name, text in catalog.constraints.get(relation.oid, {}).items()
         },
     }
@@ -229,6 +233,13 @@ def _content(format: str, partitioning: str | None, told: Told, schema: Schema) 
 
 def without_passwords(sql: str) -> str:
     """The text, masked where a literal is an address that holds a password, as dblink takes."""
-    if "password" not in sql.lower():
+    if "password" not in sql.lower() and "://" not in sql:
         return sql
-    return _LITERAL.sub(lambda literal: _PASSWORD.sub(r"\1***", literal.group()), sql)
+    return _LITERAL.sub(_without_password, sql)
+
+
+def _without_password(literal: re.Match[str]) -> str:
+    # Its own quotes are no part of what it says.
+    text = _PASSWORD.sub(r"\1***", literal.group()[1:-1])
+    masked = _PASSWORD_IN_ADDRESS.sub(r"\1***", text)
+    return f"'{masked}'"
