@@ -57,7 +57,7 @@ def pack(exact: Entry, shown: Entry, *, longest: int) -> Packed:
             how: How = "native"
         else:
             how = "properties" if native is None else "partly"
-            properties.update(_parts(name, to_json(value).decode(), longest))
+            properties.update(_parts(name, _text(value), longest))
         if value is not None and name in ASPECTS:
             held[name] = how
     return Packed(properties, held)
@@ -75,7 +75,7 @@ def unpack(properties: Mapping[str, str]) -> Unpacked:
     exact: dict[str, Any] = {}
     for name, texts in parts.items():
         try:
-            exact[name] = from_json("".join(texts[part] for part in sorted(texts)), _TYPES[name])
+            exact[name] = _value("".join(texts[part] for part in sorted(texts)), _TYPES[name])
         except (msgspec.MsgspecError, LumosError):
             own.update(_labelled(name, texts))
     return Unpacked(own, exact)
@@ -111,6 +111,17 @@ def restored(
         for name, value in exact.items()
     }
     return msgspec.structs.replace(shown, **now)
+
+
+def _text(value: Any) -> str:
+    """The value as JSON, but words as they are where nobody could take them for JSON."""
+    is_plain = isinstance(value, str) and value[:1] not in ("", '"') and value != "null"
+    return value if is_plain else to_json(value).decode()
+
+
+def _value(text: str, type: Any) -> Any:
+    is_plain = type in (str, str | None) and text[:1] != '"' and text != "null"
+    return text if is_plain else from_json(text, type)
 
 
 def _since(name: str, then: Any, now: Any, exact: Any) -> Any:
