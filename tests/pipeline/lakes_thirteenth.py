@@ -275,4 +275,25 @@ THIRTEENTH = [
         a | csv | bucket bytes:int | usage/acme_storage_2024_01_05_08_00_00_{f5021,11450,d60f1}_v0
     """,
     ),
+    Lake(
+        "plugs and rooms of a house",
+        """
+        a | csv | ts:time watts:float | home/plug_{washer,dryer,fridge}/2024-01-0{5,6}.csv
+        b | csv | ts:time temp:float humidity:float | home/climate_{bedroom,kitchen,bath}/2024-01-0{5,6}.csv
+    """,
+    ),
+    Lake(
+        "what is measured in a house",
+        """
+        a | csv | ts:time value:float | home/indoor_temp/2024-01-0{5,6}.csv
+        b | csv | ts:time value:float | home/indoor_light/2024-01-0{5,6}.csv
+        c | csv | ts:time value:float | home/indoor_noise/2024-01-0{5,6}.csv
+    """,
+    ),
+    Lake(
+        "plots of a vineyard",
+        """
+        a | csv | at:time soil:float leaf:float | vineyard/{Riesling_Nord,Riesling_Süd,Spätburgunder}/logger_{1,2}.csv
+    """,
+    ),
 ]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
+from lumos.pipeline.grouping.agreement import have_own_columns
 from lumos.pipeline.grouping.evidence import Test
 from lumos.pipeline.grouping.union import one
 from lumos.pipeline.grouping.units import Rule, Unit, clusters, fixed_part, kinds_of
@@ -16,7 +17,6 @@ from lumos.pipeline.grouping.values import (
     VALUE,
     common,
     have_dates_of_their_own,
-    have_own_columns,
     why_once,
     why_values,
 )

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from lumos.pipeline.grouping.agreement import have_same_columns
 from lumos.pipeline.grouping.folders import (
     folders_as_values,
     hierarchies_as_values,
@@ -20,7 +21,6 @@ from lumos.pipeline.grouping.values import (
     PIECES,
     VALUE,
     have_dates_of_their_own,
-    have_same_columns,
     why_values,
 )
 from lumos.pipeline.grouping.words import looks_like_table

@@ -5,10 +5,16 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final
 
-from lumos.pipeline.grouping.units import Unit, clusters, kinds_of
+from lumos.pipeline.grouping.agreement import (
+    are_evidence,
+    have_own_columns,
+    have_same_columns,
+    hold_measures,
+    share_columns,
+)
+from lumos.pipeline.grouping.units import Unit, kinds_of
 from lumos.pipeline.grouping.words import (
     DAYTIMES,
-    OF_LOOKUPS,
     OF_TABLES,
     STAGES,
     holds_entities,
@@ -21,7 +27,7 @@ from lumos.pipeline.grouping.words import (
 from lumos.pipeline.placement import ANY_NAME
 from lumos.pipeline.variables import TIMES, sizes_of
 
-PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
+PIECES: Final = re.compile(r"\{[a-z-]+\}|[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+|.", re.DOTALL)
 _CODE: Final = re.compile(r"[A-Z]{1,12}(?:[._-][A-Z]{1,4})?(?:\d{1,4}|\{n\})?\Z", re.ASCII)
 _SHORT: Final = re.compile(r"[a-z]{2,3}\Z", re.ASCII)
 # I7FD0, MGSP3: what only a machine calls its files.
@@ -49,18 +55,18 @@ _STARTING_DATE: Final = re.compile(r"\{(?:date|time|yyyy-mm|yyyy|week|quarter)\}
 # MPI-ESM1-2-LR, r1i1p1f2: what has a number in it, or nothing but capitals.
 _MARK: Final = re.compile(r"(?=[^0-9{]*[0-9{]|[A-Z-]+\Z)[0-9A-Za-z{}.-]+\Z", re.ASCII)
 _PEOPLE: Final = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+)?, [^\W\d_]+(?:[ -][^\W\d_]+)?\Z")
-_PROPER: Final = re.compile(r"(?:[A-Z][a-z]+[ -]?)+\Z", re.ASCII)
 _COMPANY: Final = re.compile(
     r"\b(?:GmbH|AG|KG|SE|Inc|LLC|Ltd|PLC|plc|Corp|SA|SAS|SARL|BV|NV|Oy|AB|ApS|SpA|Srl|Pty)(?![A-Za-z])"
 )
 # So few names are values where people and places are called so.
 _LEAST_PROPER: Final = (3, 1 / 3)
+# So few are values beside a word that all have: plug_washer, plug_dryer, plug_fridge.
+_LEAST_WORDS: Final = (3, 0.0)
+_WORD: Final = re.compile(r"[^\W\d_]+\Z")
 _NAMES: Final = frozenset({"name", "place", "person", "code"})
 # What divides the parts of a name; a placeholder is one part.
 _SEPARATORS: Final = re.compile(r"[^0-9A-Za-z{}]+(?![a-z-]*\})", re.ASCII)
-# So many columns without names are evidence, and so many names with columns of their own.
-_FEWEST_UNNAMED: Final = 3
-_FEWEST_TABLES: Final = 3
+_FEWEST_NAMES: Final = 3
 # So many values for sure take in one name that may be anything.
 _FEW_STRAYS: Final = 5
 # So many names of equal tables are values, if at most that share of them look like tables' names.
@@ -203,7 +209,7 @@ def _why_entity(case: _Case) -> str | None:
     if case.are_tables:
         return None
     near = _nearest(case.before[::-1]) + _nearest(case.after)
-    if names_entity(near) and _share_columns(case.units):
+    if names_entity(near) and share_columns(case.units):
         return f"the names tell which {' '.join(case.around)} it is"
     if holds_entities(case.parent):
         return f"the folder {case.parent} holds one thing of a kind under each name"
@@ -222,6 +228,10 @@ def _why_many(case: _Case, many: Sequence[tuple[int, float]]) -> str | None:
         share = 0
     elif many and _are_proper(case.values, case.units):
         share, many = share / 2, (*many, _LEAST_PROPER)
+    are_words = case.around and all(map(_WORD.match, case.values))
+    is_table = looks_like_table(" ".join(case.around)) or hold_measures(case.units)
+    if many and are_words and not is_table:
+        many = (*many, _LEAST_WORDS)
     # What is cut into parts is a table more often.
     are_cut = case.after[-1:] == ["{n}"] and all(unit.files > 1 for unit in case.units)
     count = len(case.values) / (2 if are_cut else 1)
@@ -239,7 +249,7 @@ def why_once(units: Sequence[Unit]) -> str | None:
         for name in unit.seen(len(unit.names) - 1):
             folders_of.setdefault(name, set()).add(unit.folders)
     names = sorted(folders_of)
-    if len(named) < len(units) or len(names) < _FEWEST_TABLES or _tell_stage(names):
+    if len(named) < len(units) or len(names) < _FEWEST_NAMES or _tell_stage(names):
         return None
     if any(looks_like_table(unit.stem) or is_total(unit.stem) for unit in units):
         return None
@@ -289,7 +299,13 @@ def _tell_stage(values: Iterable[str]) -> bool:
 def _are_proper(values: Sequence[str], units: Sequence[Unit]) -> bool:
     """Whether they are written as names of people and places are, where folders are not."""
     above = "".join(name for unit in units[:1] for name in unit.folders if name not in values)
-    return all(map(_PROPER.match, values)) and above.islower()
+    return above.islower() and all(map(_is_proper, values))
+
+
+def _is_proper(value: str) -> bool:
+    """Whether a name is made of words with a capital each: Old Mill, JillSmith."""
+    words = [piece for piece in PIECES.findall(value) if piece not in " -_"]
+    return bool(words) and all(word[0].isupper() and word[1:].islower() for word in words)
 
 
 def _are_sizes(texts: Sequence[str]) -> bool:
@@ -318,7 +334,7 @@ def _are_beside_values(values: Sequence[str], units: Sequence[Unit]) -> bool:
     # No list of places or of names is complete.
     is_known = "{place}" in values or "{person}" in values
     are_few = 2 * sum(map(looks_like_table, others)) <= len(others)
-    return is_known and are_few and _are_evidence(units)
+    return is_known and are_few and are_evidence(units)
 
 
 def _are_strays(values: Sequence[str], units: Sequence[Unit]) -> bool:
@@ -383,33 +399,6 @@ def _are_known(values: Sequence[str]) -> bool:
     return all(VALUE.match(value) or is_value(value.lower()) for value in values)
 
 
-def _have_columns(units: Sequence[Unit]) -> bool:
-    """Whether there are columns that may be the same: more than one."""
-    return all(len(columns.families) > 1 for unit in units for columns in unit.columns)
-
-
-def _share_columns(units: Sequence[Unit]) -> bool:
-    """Whether names do not go along with columns: some have the same ones, and more than one."""
-    if not _have_columns(units):
-        return False
-    return len(clusters(units, lambda pair: pair.same)) < len(units)
-
-
-def _are_evidence(units: Sequence[Unit]) -> bool:
-    """Whether equal columns say anything: more than a code's name, or a few without names."""
-    return _have_columns(units) and not any(
-        OF_LOOKUPS.issuperset(columns.families)
-        or (not columns.are_named and len(columns.families) < _FEWEST_UNNAMED)
-        for unit in units
-        for columns in unit.columns
-    )
-
-
-def have_same_columns(units: Sequence[Unit]) -> bool:
-    """Whether columns are evidence at all, and as good as equal."""
-    return _are_evidence(units) and len(clusters(units, lambda pair: pair.same)) == 1
-
-
 def _have_own_ids(units: Sequence[Unit]) -> bool:
     """Whether no id in names of files stands beside two words, as it would beside two tables."""
     kinds = {unit.rows[0].first[-1].kinds for unit in units}
@@ -421,13 +410,6 @@ def _have_own_ids(units: Sequence[Unit]) -> bool:
         for unit in units
     ]
     return min(map(len, seen)) > 1 and len(set().union(*seen)) == sum(map(len, seen))
-
-
-def have_own_columns(units: Sequence[Unit]) -> bool:
-    """Whether most have columns that none of the others has, as tables of one publisher do."""
-    if len(units) < _FEWEST_TABLES:
-        return False
-    return 2 * len(clusters(units, lambda pair: pair.grown)) > len(units)
 
 
 def varying(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

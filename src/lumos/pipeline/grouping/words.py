@@ -68,7 +68,7 @@ OF_ENTITIES: Final = words_in(
     "games seasons leagues tournaments wells turbines inverters buoys gauges cells patients "
     "participants portfolios funds currencies exchanges markets instruments assets lots venues "
     "garages junctions intersections detectors counters tanks reservoirs dams furnaces racks reps "
-    "replicates trials takes"
+    "replicates trials takes squads crews"
 )
 # Those whose singular may mean something else in a file's name, such as train or bank.
 _ALSO_OF_ENTITIES: Final = words_in(
