@@ -15,7 +15,7 @@ HEAD = """# The command line
 
 Every command, as its `--help` tells it. Results go to stdout, progress and complaints to stderr.
 `--json` prints one object with a `format_version`. Exit codes: 0 done, 1 failed, 2 misused;
-with `--exit-code` also 10 breaking, 11 undetermined.
+with `--exit-code` also 10 breaking, 11 undetermined. `lumos diff`: 3 different, 10 breaking.
 """
 PLAIN = {"COLUMNS": "90", "TERMINAL_WIDTH": "90", "NO_COLOR": "1", "TERM": "dumb"}
 
