@@ -1,6 +1,8 @@
 """Snapshots come into the store and into files: merged, told of, and with a way back."""
 
+import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -452,6 +454,43 @@ def test_a_snapshot_that_is_not_sound_is_refused_before_anything_is_written(
     assert not (workplace / "estate.json").exists()
     with pytest.raises(MisuseError, match="no import"):
         lumos.snapshot.roll_back(platform=platform)
+
+
+_BOMB = "\n".join(
+    [
+        "format: lumos-snapshot",
+        "a: &a [x, x, x, x, x, x, x, x, x]",
+        *(f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]" for old, new in pairwise("abcdefghi")),
+    ]
+)
+
+
+def test_dangerous_and_doubled_snapshots_are_refused_too(
+    lumos: Lumos, platform: str, workplace: Path
+) -> None:
+    (workplace / "bomb.yaml").write_text(_BOMB)
+    write_snapshot("folder.parquet", FACTS, many(2))
+    manifest = workplace / "folder.parquet" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("datasets-", "../../datasets-"))
+    document = json.loads(Path(snapshot(*many(2), file="twice.json")).read_text())
+    document["datasets"].append(document["datasets"][0])
+    (workplace / "twice.json").write_text(json.dumps(document))
+    for name in ("bomb.yaml", "folder.parquet", "twice.json"):
+        with pytest.raises(UnsoundSnapshot, match=name):
+            lumos.snapshot.load(name, platform=platform)
+    assert not (workplace / "estate.json").exists()
+
+
+def test_a_catalog_that_cannot_be_read_leaves_no_import_behind(
+    lumos: Lumos, workplace: Path
+) -> None:
+    platform = "datahub-file:estate.json"
+    (workplace / "estate.json").write_text("[{")
+    with pytest.raises(LumosError, match=r"estate\.json") as refused:
+        lumos.snapshot.load(snapshot(*many(2)), platform=platform)
+    assert "--resume" not in str(refused.value)
+    (workplace / "estate.json").unlink()
+    assert lumos.snapshot.load("snapshot.jsonl", platform=platform).sums.tally("datasets").created
 
 
 def test_lineage_that_leads_nowhere_is_taken_only_where_somebody_says_so(lumos: Lumos) -> None:

@@ -85,6 +85,7 @@ class Importer:
         """Imports a snapshot, or with `resume` the rest of one that was begun."""
         self._check(file, allow_dangling=allow_dangling)
         with self._alone(), open_snapshot(file) as snapshot:
+            self._target.check()
             remarks = self._remarks(snapshot.header)
             account = self._account(file, snapshot.header, resume=resume)
             try:

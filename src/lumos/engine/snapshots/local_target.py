@@ -78,6 +78,9 @@ class LocalTarget(Target):
         self.renamed: dict[str, str] = {}
         self.written: list[str] = []
 
+    def check(self) -> None:
+        """The store is open."""
+
     def holds(self, kind: Kind) -> bool:  # noqa: ARG002
         return True
 

@@ -51,6 +51,10 @@ class Target(ABC):
     batch: int
 
     @abstractmethod
+    def check(self) -> None:
+        """Fails now rather than halfway where nothing can be read."""
+
+    @abstractmethod
     def holds(self, kind: Kind) -> bool:
         """Whether it has a place for entries of that kind."""
 
@@ -111,6 +115,9 @@ class CatalogTarget(Target):
         self.batch = TOGETHER if isinstance(platform, WritesInBatches) else ONE_BY_ONE
         self._platform: Any = platform
         self._store = store
+
+    def check(self) -> None:
+        next(iter(self._platform.export()), None)
 
     def holds(self, kind: Kind) -> bool:
         return kind is DATASETS or isinstance(self._platform, HoldsItems)
