@@ -58,6 +58,12 @@ def test_show_tells_what_the_database_says(lumos: Any, shop: PostgresDatabase) -
     assert not any(line[:1] in (["rows"], ["size"]) for line in lines(out))
 
 
+def test_show_tells_types_as_the_database_writes_them(lumos: Any, shop: PostgresDatabase) -> None:
+    lumos("ingest", shop.url)
+    fields = lumos("show", "orders", "--json").json["dataset"]["schema"]["fields"]
+    assert [field["native_type"] for field in fields] == ["bigint", "numeric(12,2)"]
+
+
 def test_discover_shows_tables_and_records_nothing(lumos: Any, shop: PostgresDatabase) -> None:
     result = lumos("discover", shop.url)
     assert result.code == 0

@@ -167,3 +167,15 @@ def test_reading_the_configuration_imports_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_remarks_on_watched_sources_name_their_line(load_text: Load) -> None:
+    settings = load_text(
+        "change_detection:\n"
+        "  sources:\n"
+        "    - {type: file, path: a}\n"
+        "    - {type: file, path: b, watch_tables: [orders]}\n"
+    )
+    (note,) = check(settings, {})
+    assert (note.line, note.level, note.key) == (4, "warning", "change_detection.sources[1]")
+    assert "'watch_tables' is for databases" in note.text

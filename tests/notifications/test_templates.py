@@ -19,9 +19,8 @@ FACTS = dict.fromkeys(PLACEHOLDERS, "") | {"dataset_name": "orders", "verdict": 
         ("at {location}{dataset_name}", "at orders"),
         ("{{dataset_name}}", "{dataset_name}"),
         ('{"text": "{dataset_name}"}', '{"text": "orders"}'),
-        ("{ dataset_name } {} {0} {dataset_name!r}", "{ dataset_name } {} {0} {dataset_name!r}"),
-        ("{dataset_name.__class__}", "{dataset_name.__class__}"),
-        ("{dataset_name[0]} ${verdict} %(verdict)s", "{dataset_name[0]} $breaking %(verdict)s"),
+        ("${verdict} %(verdict)s", "$breaking %(verdict)s"),
+        ("{{0}} } {", "{{0}} } {"),
         ("", ""),
     ],
 )
@@ -34,7 +33,10 @@ def test_what_a_fact_says_is_not_filled_again() -> None:
     assert filled("{dataset_name}", {**FACTS, "dataset_name": "{verdict}"}) == "{verdict}"
 
 
-@pytest.mark.parametrize("name", ["owner", "__class__", "Dataset_name"])
+@pytest.mark.parametrize(
+    "name",
+    ["owner", "__class__", "Dataset_name", " dataset_name ", "", "0", "urn!r", "urn.x", "urn[0]"],
+)
 def test_a_name_that_is_no_fact_is_refused_when_the_configuration_is_read(name: str) -> None:
     with pytest.raises(MisuseError, match="no fact of a change"):
         ChangeRule(channels=("chat",), title=f"{{{name}}}")

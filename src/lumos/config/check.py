@@ -116,6 +116,9 @@ def _watching(settings: Settings) -> Iterator[Note]:
             yield _note(settings, "warning", key, text)
         elif watched.watch_mode != "polling":
             yield _note(settings, "info", key, later_mode(watched))
+        if watched.watch_tables is not True and not hasattr(watched.source, "tables"):
+            text = f"'watch_tables' is for databases; a source '{watched.source.type}' has none."
+            yield _note(settings, "warning", key, text)
 
 
 def _notifications(settings: Settings) -> Iterator[Note]:

@@ -127,9 +127,16 @@ def _lines(root: Block) -> dict[str, int]:
     """Where each section starts, and each source."""
     keys = keys_of(Settings)
     places = {keys[name].field: entry.place for name, entry in root.entries.items() if name in keys}
-    sources = root.entries.get("sources")
-    if sources is not None and isinstance(sources.node, Listing):
-        places |= {f"sources[{at}]": each.place for at, each in enumerate(sources.node.items)}
+    watched = root.entries.get("change_detection")
+    for block, prefix in (
+        (root, ""),
+        (None if watched is None else watched.node, "change_detection."),
+    ):
+        sources = block.entries.get("sources") if isinstance(block, Block) else None
+        if sources is not None and isinstance(sources.node, Listing):
+            places |= {
+                f"{prefix}sources[{at}]": each.place for at, each in enumerate(sources.node.items)
+            }
     return {key: place.line for key, place in places.items() if place.line is not None}
 
 

@@ -12,7 +12,7 @@ from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.change import EventType, Verdict
 from lumos.model.pattern import DatasetPattern
 
-# What a template may name in braces; anything else in braces stays as it is written.
+# What a template may name in braces.
 PLACEHOLDERS: Final = (
     "dataset_name",
     "urn",
@@ -27,6 +27,8 @@ PLACEHOLDERS: Final = (
     "cloud_version",
     "time",
 )
+# Text in quotes is taken for JSON, which has braces of its own.
+_IN_BRACES: Final = re.compile(r"\{\{[^{}]*\}\}|\{([^{}\"\n]*)\}")
 PLACEHOLDER: Final = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}", re.ASCII)
 
 _TITLE: Final = "{dataset_name} {schema_version}: {verdict}"
@@ -87,8 +89,8 @@ class Notifications(Section, frozen=True, kw_only=True):
 
 
 def _check_placeholders(text: str) -> None:
-    for match in PLACEHOLDER.finditer(text):
-        name = match.group(2)
+    for match in _IN_BRACES.finditer(text):
+        name = match.group(1)
         if name is not None and name not in PLACEHOLDERS:
             hint = did_you_mean(name, PLACEHOLDERS) or f" Known: {', '.join(PLACEHOLDERS)}."
             raise MisuseError(

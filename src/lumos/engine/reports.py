@@ -38,6 +38,8 @@ class FieldReport(Report, frozen=True, kw_only=True):
     default: str | None
     description: str | None
     tags: tuple[str, ...]
+    # As the place itself writes the type, where it does.
+    native_type: str | None = None
 
     @classmethod
     def of(cls, field: Field) -> "FieldReport":
@@ -50,6 +52,7 @@ class FieldReport(Report, frozen=True, kw_only=True):
             default=field.default,
             description=field.description,
             tags=field.tags,
+            native_type=field.native_type,
         )
 
 
