@@ -554,3 +554,14 @@ def test_files_of_one_catalog_are_the_same_wherever_they_are_named_from(
     monkeypatch.chdir(workplace / "below")
     report = lumos.snapshot.roll_back(platform="datahub-file:../estate.json")
     assert report.erased == 2
+
+
+def test_the_configured_catalog_is_named_by_its_kind(lumos: Lumos, workplace: Path) -> None:
+    lumos.snapshot.load(snapshot(*many(2)), platform="datahub-file:estate.json")
+    overrides = {"platform": "datahub-file:estate.json"}
+    configured = Lumos(overrides=overrides)
+    report = configured.snapshot.export("again.jsonl", platform="datahub-file")
+    assert report.counts.datasets == 2
+    with pytest.raises(MisuseError, match="needs the path"):
+        lumos.snapshot.export("again.jsonl", platform="datahub-file")
+    assert (workplace / "again.jsonl").exists()

@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lumos import plugins
 from lumos.config import Settings
 from lumos.engine.entries import entry_of
-from lumos.engine.scanning import LOCAL
+from lumos.engine.scanning import LOCAL, platform_of
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.catalog import Entry
 from lumos.model.codec import from_json
@@ -60,9 +60,9 @@ class LocalCatalog(Catalog):
 class PlatformCatalog(Catalog):
     """A catalog of others."""
 
-    def __init__(self, name: str, kind: str, platform: Platform) -> None:
-        self.name = name
-        self.kind = kind
+    def __init__(self, platform: Platform) -> None:
+        self.name = platform.name
+        self.kind = platform.kind
         self.platform = platform
 
     def datasets(self) -> Iterator[Entry]:
@@ -94,16 +94,21 @@ class Catalogs:
             return LocalCatalog(self._store())
         kind, colon, address = text.partition(":")
         plugin: Any = self._plugin(kind)
-        if not colon:
-            name, platform = kind, plugin(self._settings.platform_config.of(kind))
+        configured = self._settings.platform.startswith(f"{kind}:")
+        platform: Platform | None
+        if not colon and configured:
+            platform = platform_of(self._settings)
+            assert platform is not None, "it is no other than this one"
+        elif not colon:
+            platform = plugin(self._settings.platform_config.of(kind))
         elif issubclass(plugin, HasAddress) and address:
-            name, platform = f"{kind}:{_absolute(address)}", plugin.at(address)
+            platform = plugin.at(address)
         else:
             raise MisuseError(
                 f"The platform '{kind}' is not named by an address. "
                 f"Configure it under platform_config.{kind} and name it '{kind}'."
             )
-        return PlatformCatalog(name, kind, platform)
+        return PlatformCatalog(platform)
 
     def is_named(self, text: str) -> bool:
         """Whether the text names a catalog, and no file."""
@@ -126,11 +131,3 @@ class Catalogs:
     @staticmethod
     def _names() -> set[str]:
         return {LOCAL, *plugins.names(plugins.PLATFORMS)}
-
-
-_ELSEWHERE: Final = "://"
-
-
-def _absolute(address: str) -> str:
-    """An address that means the same in every folder."""
-    return address if _ELSEWHERE in address else str(Path(address).resolve())

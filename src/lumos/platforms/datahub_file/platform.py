@@ -66,7 +66,7 @@ class DatahubFile(
 
     @property
     def name(self) -> str:
-        return f"{self.kind}:{self.path.absolute()}"
+        return f"{self.kind}:{self.path.resolve()}"
 
     def emit(self, dataset: Dataset) -> None:
         self.write(Entry.of(dataset))
