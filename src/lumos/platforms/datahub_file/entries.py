@@ -6,12 +6,13 @@ carried and changes only what says something else than the entry.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Properties
+from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.platforms.carriage import own_properties, pack, restored, unpack
 from lumos.platforms.datahub_file import facts, lineage, schemas
@@ -61,6 +62,7 @@ class Entries:
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
+        self._last_schema: tuple[Any, Any, str, Schema | None] = (None, None, "", None)
 
     def read(self, urn: str, statements: Sequence[Statement]) -> Entry:
         """The dataset that statements are about, with those that must be carried along."""
@@ -148,7 +150,7 @@ class Entries:
             urn=text,
             name=facts.read_name(state, urn.name),
             platform=urn.platform,
-            schema=schemas.read(state, urn.platform),
+            schema=self._schema(state, urn.platform),
             lineage=lineage.read(state, self._naming),
             ownership=facts.read_ownership(state),
             governance=facts.read_governance(state),
@@ -158,6 +160,15 @@ class Entries:
             timestamps=facts.read_timestamps(state),
             deleted=facts.read_deleted(state),
         )
+
+    def _schema(self, state: State, platform: str) -> Schema | None:
+        """The schema of a state, which mostly is the one that was asked for last."""
+        rows, edits = state.get(schemas.SCHEMA), state.get(schemas.EDITS)
+        if rows is None:
+            return None
+        if self._last_schema[:3] != (rows, edits, platform):
+            self._last_schema = (rows, edits, platform, schemas.read(state, platform))
+        return self._last_schema[3]
 
 
 def _instance(state: State) -> str | None:

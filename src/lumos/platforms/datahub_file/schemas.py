@@ -272,7 +272,7 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """A column's rows by their paths in Lumos: its own, then those of the members inside."""
     notes = {note.path: note for note in field.nested}
     inside = list(_members(field))
-    left = [notes[path] for path in notes.keys() - {path for path, _, _ in inside}]
+    left = [notes[path] for path in notes.keys() - {path for path, _, _ in inside}] if notes else []
     typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
     path = field_paths.below(field_paths.ROOT, field.name, field.type) if typed else field.name
     row = _row(path, field.type, field, platform)
@@ -295,6 +295,8 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _members(field: Field) -> Iterator[tuple[str, str, Member]]:
+    if not isinstance(field.type, _NESTED):
+        return
     top = field_paths.below(field_paths.ROOT, field.name, field.type)
     yield from _members_of(quoted_name(field.name), top, field.type)
 
@@ -328,7 +330,8 @@ def _row(path: str, type: DataType, said: Field | NestedField, platform: str) ->
     }
     if said.description is not None:
         row["description"] = said.description
-    row = _tagged(row, list(said.tags))
+    if said.tags:
+        row = _tagged(row, list(said.tags))
     facts: dict[str, Any] = {}
     # What the rows inside a nested type say of it is not exact.
     is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
@@ -368,10 +371,14 @@ class _Edits:
             self._infos.setdefault(_plain(info["fieldPath"]), dict(info))
 
     def description(self, row: Mapping[str, Any]) -> str | None:
+        if not self._infos:
+            return row.get("description")
         written: str | None = self._info(row).get("description")
         return row.get("description") if written is None else written
 
     def tags(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        if not self._infos:
+            return _tags(row)
         return tuple(dict.fromkeys((*_tags(row), *_tags(self._info(row)))))
 
     def reworded(
@@ -420,7 +427,8 @@ def _plain(path: str) -> str:
 
 
 def _tags(holder: Mapping[str, Any]) -> tuple[str, ...]:
-    return values((holder.get("globalTags") or {}).get("tags") or (), _tag_name)
+    tags = holder.get("globalTags")
+    return values(tags.get("tags") or (), _tag_name) if tags else ()
 
 
 def _tagged(holder: dict[str, Any], tags: list[str]) -> dict[str, Any]:
