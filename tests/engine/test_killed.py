@@ -99,14 +99,21 @@ def test_killed_at_random_points_and_run_again(tmp_path: Path, points: int) -> N
     seconds = time.monotonic() - started
     expected = recorded(quiet)
     chance = random.Random(points)
-    finished = 0
-    for _ in range(points):
+    latest = seconds * 0.8
+    in_time = 0
+    # A busy machine may make kills come too late, which shows nothing: then earlier ones follow.
+    for attempt in range(points + 6):
+        if attempt >= points and in_time:
+            break
         # Always in the same place, so that paths and times are the same.
         shutil.rmtree(quiet / ".lumos")
         shutil.copytree(before, quiet / ".lumos")
-        ingest(quiet, kill_after=seconds * chance.uniform(0.3, 0.8))
-        finished += recorded(quiet) == expected
+        moment = latest * chance.uniform(0.4, 1)
+        ingest(quiet, kill_after=moment)
+        if recorded(quiet) == expected:
+            latest = moment
+        else:
+            in_time += 1
         ingest(quiet)
         assert recorded(quiet) == expected
-    # A test whose kills all came too late would show nothing.
-    assert finished < points
+    assert in_time
