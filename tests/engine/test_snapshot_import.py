@@ -517,7 +517,9 @@ def test_an_import_that_fails_says_how_to_go_on_and_nothing_else_may_begin(
     file = snapshot(*many(6))
     with monkeypatch.context() as patched:
         patched.setattr(DatahubFile, "put", refuse)
-        with pytest.raises(LumosError, match=r"is tired\. The import is not finished.*--resume"):
+        with pytest.raises(
+            LumosError, match=r"t0000003 was refused: .* tired\. The import is not.*--resume"
+        ):
             lumos.snapshot.load(file, platform=platform)
     assert held(lumos, platform) == []
     with pytest.raises(MisuseError, match="was not finished"):

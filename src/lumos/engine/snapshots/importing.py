@@ -119,18 +119,19 @@ class Importer:
                 account.turn(transaction, "rolling_back", at=self._now())
             total = self._store.journal.count(run.id)
             self._announce(f"taking the import of {run.file} back")
-            restored = erased = 0
+            done = restored = erased = 0
             kept: list[EntryReport] = []
             steps = self._store.journal.steps(run.id)
             try:
                 while some := list(islice(steps, min(self._target.batch, _UNDONE_AT_ONCE))):
                     for undone in self._target.undo(account, some, at=self._now()):
-                        is_erased = undone.left.value is None
-                        erased += is_erased
-                        restored += not is_erased
+                        done += 1
+                        restored += undone.left.value is not None
+                        # What was only planned was never there.
+                        erased += undone.left.value is None and undone.now is not None
                         if undone.left.kept and len(kept) < _MOST_KEPT:
                             kept.append(_kept(undone))
-                    self._tell(restored + erased, total)
+                    self._tell(done, total)
                 with self._store.transaction() as transaction:
                     account.turn(transaction, "rolled_back", at=self._now())
                     self._audit(transaction, "roll back import", run.file)

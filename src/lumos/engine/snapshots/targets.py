@@ -21,7 +21,7 @@ from lumos.engine.snapshots.merging import (
     merged_item,
     taken_back,
 )
-from lumos.errors import MisuseError
+from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.codec import from_json, to_json
 from lumos.platforms import HoldsItems, How, ReadsEntries, ReplacesEntries, WritesInBatches
@@ -33,6 +33,14 @@ from lumos.store.journal import ImportStep
 TOGETHER: Final = 5000
 ONE_BY_ONE: Final = 50
 _KINDS: Final = {kind.plural: kind for kind in KINDS}
+
+
+class RefusedEntry(LumosError):
+    """A catalog that does not take an entry."""
+
+    def __init__(self, kind: Kind, key: str, problem: LumosError) -> None:
+        self.key = key
+        super().__init__(f"The {kind.singular} {key} was refused: {problem}")
 
 
 class Undone(NamedTuple):
@@ -187,10 +195,15 @@ class CatalogTarget(Target):
         held: dict[str, dict[str, How]] = {}
         with self._together():
             for plan in plans:
-                if plan.writes and plan.kind is DATASETS:
-                    held[plan.key] = self._platform.put(plan.after).held
-                elif plan.writes:
-                    self._platform.put_item(plan.after)
+                if not plan.writes:
+                    continue
+                try:
+                    if plan.kind is DATASETS:
+                        held[plan.key] = self._platform.put(plan.after).held
+                    else:
+                        self._platform.put_item(plan.after)
+                except LumosError as problem:
+                    raise RefusedEntry(plan.kind, plan.key, problem) from problem
         return held
 
     def _undone(self, kind: Kind, step: ImportStep) -> Undone:
