@@ -17,7 +17,7 @@ RunState: TypeAlias = Literal["running", "done", "settled", "rolling_back", "rol
 StepState: TypeAlias = Literal["planned", "done", "undone"]
 
 _PAGE: Final = 200
-# Bodies are much alike; a little work makes them a tenth of their size.
+# A little work makes bodies a quarter to a half of their size.
 _LEVEL: Final = 1
 
 
