@@ -38,11 +38,11 @@ class FieldReport(Report, frozen=True, kw_only=True):
     default: str | None
     description: str | None
     tags: tuple[str, ...]
-    # As the place itself writes the type, where it does.
+    # As the place itself writes the type, where that was asked for.
     native_type: str | None = None
 
     @classmethod
-    def of(cls, field: Field) -> "FieldReport":
+    def of(cls, field: Field, *, native: bool = False) -> "FieldReport":
         return cls(
             name=field.name,
             type=field.type.text,
@@ -52,7 +52,7 @@ class FieldReport(Report, frozen=True, kw_only=True):
             default=field.default,
             description=field.description,
             tags=field.tags,
-            native_type=field.native_type,
+            native_type=field.native_type if native else None,
         )
 
 
@@ -60,8 +60,9 @@ class SchemaReport(Report, frozen=True, kw_only=True):
     fields: tuple[FieldReport, ...]
 
     @classmethod
-    def of(cls, schema: Schema | None) -> "SchemaReport":
-        return cls(fields=tuple(map(FieldReport.of, schema.fields if schema else ())))
+    def of(cls, schema: Schema | None, *, native: bool = False) -> "SchemaReport":
+        fields = schema.fields if schema else ()
+        return cls(fields=tuple(FieldReport.of(field, native=native) for field in fields))
 
 
 class LocationReport(Report, frozen=True, kw_only=True):
@@ -237,7 +238,7 @@ class ShowReport(Report, frozen=True, kw_only=True):
     @classmethod
     def of(cls, dataset: Dataset, *, state: State) -> "ShowReport":
         plain = to_plain(dataset)
-        plain["schema"] = to_plain(SchemaReport.of(dataset.schema))
+        plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
         plain["statistics"] = to_plain(StatisticsReport.of(dataset.statistics))
         plain["location"] = to_plain(LocationReport.of(dataset.location))
         plain["flags"] = list(flags_of(dataset.schema))
