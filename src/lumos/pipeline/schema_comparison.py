@@ -66,7 +66,7 @@ def compare_snapshots(before: DataFrame, after: DataFrame, *, judge: Judge, to: 
     pairs = differing_schemas(
         before, after, changed=changed, are_few=counts.get("changed", 0) <= _FEW
     )
-    pairs.mapInArrow(_judging(judge), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
+    pairs.mapInArrow(judging(judge, _CHANGES), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
     changes = spark.read.parquet(f"{to}/changes")
     return Sums(
         changed=changes.select("urn").distinct().count(),
@@ -119,11 +119,15 @@ def differing_schemas(
     )
 
 
-def _judging(judge: Judge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def judging(
+    judge: Callable[..., Iterable[dict[str, Any]]], rows: pa.Schema
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Gives a judge the columns of each row, and what it says as rows of that schema."""
+
     def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             datasets = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            rows = [row for dataset in datasets for row in judge(*dataset)]
-            yield pa.RecordBatch.from_pylist(rows, schema=_CHANGES)
+            said = [row for dataset in datasets for row in judge(*dataset)]
+            yield pa.RecordBatch.from_pylist(said, schema=rows)
 
     return judged

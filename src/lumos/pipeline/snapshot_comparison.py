@@ -3,14 +3,14 @@
 Content hashes are joined first; only datasets that differ are fetched, and executors decode them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.pipeline.schema_comparison import differing_datasets, differing_schemas
+from lumos.pipeline.schema_comparison import differing_datasets, differing_schemas, judging
 
 _TEXT: Final = pa.string()
 _DIFFERENCE: Final = pa.schema(
@@ -71,7 +71,7 @@ def compare_datasets(
         F.when(F.col("change") == "removed", there).otherwise(nothing).alias("before"),
         F.when(F.col("change") == "added", there).otherwise(nothing).alias("after"),
     )
-    judged = pairs.unionByName(alone).mapInArrow(_judging(judge), _DIFFERENCE_IN_SPARK)
+    judged = pairs.unionByName(alone).mapInArrow(judging(judge, _DIFFERENCE), _DIFFERENCE_IN_SPARK)
     judged.write.parquet(f"{to}/differences")
     differences = spark.read.parquet(f"{to}/differences")
     return Sums(
@@ -98,16 +98,6 @@ def _datasets(spark: SparkSession, files: Sequence[str], *, has_deleted: bool) -
         F.col("body").cast("binary").alias("body"),
         F.lit(None).cast("string").alias("format"),
     )
-
-
-def _judging(judge: Judge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            datasets = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            rows = [row for dataset in datasets for row in judge(*dataset)]
-            yield pa.RecordBatch.from_pylist(rows, schema=_DIFFERENCE)
-
-    return judged
 
 
 def _counts(frame: DataFrame, column: str) -> dict[str, int]:
