@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from lumos.model.lineage import ColumnMapping, LineageType
+from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.schema import Schema
 
 Properties = dict[str, str]
@@ -81,6 +81,7 @@ class UpstreamEdge(Aspect, frozen=True, kw_only=True):
     urn: str
     type: LineageType = "TRANSFORMED"
     columns: tuple[ColumnMapping, ...] = ()
+    uses: tuple[ColumnUse, ...] = ()
 
 
 class Lineage(Aspect, frozen=True, kw_only=True):

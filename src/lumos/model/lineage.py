@@ -1,5 +1,6 @@
 """How datasets hang together: edges, column mappings, jobs and their runs."""
 
+import enum
 from datetime import datetime
 from typing import Literal
 
@@ -8,12 +9,57 @@ import msgspec
 LineageType = Literal["TRANSFORMED", "COPIED", "VIEW"]
 
 
+class Derivation(enum.StrEnum):
+    """How a value comes about, in the words of OpenLineage's direct lineage."""
+
+    IDENTITY = "IDENTITY"
+    TRANSFORMATION = "TRANSFORMATION"
+    AGGREGATION = "AGGREGATION"
+
+
+class UseKind(enum.StrEnum):
+    """How a column decides about a result without being its value, in OpenLineage's words."""
+
+    JOIN = "JOIN"
+    FILTER = "FILTER"
+    GROUP_BY = "GROUP_BY"
+    SORT = "SORT"
+    WINDOW = "WINDOW"
+    CONDITIONAL = "CONDITIONAL"
+
+
 class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column that another one is made from, and by which expression."""
+    """A column that another one is made from, and by which expression.
+
+    `cast_to` is the type that it is cast to on the way, `positional` says that its place in a list
+    decides where it goes, `star` that nobody named it. `file` and `line` are where this is written.
+    """
 
     upstream: str
     downstream: str
     transformation: str | None = None
+    derivation: Derivation | None = None
+    cast_to: str | None = None
+    positional: bool = False
+    star: bool = False
+    file: str | None = None
+    line: int | None = None
+
+
+class ColumnUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A column that decides about one downstream column, or about all of them (`downstream` None).
+
+    `expression` is the text of the clause, `cast_to` as in a mapping, `negated` says `NOT IN`.
+    """
+
+    upstream: str
+    usage: UseKind
+    downstream: str | None = None
+    expression: str | None = None
+    cast_to: str | None = None
+    negated: bool = False
+    file: str | None = None
+    line: int | None = None
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,6 +74,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_by: str = "lumos"
     job: str | None = None
     columns: tuple[ColumnMapping, ...] = ()
+    uses: tuple[ColumnUse, ...] = ()
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,0 +1,106 @@
+"""What one reporter says of lineage, before its names are found among the datasets."""
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from lumos.model.catalog import Job
+from lumos.model.dataset import Owner, Properties
+from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
+
+
+class TableName(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="table"):
+    """A table as SQL names it, from the catalog down; unquoted parts are in lower case."""
+
+    parts: tuple[str, ...]
+    platform: str | None = None
+    instance: str | None = None
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, tag="place"):
+    """A dataset by where its data lies, such as `s3://bucket/path` or `/data/events`."""
+
+    uri: str
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True, tag="urn"):
+    """A dataset by its URN."""
+
+    urn: str
+
+
+Reference: TypeAlias = TableName | Place | Known
+
+
+class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Data flows from one dataset to another; `job` is the URN of the job that moves it."""
+
+    upstream: Reference
+    downstream: Reference
+    type: LineageType = "TRANSFORMED"
+    confidence: float = 1.0
+    job: str | None = None
+    columns: tuple[ColumnMapping, ...] = ()
+    uses: tuple[ColumnUse, ...] = ()
+
+
+class Described(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a reporter says of a dataset, or of its columns by name, beside lineage."""
+
+    dataset: Reference
+    description: str | None = None
+    owners: tuple[Owner, ...] = ()
+    tags: tuple[str, ...] = ()
+    properties: Properties = {}
+    columns: dict[str, str] = {}
+    column_tags: dict[str, tuple[str, ...]] = {}
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody read a dataset, and which of its columns, where that is known."""
+
+    dataset: Reference
+    reader: str
+    at: datetime
+    times: int = 1
+    columns: tuple[str, ...] = ()
+    bytes: int | None = None
+    rows: int | None = None
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What could not be understood, and where; the rest of the report holds all the same."""
+
+    place: str
+    reason: str
+    statement: str | None = None
+    line: int | None = None
+    severity: Literal["error", "remark"] = "error"
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How many output columns there were, and of how many it is known what they are made from."""
+
+    columns: int = 0
+    resolved: int = 0
+
+    def __add__(self, other: "Coverage") -> "Coverage":
+        return Coverage(
+            columns=self.columns + other.columns, resolved=self.resolved + other.resolved
+        )
+
+
+class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that one reporter says now; what it said before and does not repeat is no longer so.
+
+    `reporter` names it for good: `sql:models/sessions.sql`, `dbt:shop`, `openlineage:ns/job`.
+    """
+
+    reporter: str
+    edges: tuple[ReportedEdge, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    descriptions: tuple[Described, ...] = ()
+    reads: tuple[Read, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    coverage: Coverage = Coverage()
