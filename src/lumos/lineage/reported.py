@@ -45,6 +45,21 @@ class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     uses: tuple[ColumnUse, ...] = ()
 
 
+class JobFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a job reads and writes, whether or not data flows between the two."""
+
+    job: str
+    inputs: tuple[Reference, ...] = ()
+    outputs: tuple[Reference, ...] = ()
+
+
+class Alias(msgspec.Struct, frozen=True, kw_only=True):
+    """Other names of a dataset, for when it is not found under the first one."""
+
+    dataset: Reference
+    others: tuple[Reference, ...]
+
+
 class Described(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a reporter says of a dataset, or of its columns by name, beside lineage."""
 
@@ -100,6 +115,8 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reporter: str
     edges: tuple[ReportedEdge, ...] = ()
     jobs: tuple[Job, ...] = ()
+    flows: tuple[JobFlow, ...] = ()
+    aliases: tuple[Alias, ...] = ()
     descriptions: tuple[Described, ...] = ()
     reads: tuple[Read, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -1,0 +1,69 @@
+"""OpenLineage's names of datasets: a namespace for where it lies, and a name in there."""
+
+import re
+from typing import Final
+
+from lumos.lineage.reported import Place, Reference, TableName
+
+_S3: Final = ("s3", "s3a", "s3n")
+_PLACES: Final = frozenset(
+    (*_S3, "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs", "dbfs", "oss")
+)
+# Schemes of databases that Lumos calls otherwise.
+_PLATFORMS: Final = {
+    "awsathena": "athena",
+    "azuresql": "mssql",
+    "crdb": "cockroachdb",
+    "postgresql": "postgres",
+    "sqlserver": "mssql",
+    "synapse": "mssql",
+    "unitycatalog": "unity-catalog",
+}
+_TABLES: Final = frozenset(
+    ("athena", "azurecosmos", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks",
+     "db2", "druid", "duckdb", "hive", "iceberg", "mariadb", "mongodb", "mssql", "mysql", "oracle",
+     "postgres", "presto", "redshift", "snowflake", "spanner", "sqlite", "teradata", "trino",
+     "unity-catalog", "vertica")
+)  # fmt: skip
+_TOPICS: Final = frozenset(("kafka", "pubsub", "pulsar", "kinesis"))
+_GLUE: Final = re.compile(r"(?:arn:aws[\w-]*:glue:[^/]*|awsglue)\Z")
+_PART: Final = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|\[([^\]]*)\]|([^.]+)')
+
+
+def reference(namespace: str, name: str) -> Reference:
+    """What the namespace and the name of a dataset refer to."""
+    scheme, _, authority = namespace.partition("://")
+    scheme = scheme.lower()
+    if scheme in _PLACES:
+        scheme = "s3" if scheme in _S3 else scheme
+        return Place(uri=f"{scheme}://{authority}/{name.strip('/')}".rstrip("/"))
+    if scheme == "file":
+        return Place(uri=f"/{name.lstrip('/')}".rstrip("/") or "/")
+    if _GLUE.match(namespace):
+        return TableName(parts=tuple(name.removeprefix("table/").split("/")), platform="glue")
+    platform = _PLATFORMS.get(scheme, scheme)
+    instance = authority.rstrip("/") or None
+    if platform in _TOPICS:
+        return TableName(parts=(name,), platform=platform, instance=instance)
+    if platform in _TABLES:
+        return TableName(parts=parts_of(name), platform=platform, instance=instance)
+    if name.startswith("/"):
+        return Place(uri=f"{namespace.rstrip('/')}{name}" if authority else name)
+    return TableName(parts=parts_of(name), instance=namespace or None)
+
+
+def location(namespace: str, name: str) -> Place | None:
+    """A table of PostgreSQL as an address, by which a scan of the database knows it too."""
+    scheme, _, authority = namespace.partition("://")
+    if _PLATFORMS.get(scheme, scheme) != "postgres" or not authority:
+        return None
+    return Place(uri=f"postgresql://{authority.rstrip('/')}/{'/'.join(parts_of(name))}")
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name, of which some may be quoted."""
+    found = [
+        next(group for group in match.groups() if group is not None).strip()
+        for match in _PART.finditer(name)
+    ]
+    return tuple(part for part in found if part) or (name,)
