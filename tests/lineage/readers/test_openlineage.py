@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from lumos.lineage.openlineage import Event, is_event, read_events, reports
@@ -45,9 +46,7 @@ def told(dataset: dict[str, str], **facets: Any) -> dict[str, Any]:
 
 
 def decoded(*events: dict[str, Any]) -> list[Event]:
-    return [
-        msgspec.convert(msgspec.json.decode(json.dumps(each), type=Event), Event) for each in events
-    ]
+    return [msgspec.json.decode(json.dumps(each), type=Event) for each in events]
 
 
 def report(*events: dict[str, Any]) -> Reported:
