@@ -1,0 +1,295 @@
+"""Which columns of a query log say what: the logs of warehouses, and those of one's own."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from lumos.errors import MisuseError, UnknownName
+
+Field: TypeAlias = Literal[
+    "id", "user", "time", "statement", "bytes", "rows", "calls", "database", "schema", "failed",
+    "kind", "accessed", "modified", "dataset", "column", "message", "line",
+]  # fmt: skip
+FIELDS: Final[tuple[Field, ...]] = Field.__args__  # type: ignore[attr-defined]
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kind of log calls its columns, first choice first, in lower case.
+
+    `needs` are fields without which a log is not of this kind. `failed` tells how a statement is
+    known that came to nothing: by a word, by a switch, or by any text that says why. Of statements
+    of a kind in `skipped`, such as scripts whose parts are logged too, nothing is counted.
+    `cumulative` logs tell sums since some earlier time, so that a newer one replaces an older one.
+    """
+
+    name: str
+    columns: dict[Field, tuple[str, ...]]
+    needs: tuple[Field, ...]
+    dialect: str | None = None
+    platform: str | None = None
+    failed: Literal["word", "switch", "reason"] = "word"
+    skipped: frozenset[str] = frozenset()
+    cumulative: bool = False
+
+
+class Recognised(msgspec.Struct, frozen=True, kw_only=True):
+    """A layout, and the place of each of its fields among the columns of one log."""
+
+    layout: Layout
+    places: dict[Field, int]
+
+
+_DATABASE: Final = ("database_name", "database", "catalog_name", "catalog", "dbname", "datname")
+_SCHEMA: Final = ("schema_name", "schema")
+
+LAYOUTS: Final = (
+    Layout(
+        name="snowflake access history",
+        dialect="snowflake",
+        platform="snowflake",
+        needs=("id", "user", "time", "accessed"),
+        columns={
+            "id": ("query_id",),
+            "user": ("user_name",),
+            "time": ("query_start_time",),
+            "accessed": ("direct_objects_accessed", "base_objects_accessed"),
+            "modified": ("objects_modified",),
+            "statement": ("query_text",),
+        },
+    ),
+    Layout(
+        name="snowflake query history",
+        dialect="snowflake",
+        platform="snowflake",
+        needs=("id", "user", "time", "statement", "bytes"),
+        columns={
+            "id": ("query_id",),
+            "user": ("user_name",),
+            "time": ("start_time",),
+            "statement": ("query_text",),
+            "bytes": ("bytes_scanned",),
+            "rows": ("rows_produced",),
+            "database": ("database_name",),
+            "schema": ("schema_name",),
+            "failed": ("execution_status",),
+        },
+    ),
+    Layout(
+        name="bigquery jobs",
+        dialect="bigquery",
+        platform="bigquery",
+        needs=("id", "user", "time", "statement"),
+        failed="reason",
+        # The statements of a script are jobs of their own.
+        skipped=frozenset({"script"}),
+        columns={
+            "id": ("job_id",),
+            "user": ("user_email",),
+            "time": ("start_time", "creation_time"),
+            "statement": ("query",),
+            "bytes": ("total_bytes_processed", "total_bytes_billed"),
+            "database": ("project_id",),
+            "failed": ("error_result",),
+            "kind": ("statement_type",),
+            "accessed": ("referenced_tables",),
+        },
+    ),
+    Layout(
+        name="redshift query log",
+        dialect="redshift",
+        platform="redshift",
+        needs=("id", "user", "time", "statement"),
+        failed="switch",
+        columns={
+            "id": ("query",),
+            "user": ("usename", "username", "user_name", "userid"),
+            "time": ("starttime",),
+            "statement": ("querytxt",),
+            "database": ("database",),
+            "failed": ("aborted",),
+        },
+    ),
+    Layout(
+        name="redshift query history",
+        dialect="redshift",
+        platform="redshift",
+        needs=("id", "user", "time", "statement", "rows"),
+        columns={
+            "id": ("query_id",),
+            "user": ("usename", "username", "user_name", "user_id"),
+            "time": ("start_time",),
+            "statement": ("query_text",),
+            "bytes": ("returned_bytes",),
+            "rows": ("returned_rows",),
+            "database": ("database_name",),
+            "failed": ("status",),
+        },
+    ),
+    Layout(
+        name="databricks query history",
+        dialect="databricks",
+        needs=("id", "user", "time", "statement"),
+        columns={
+            "id": ("statement_id",),
+            "user": ("executed_by", "executed_as"),
+            "time": ("start_time",),
+            "statement": ("statement_text",),
+            "bytes": ("read_bytes",),
+            "rows": ("read_rows", "produced_rows"),
+            "failed": ("execution_status",),
+        },
+    ),
+    Layout(
+        name="trino events",
+        dialect="trino",
+        needs=("id", "user", "time", "statement"),
+        columns={
+            "id": ("metadata.queryid",),
+            "user": ("context.user",),
+            "time": ("createtime",),
+            "statement": ("metadata.query",),
+            "bytes": ("statistics.physicalinputbytes", "statistics.totalbytes"),
+            "rows": ("statistics.physicalinputrows", "statistics.totalrows"),
+            "database": ("context.catalog",),
+            "schema": ("context.schema",),
+            "failed": ("metadata.querystate",),
+            "accessed": ("iometadata.inputs",),
+        },
+    ),
+    Layout(
+        name="clickhouse query log",
+        dialect="clickhouse",
+        platform="clickhouse",
+        needs=("id", "user", "time", "statement", "kind"),
+        skipped=frozenset(
+            {"querystart", "exceptionbeforestart", "exceptionwhileprocessing", "1", "3", "4"}
+        ),
+        columns={
+            "id": ("query_id",),
+            "user": ("user",),
+            "time": ("event_time_microseconds", "event_time"),
+            "statement": ("query",),
+            "bytes": ("read_bytes",),
+            "rows": ("read_rows",),
+            "schema": ("current_database",),
+            "kind": ("type",),
+        },
+    ),
+    Layout(
+        name="postgres log",
+        dialect="postgres",
+        platform="postgres",
+        needs=("user", "time", "message", "id", "line"),
+        columns={
+            "id": ("session_id",),
+            "line": ("session_line_num", "line_num"),
+            "user": ("user_name", "user"),
+            "time": ("log_time", "timestamp"),
+            "message": ("message",),
+            "database": ("database_name", "dbname"),
+        },
+    ),
+    Layout(
+        name="pg_stat_statements",
+        dialect="postgres",
+        platform="postgres",
+        needs=("statement", "calls"),
+        cumulative=True,
+        columns={
+            "id": ("queryid",),
+            "user": ("rolname", "usename", "username", "user", "userid"),
+            "time": ("exported_at", "captured_at", "now"),
+            "statement": ("query",),
+            "calls": ("calls",),
+            "rows": ("rows",),
+            "database": ("datname", "dbname", "dbid"),
+        },
+    ),
+    Layout(
+        name="usage",
+        needs=("dataset", "user", "time"),
+        columns={
+            "id": ("id", "query_id"),
+            "dataset": ("dataset", "urn", "table", "table_name"),
+            "column": ("column", "column_name", "columns"),
+            "user": ("user", "reader", "user_name", "username", "user_email"),
+            "time": ("time", "timestamp", "date", "day", "read_at", "at"),
+            "calls": ("reads", "count", "times"),
+            "bytes": ("bytes", "bytes_read", "read_bytes"),
+            "rows": ("rows", "rows_read", "read_rows"),
+        },
+    ),
+    Layout(
+        name="query log",
+        needs=("statement", "user", "time"),
+        columns={
+            "id": ("query_id", "statement_id", "job_id", "id"),
+            "user": (
+                "user_name", "username", "user", "user_email", "executed_by", "usename",
+                "login_name",
+            ),
+            "time": (
+                "start_time", "started_at", "start", "query_start", "query_start_time",
+                "create_time", "created", "creation_time", "event_time", "timestamp", "time",
+                "executed_at",
+            ),
+            "statement": (
+                "statement", "sql", "query_text", "sql_text", "statement_text", "query", "text",
+            ),
+            "bytes": (
+                "bytes", "bytes_scanned", "bytes_read", "read_bytes", "physical_input_bytes",
+                "total_bytes_processed",
+            ),
+            "rows": ("rows", "rows_read", "read_rows", "rows_produced", "physical_input_rows"),
+            "calls": ("calls", "count"),
+            "database": _DATABASE,
+            "schema": _SCHEMA,
+            "failed": ("execution_status", "status", "state", "query_state"),
+        },
+    ),
+)  # fmt: skip
+POSTGRES_LOG: Final = next(each for each in LAYOUTS if each.name == "postgres log")
+# A log of the server without a header; later versions have more columns behind these.
+CSVLOG_COLUMNS: Final = (
+    "log_time", "user_name", "database_name", "process_id", "connection_from", "session_id",
+    "session_line_num", "command_tag", "session_start_time", "virtual_transaction_id",
+    "transaction_id", "error_severity", "sql_state_code", "message",
+)  # fmt: skip
+
+
+def recognise(
+    columns: Iterable[str], mapping: Mapping[str, str] | None = None
+) -> Recognised | None:
+    """The first layout that all needed columns are there for; `mapping` names columns outright."""
+    places = {name.strip().lower(): place for place, name in reversed(list(enumerate(columns)))}
+    if mapping:
+        return _mapped(places, mapping)
+    for layout in LAYOUTS:
+        found = {
+            field: next((places[name] for name in names if name in places), None)
+            for field, names in layout.columns.items()
+        }
+        if all(found[field] is not None for field in layout.needs):
+            return Recognised(
+                layout=layout,
+                places={field: place for field, place in found.items() if place is not None},
+            )
+    return None
+
+
+def _mapped(places: Mapping[str, int], mapping: Mapping[str, str]) -> Recognised:
+    found: dict[Field, int] = {}
+    for field, column in mapping.items():
+        if field not in FIELDS:
+            raise UnknownName("field of a query log", field, FIELDS)
+        if column.lower() not in places:
+            raise UnknownName("column", column, places)
+        found[field] = places[column.lower()]
+    if "user" not in found or "time" not in found or not found.keys() & {"statement", "dataset"}:
+        raise MisuseError(
+            "A log needs the columns of user, time and statement (or dataset): "
+            "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
+        )
+    layout = Layout(name="mapped", needs=(), columns={})
+    return Recognised(layout=layout, places=found)

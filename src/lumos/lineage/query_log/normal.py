@@ -1,0 +1,85 @@
+"""What statements have in common that differ in literals, comments, case and white space alone."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+# Here a double quote encloses text, elsewhere a name.
+_TEXT_IN_DOUBLE_QUOTES: Final = frozenset({"bigquery", "databricks", "hive", "mysql", "spark"})
+_BACKSLASHES: Final = frozenset(
+    {"bigquery", "clickhouse", "databricks", "hive", "mysql", "snowflake", "spark"}
+)
+_HASH_COMMENTS: Final = frozenset({"bigquery", "mysql"})
+
+# Each begins after a first character that it looks back at: a pattern that starts with a class of
+# characters finds its places many times faster than one that tries every alternative everywhere.
+_LINE_COMMENT: Final = r"(?<=-)-[^\n]*"
+_HASH_COMMENT: Final = r"(?<=\#)[^\n]*"
+_BLOCK_COMMENT: Final = r"(?<=/)\*(?:.*?\*/|.*)"
+_TEXT: Final = r"(?<=')(?:[^']|'')*'?"
+_ESCAPED_TEXT: Final = r"(?<=')(?:[^'\\]|''|\\.)*'?"
+_DOUBLE_TEXT: Final = r'(?<=")(?:[^"\\]|""|\\.)*"?'
+_DOUBLE_NAME: Final = r'(?<=")(?:[^"]|"")*"'
+_BACK_NAME: Final = r"(?<=`)[^`]*`"
+_DOLLAR_TEXT: Final = r"(?<=\$)(?:\d+|(?P<mark>[A-Za-z_]*)\$.*?\$(?P=mark)\$)"
+_NUMBER: Final = r"(?<=\d)(?<![\w$@.]\d)(?:[xX][\da-fA-F]+|[\d.]*(?:[eE][+-]?\d+)?)(?!\w)"
+
+_LIST: Final = re.compile(r"\?(?: ?, ?-?\?)+")
+_ROWS: Final = re.compile(r"\( ?\? ?\)(?: ?, ?\( ?\? ?\))+")
+_NAMES: Final = re.compile(r'("(?:[^"]|"")*"|`[^`]*`)')
+
+
+def normal(statement: str, dialect: str | None = None) -> str:
+    """The statement without literals and comments, in lower case but for quoted names.
+
+    Statements with the same normal text read the same columns. It is a key, and no SQL any more.
+    """
+    replaced = _replacing(dialect)(statement)
+    if '"' in replaced or "`" in replaced:
+        # Every other piece is a name in quotes, and means only itself.
+        pieces = _NAMES.split(replaced)
+        pieces[::2] = [piece.lower() for piece in pieces[::2]]
+        replaced = "".join(pieces)
+    else:
+        replaced = replaced.lower()
+    text = " ".join(replaced.split())
+    if "?," in text or "? ," in text:
+        text = _LIST.sub("?", text)
+        if "(?)," in text or "(?) ," in text:
+            text = _ROWS.sub("(?)", text)
+    return text.rstrip("; ")
+
+
+@cache
+def _replacing(dialect: str | None) -> Callable[[str], str]:
+    double_is_text = dialect in _TEXT_IN_DOUBLE_QUOTES
+    literals = [_ESCAPED_TEXT if dialect in _BACKSLASHES else _TEXT, _NUMBER, _DOLLAR_TEXT]
+    # Names in quotes are matched so that nothing inside them is taken for a literal.
+    names = [_BACK_NAME]
+    (literals if double_is_text else names).append(_DOUBLE_TEXT if double_is_text else _DOUBLE_NAME)
+    comments = [_LINE_COMMENT, _BLOCK_COMMENT]
+    marks = ["--", "/*", "`"]
+    if dialect in _HASH_COMMENTS:
+        comments.append(_HASH_COMMENT)
+        marks.append("#")
+    if not double_is_text:
+        marks.append('"')
+    simple = re.compile(f"""['"$\\d](?:{"|".join(literals)})""", re.DOTALL)
+    every = re.compile(
+        f"""['"$\\d/`\\#-](?:{"|".join(literals)}|(?P<comment>{"|".join(comments)})"""
+        f"""|(?P<name>{"|".join(names)}))""",
+        re.DOTALL,
+    )
+
+    def replaced(match: re.Match[str]) -> str:
+        if match["comment"] is not None:
+            return " "
+        return "?" if match["name"] is None else match[0]
+
+    def replacing(text: str) -> str:
+        if any(mark in text for mark in marks):
+            return every.sub(replaced, text)
+        return simple.sub("?", text)
+
+    return replacing
