@@ -5,6 +5,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 from pathlib import Path
 
 from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
@@ -66,8 +67,9 @@ def write_snapshot(
 
 
 def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tally: Tally) -> None:
+    keyed = attrgetter(kind.key)
     for value in values:
-        key = getattr(value, kind.key)
+        key = keyed(value)
         try:
             body = canonical(value)
         except UnicodeEncodeError:
