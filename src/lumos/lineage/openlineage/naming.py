@@ -60,10 +60,13 @@ def location(namespace: str, name: str) -> Place | None:
     return Place(uri=f"postgresql://{authority.rstrip('/')}/{'/'.join(parts_of(name))}")
 
 
-def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name, of which some may be quoted."""
-    found = [
-        next(group for group in match.groups() if group is not None).strip()
-        for match in _PART.finditer(name)
-    ]
+def parts_of(name: str, *, fold: bool = False) -> tuple[str, ...]:
+    """The parts of a dotted name, of which some may be quoted; `fold` lowers all others."""
+    found = []
+    for match in _PART.finditer(name):
+        *quoted, plain = match.groups()
+        if plain is not None:
+            found.append(plain.strip().lower() if fold else plain.strip())
+        else:
+            found.append(next(group for group in quoted if group is not None))
     return tuple(part for part in found if part) or (name,)

@@ -1,0 +1,164 @@
+"""Edges that people declare in a YAML file.
+
+lineage:
+  - from: s3://lake/raw/orders
+    to: analytics.totals
+    job: lumos://airflow/nightly/totals
+    columns:
+      - from: amount
+        to: total
+        expression: SUM(amount)
+        derivation: AGGREGATION
+      - customer_id
+    uses:
+      - column: country
+        usage: FILTER
+        expression: country = 'DE'
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, ClassVar, Final
+
+from msgspec import Meta
+
+from lumos.config.reading import Reader
+from lumos.config.section import Section, spelled
+from lumos.config.tree import Block, ConfigurationError, Listing, Problem
+from lumos.config.yaml_tree import read
+from lumos.errors import MisuseError
+from lumos.lineage.openlineage.naming import parts_of
+from lumos.lineage.reported import Known, Place, Reference, Reported, ReportedEdge, TableName
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType, UseKind
+from lumos.model.urn import SCHEME, Urn
+
+KEY: Final = "lineage"
+
+Upstream = Annotated[str, spelled(also=("from",))]
+Downstream = Annotated[str, spelled(also=("to",))]
+
+
+class DeclaredColumn(Section, frozen=True, kw_only=True):
+    """A column that another one is made from; a bare name stays the same on both sides."""
+
+    shorthand: ClassVar[str | None] = "upstream"
+
+    upstream: Upstream
+    downstream: Annotated[str | None, spelled(also=("to",))] = None
+    expression: Annotated[str | None, spelled(also=("transformation",))] = None
+    derivation: Derivation | None = None
+    cast_to: str | None = None
+
+
+class DeclaredUse(Section, frozen=True, kw_only=True):
+    """A column that decides about one downstream column, or about all."""
+
+    column: Annotated[str, spelled(also=("upstream", "from"))]
+    usage: UseKind
+    downstream: Annotated[str | None, spelled(also=("to",))] = None
+    expression: str | None = None
+    cast_to: str | None = None
+
+
+class DeclaredEdge(Section, frozen=True, kw_only=True):
+    """Data flows from one dataset to another."""
+
+    upstream: Upstream
+    downstream: Downstream
+    type: LineageType = "TRANSFORMED"
+    confidence: Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")] = 1.0
+    job: str | None = None
+    columns: tuple[DeclaredColumn, ...] = ()
+    uses: tuple[DeclaredUse, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.upstream, self.downstream, self.job or ""):
+            if name.startswith(SCHEME):
+                Urn.parse(name)
+        if self.job is not None and not self.job.startswith(SCHEME):
+            raise MisuseError(
+                f"The job '{self.job}' must be a URN, such as lumos://airflow/nightly/totals."
+            )
+
+
+class Declarations(Section, frozen=True, kw_only=True):
+    """A whole file."""
+
+    lineage: tuple[DeclaredEdge, ...] = ()
+
+
+def is_declared(root: Block) -> bool:
+    """Whether a YAML file is one of declared edges."""
+    return KEY in root.entries
+
+
+def report(file: Path, *, name: str) -> Reported:
+    """What a file declares; raises ConfigurationError with all that is wrong, line by line.
+
+    `name` is the file's own in the report. Relative paths hang on the file's folder.
+    """
+    problems: list[Problem]
+    root, problems = read(file, environment={})
+    declared = Reader({}, problems).section(root, Declarations)
+    if problems or not isinstance(declared, Declarations):
+        raise ConfigurationError(problems)
+    lines = tuple(_lines(root))
+    edges = (
+        _edge(each, name, line, file.parent)
+        for each, line in zip(declared.lineage, lines, strict=True)
+    )
+    return Reported(reporter=f"declared:{name}", edges=tuple(edges))
+
+
+def reference(text: str, *, folder: Path | None = None) -> Reference:
+    """What a person names: a URN, an address or a path, or else a table."""
+    text = text.strip()
+    if text.startswith(SCHEME):
+        return Known(urn=str(Urn.parse(text.rstrip("/"))))
+    if "://" in text or text.startswith("/"):
+        return Place(uri=text)
+    if text.startswith(("./", "../", "~")):
+        path = Path(text).expanduser()
+        return Place(uri=os.path.normpath(path if folder is None else folder.absolute() / path))
+    return TableName(parts=parts_of(text, fold=True))
+
+
+def _lines(root: Block) -> Iterator[int | None]:
+    node = root.entries[KEY].node if KEY in root.entries else None
+    for item in node.items if isinstance(node, Listing) else ():
+        yield item.place.line
+
+
+def _edge(declared: DeclaredEdge, file: str, line: int | None, folder: Path) -> ReportedEdge:
+    return ReportedEdge(
+        upstream=reference(declared.upstream, folder=folder),
+        downstream=reference(declared.downstream, folder=folder),
+        type=declared.type,
+        confidence=declared.confidence,
+        job=declared.job,
+        columns=tuple(
+            ColumnMapping(
+                upstream=each.upstream,
+                downstream=each.downstream or each.upstream,
+                transformation=each.expression,
+                derivation=each.derivation,
+                cast_to=each.cast_to,
+                file=file,
+                line=line,
+            )
+            for each in declared.columns
+        ),
+        uses=tuple(
+            ColumnUse(
+                upstream=each.column,
+                usage=each.usage,
+                downstream=each.downstream,
+                expression=each.expression,
+                cast_to=each.cast_to,
+                file=file,
+                line=line,
+            )
+            for each in declared.uses
+        ),
+    )

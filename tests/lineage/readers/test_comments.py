@@ -1,0 +1,126 @@
+"""Comments above SQL tell of the table below them."""
+
+import pytest
+
+from lumos.lineage.comments import Header, header_above, header_of
+from lumos.model.dataset import Owner
+
+LIFETIME = Header(
+    description="Customer lifetime value calculation",
+    owners=(Owner(name="analytics-team", kind="group"),),
+    sla="Updated daily by 6am UTC",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "{{ config(materialized='table') }}\n"
+            "-- Customer lifetime value calculation\n"
+            "-- Owner: analytics-team\n"
+            "-- SLA: Updated daily by 6am UTC\n"
+            "\n"
+            "SELECT 1",
+            id="a dbt model",
+        ),
+        pytest.param(
+            "-- Customer lifetime value calculation\n-- owner: analytics-team\n-- sla: Updated daily by 6am UTC\nSELECT 1",
+            id="at the top, in lower case",
+        ),
+        pytest.param(
+            "/*\n * Customer lifetime value calculation\n *\n * Owner: analytics-team\n * SLA: Updated daily by 6am UTC\n */\nSELECT 1",
+            id="a block with stars",
+        ),
+        pytest.param(
+            "/* Customer lifetime value\n   calculation\n   @owner: analytics-team\n   SLA: Updated daily by 6am UTC */\nSELECT 1",
+            id="a block whose words wrap",
+        ),
+        pytest.param(
+            "{# Customer lifetime value calculation\nOwner: analytics-team #}\n-- SLA: Updated daily by 6am UTC\nselect 1",
+            id="a comment of Jinja",
+        ),
+        pytest.param(
+            "-- ------------------------------\n"
+            "-- Customer lifetime value calculation\n"
+            "-- ==============================\n"
+            "-- Copyright 2024 Example\n"
+            "-- noqa: disable=all\n"
+            "-- Owner: analytics-team\n"
+            "-- SLA: Updated daily by 6am UTC\n"
+            "SELECT 1",
+            id="decoration and what linters want",
+        ),
+        pytest.param(
+            "-- Description: Customer lifetime value calculation\n-- Here is how it works.\n-- Owner: analytics-team\n-- SLA: Updated daily by 6am UTC\nSELECT 1",
+            id="a named description",
+        ),
+    ],
+)
+def test_a_header_gives_description_owner_and_sla(text):
+    assert header_of(text) == LIFETIME
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 -- Owner: nobody",
+        "",
+        "-- SELECT a FROM b WHERE c = 1;\nSELECT 1",
+        "/*+ FULL(t) */ SELECT 1",
+        "SELECT 1;\n-- Owner: a\n",
+    ],
+)
+def test_other_comments_say_nothing(text):
+    assert header_of(text).empty
+
+
+def test_code_that_is_switched_off_is_no_description():
+    text = "-- select a,\n-- b as c\n-- from d\n\n-- All orders\nselect 1"
+    assert header_of(text).description == "All orders"
+
+
+def test_several_owners_and_tags_are_told_apart():
+    header = header_of(
+        "-- Owners: jane@example.com, @acme/finance; team:sales\n-- Tags: pii, #tier-1\nselect 1"
+    )
+    assert header.owners == (
+        Owner(name="jane@example.com"),
+        Owner(name="acme/finance", kind="group"),
+        Owner(name="sales", kind="group"),
+    )
+    assert header.tags == ("pii", "tier-1")
+
+
+SCRIPT = """\
+-- The daily load.
+-- Owner: platform-team
+
+CREATE TABLE a AS SELECT 1;
+
+-- All of b
+-- SLA: hourly
+CREATE TABLE b AS SELECT 1;
+CREATE TABLE c AS SELECT 1;
+/* What d is.
+   Owner: jane */
+CREATE TABLE d AS SELECT 1;
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            4,
+            Header(
+                description="The daily load.", owners=(Owner(name="platform-team", kind="group"),)
+            ),
+        ),
+        (8, Header(description="All of b", sla="hourly")),
+        (9, Header()),
+        (12, Header(description="What d is.", owners=(Owner(name="jane"),))),
+    ],
+)
+def test_a_statement_has_the_comments_right_above_it(line, expected):
+    assert header_above(SCRIPT, line) == expected
