@@ -16,7 +16,7 @@ from lumos.store.errors import StoreNotUsable, StoreTooNew, StoreTooOld, clear_e
 from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 
 # Oldest first; the last one is what this Lumos reads and writes.
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006")
 HEAD: Final = REVISIONS[-1]
 BUSY_SECONDS: Final = 30.0
 
@@ -27,6 +27,8 @@ class Database:
     def __init__(self, engine: Engine, place: str, locks: Locks) -> None:
         self.engine = engine
         self.place = place
+        # What readers made from the store, each with the revision of what it was made from.
+        self.kept: dict[str, Any] = {}
         self._locks = locks
 
     @classmethod

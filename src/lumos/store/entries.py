@@ -164,6 +164,8 @@ class EntryWriter:
             self._connection.execute(
                 delete(table).where(table.c.urn == known.urn, table.c.name.in_(gone))
             )
+        if "lineage" in gone:
+            self._transaction.lineage.tell(known.urn, None, writer=writer, at=at)
 
     def put_beside(self, urn: str, beside: Mapping[str, bytes], *, is_new: bool = False) -> None:
         """Makes what is known beside the aspects exactly this."""

@@ -45,6 +45,7 @@ from lumos.store.entries import (
 from lumos.store.errors import AmbiguousName, NoStore, UnknownDataset
 from lumos.store.journal import Journal, JournalWriter
 from lumos.store.ledger import VersionLedger
+from lumos.store.lineage import LineageReader, LineageWriter
 from lumos.store.listening import Listener
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
@@ -86,7 +87,7 @@ class Store:
             events = tuple(transaction.new_events)
             for event, listener in product(events, self._listeners):
                 listener.within(transaction, event)
-            transaction.index_touched()
+            transaction.finish()
         for event, listener in product(events, self._listeners):
             listener.after(event)
 
@@ -114,6 +115,11 @@ class Store:
     def journal(self) -> Journal:
         """The imports that were run, and what was there before them."""
         return Journal(self._database)
+
+    @property
+    def lineage(self) -> LineageReader:
+        """How datasets hang together."""
+        return LineageReader(self._database)
 
     @property
     def ledger(self) -> VersionLedger:
@@ -313,6 +319,7 @@ class Transaction:
         self._touched: dict[str, None] = {}
         self._saved_schemas: set[str] = set()
         self.new_events: list[ChangeEvent] = []
+        self.lineage = LineageWriter(connection)
 
     @property
     def entries(self) -> EntryWriter:
@@ -350,8 +357,9 @@ class Transaction:
         """Forgets that a dataset was written, which is no more."""
         self._touched.pop(urn, None)
 
-    def index_touched(self) -> None:
-        """Brings the search index up to date with all that was written."""
+    def finish(self) -> None:
+        """Brings the search index and the graph of lineage up to date with all that was written."""
+        self.lineage.finish()
         touched = list(self._touched)
         search.remove(self._connection, touched)
         search.add(self._connection, _searched(self._connection, touched))
@@ -393,6 +401,9 @@ class Transaction:
         said = {"urn": urn, "writer": writer, "updated_at": at}
         rows = [{**said, "name": name, "body": to_json(each)} for name, each in aspects.items()]
         self._execute(replace(self._dialect, tables.aspect), rows)
+        if "lineage" in aspects:
+            told: Any = aspects["lineage"]
+            self.lineage.tell(urn, told, writer=writer, at=at)
 
     def save_event(self, event: ChangeEvent, *, is_news: bool = True) -> bool:
         """Appends a change event; the same event again changes nothing and gives False.
@@ -443,14 +454,18 @@ class Transaction:
         """Gives a dataset another URN, with its history and all that is known of it."""
         renamed = msgspec.structs.replace(known, urn=to, name=name)
         row = {field: getattr(renamed, field) for field in renamed.__struct_fields__}
+        self.lineage.settle()
         identity.move(self._connection, known.urn, row)
+        self.lineage.rename(known.urn, to)
         self._touched[to] = None
         self.save_alias(known.urn, of=to, reason="renamed", at=at)
 
     def absorb(self, known: KnownDataset, *, into: str, at: datetime) -> None:
         """Makes a dataset part of another, which is found under both URNs from now on."""
         self.save(msgspec.structs.replace(known, state="missing", updated_at=at))
+        self.lineage.settle()
         identity.hand_over(self._connection, known.urn, into)
+        self.lineage.absorb(known.urn, into, at=at)
         self._touched[into] = None
         self.save_alias(known.urn, of=into, reason="merged", at=at)
 

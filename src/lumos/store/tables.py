@@ -8,6 +8,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -255,4 +256,59 @@ import_step = Table(
     Column("before", LargeBinary),
     Column("after", LargeBinary, nullable=False),
     Column("base", LargeBinary),
+)
+
+# Datasets and jobs that data flows between, whether the store has them or not.
+lineage_node = Table(
+    "lineage_node",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("urn", Text, nullable=False, unique=True),
+)
+
+# Who tells of lineage. A reporter's word on it replaces its earlier one, and nobody else's.
+lineage_reporter = Table(
+    "lineage_reporter",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("reported_at", Instant, nullable=False),
+)
+
+# `job` is a node as well; 0 where no job is known, since nothing equals NULL in a key.
+lineage_edge = Table(
+    "lineage_edge",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("reporter", Counter, ForeignKey("lineage_reporter.id"), nullable=False),
+    Column("upstream", Counter, ForeignKey("lineage_node.id"), nullable=False),
+    Column("downstream", Counter, ForeignKey("lineage_node.id"), nullable=False),
+    Column("job", Counter, nullable=False),
+    Column("type", String(16), nullable=False),
+    Column("confidence", Float(53), nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("first_seen", Instant, nullable=False),
+    Column("last_seen", Instant, nullable=False),
+    Column("body", LargeBinary),
+    UniqueConstraint("reporter", "upstream", "downstream", "job"),
+    Index(None, "upstream", "downstream"),
+    Index(None, "downstream", "upstream"),
+)
+
+# What each reporter last said of a job; the job itself is an item.
+lineage_job = Table(
+    "lineage_job",
+    metadata,
+    Column("reporter", Counter, ForeignKey("lineage_reporter.id"), primary_key=True),
+    Column("job", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "job"),
+)
+
+# Another value after every change of which edges there are.
+lineage_revision = Table(
+    "lineage_revision",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("revision", String(32), nullable=False),
 )

@@ -1,0 +1,165 @@
+"""What reporters say of jobs. A job is an item; its runs stand with it.
+
+A reporter's word is merged into the item: what it said before and no longer says goes, what others
+said stays, and runs are only ever added, until there are too many.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, delete, select, text
+
+from lumos.model.catalog import Job
+from lumos.model.codec import from_json, to_json
+from lumos.model.lineage import JobRun
+from lumos.store import tables
+from lumos.store.lineage.rows import batches
+from lumos.store.locks import lock_key
+from lumos.store.rows import replace
+
+KIND: Final = "jobs"
+# The latest runs of a job that are kept when a reporter tells of more.
+MOST_RUNS: Final = 200
+
+
+def replace_all(
+    connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime
+) -> None:
+    """Makes a reporter's jobs exactly these."""
+    before = _said(connection, reporter)
+    put_all(connection, reporter, jobs, at=at)
+    reported = {job.urn for job in jobs}
+    for urn, job in before.items():
+        if urn not in reported:
+            _withdraw(connection, reporter, job, at=at)
+
+
+def put_all(connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime) -> None:
+    """Adds to a reporter's jobs, or replaces what it said of them."""
+    said = {job.urn: job for job in jobs}
+    if not said:
+        return
+    _lock(connection, said)
+    before = _said(connection, reporter)
+    present = _items(connection, said)
+    for urn, job in said.items():
+        told = without_runs(job)
+        now = present.get(urn)
+        after = merged(before.get(urn), now, told)
+        runs = merged_runs(() if now is None else now.runs, job.runs)
+        after = msgspec.structs.replace(after, runs=runs)
+        if after != now:
+            _put(connection, after, at=at)
+        if told != before.get(urn):
+            row = {"reporter": reporter, "job": urn, "body": to_json(told)}
+            connection.execute(replace(connection.dialect.name, tables.lineage_job), row)
+
+
+def merged(base: Job | None, theirs: Job | None, ours: Job) -> Job:
+    """A job as it is known, with what a reporter says now in place of what it said before."""
+    if theirs is None:
+        return ours
+    was = base or Job(urn=ours.urn, name=ours.name, platform=ours.platform)
+    fields: dict[str, Any] = {}
+    for name in Job.__struct_fields__:
+        old, there, new = (getattr(each, name) for each in (was, theirs, ours))
+        if name == "runs":
+            continue
+        if isinstance(new, tuple):
+            others = (each for each in there if each in new or each not in old)
+            fields[name] = tuple(dict.fromkeys((*others, *new)))
+        elif isinstance(new, dict):
+            kept = {key: value for key, value in there.items() if key in new or key not in old}
+            changed = {key: new[key] for key in new if new[key] != old.get(key)}
+            fields[name] = kept | changed
+        else:
+            fields[name] = there if new == old else new
+    return msgspec.structs.replace(theirs, **fields)
+
+
+def merged_runs(known: Iterable[JobRun], told: Iterable[JobRun]) -> tuple[JobRun, ...]:
+    """Runs by their ids, latest last; events may come twice and in any order."""
+    runs = {run.run_id: run for run in known}
+    new = {run.run_id: run for run in told}
+    if all(runs.get(id) == run for id, run in new.items()):
+        return tuple(runs.values())
+    for id, run in new.items():
+        runs[id] = _merged_run(runs[id], run) if id in runs else run
+    ordered = sorted(runs.values(), key=lambda run: (run.started_at, run.run_id))
+    return tuple(ordered[-MOST_RUNS:])
+
+
+def _merged_run(known: JobRun, told: JobRun) -> JobRun:
+    """A run that has ended does not run again, and of two ends the later one counts."""
+    ends = [run.ended_at for run in (known, told) if run.ended_at is not None]
+    if told.state == "RUNNING":
+        state = known.state
+    elif known.state == "RUNNING" or known.ended_at is None:
+        state = told.state
+    else:
+        is_later = told.ended_at is not None and told.ended_at >= known.ended_at
+        state = told.state if is_later else known.state
+    return JobRun(
+        run_id=known.run_id,
+        job=known.job,
+        started_at=min(known.started_at, told.started_at),
+        ended_at=max(ends, default=None),
+        state=state,
+    )
+
+
+def without_runs(job: Job) -> Job:
+    """What is said of a job itself."""
+    return msgspec.structs.replace(job, runs=()) if job.runs else job
+
+
+def _withdraw(connection: Connection, reporter: int, said: Job, *, at: datetime) -> None:
+    """Takes a reporter's word on a job back; a job that nobody speaks of any more is gone."""
+    _lock(connection, [said.urn])
+    table = tables.lineage_job
+    connection.execute(delete(table).where(table.c.reporter == reporter, table.c.job == said.urn))
+    now = _items(connection, [said.urn]).get(said.urn)
+    if now is None:
+        return
+    nothing = Job(urn=said.urn, name=said.name, platform=said.platform)
+    left = merged(said, now, nothing)
+    others = select(table.c.reporter).where(table.c.job == said.urn).limit(1)
+    is_known_to_others = connection.execute(others).first() is not None
+    if is_known_to_others or without_runs(left) != nothing:
+        _put(connection, left, at=at)
+    else:
+        item = tables.item
+        connection.execute(delete(item).where(item.c.kind == KIND, item.c.key == said.urn))
+
+
+def _said(connection: Connection, reporter: int) -> dict[str, Job]:
+    table = tables.lineage_job.c
+    statement = select(table.job, table.body).where(table.reporter == reporter)
+    return {row.job: from_json(row.body, Job) for row in connection.execute(statement)}
+
+
+def _items(connection: Connection, urns: Iterable[str]) -> Mapping[str, Job]:
+    item = tables.item.c
+    return {
+        row.key: from_json(row.body, Job)
+        for some in batches(urns)
+        for row in connection.execute(
+            select(item.key, item.body).where(item.kind == KIND, item.key.in_(some))
+        )
+    }
+
+
+def _put(connection: Connection, job: Job, *, at: datetime) -> None:
+    row = {"kind": KIND, "key": job.urn, "body": to_json(job), "updated_at": at}
+    connection.execute(replace(connection.dialect.name, tables.item), row)
+
+
+def _lock(connection: Connection, urns: Iterable[str]) -> None:
+    if connection.dialect.name == "postgresql":
+        for urn in sorted(urns):
+            connection.execute(_LOCK, {"key": lock_key(urn)})
+
+
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")

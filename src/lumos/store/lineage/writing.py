@@ -1,0 +1,332 @@
+"""Writes lineage: what a reporter says replaces what it said before, and nobody else's word."""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, bindparam, delete, select, text, update
+
+from lumos.model.catalog import Job
+from lumos.model.dataset import Lineage
+from lumos.model.lineage import Edge
+from lumos.store import tables
+from lumos.store.lineage import jobs as reported_jobs
+from lumos.store.lineage import naming
+from lumos.store.lineage.merging import all_mappings, all_uses
+from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, batches, body_of
+from lumos.store.lineage.values import Reporting
+from lumos.store.locks import lock_key
+from lumos.store.rows import replace
+
+# Who tells what an imported entry or a catalog says of a dataset.
+TOLD: Final = "snapshot:"
+_ROW: Final = 1
+
+
+class _Key(NamedTuple):
+    """What tells an edge apart from all others."""
+
+    reporter: int
+    upstream: int
+    downstream: int
+    job: int
+
+
+class LineageWriter:
+    """Writes lineage in a transaction, which ends it with `finish`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._told: dict[str, tuple[Lineage | None, str, datetime]] = {}
+        self._is_other_graph = False
+
+    def report(
+        self, reporter: str, edges: Sequence[Edge], jobs: Sequence[Job] = (), *, at: datetime
+    ) -> Reporting:
+        """Makes a reporter's edges and jobs exactly these."""
+        changed = self._replace({reporter: edges}, at=at)
+        reported_jobs.replace_all(self._connection, self._reporter(reporter), jobs, at=at)
+        return changed
+
+    def add(
+        self, reporter: str, edges: Sequence[Edge], jobs: Sequence[Job] = (), *, at: datetime
+    ) -> Reporting:
+        """Adds to what a reporter says; what it says of other edges and jobs stays."""
+        changed = self._replace({reporter: edges}, at=at, partly=True)
+        reported_jobs.put_all(self._connection, self._reporter(reporter), jobs, at=at)
+        return changed
+
+    def withdraw(self, reporter: str, links: Collection[tuple[str, str]]) -> Reporting:
+        """Takes a reporter's word on some links back, under whichever job."""
+        ends = self._nodes([urn for link in links for urn in link])
+        wanted = {(ends[before], ends[after]) for before, after in links}
+        id = self._reporter(reporter)
+        gone = {
+            key: row
+            for key, row in self._present([id]).items()
+            if (key.upstream, key.downstream) in wanted
+        }
+        self._delete(row.id for row in gone.values())
+        touched = {urn for link in links for urn in link} if gone else ()
+        return Reporting(removed=len(gone), touched=tuple(sorted(touched)))
+
+    def tell(self, urn: str, lineage: Lineage | None, *, writer: str, at: datetime) -> None:
+        """Lets what a dataset's lineage aspect says count as edges once the transaction ends."""
+        self._told[urn] = lineage, writer, at
+
+    def rename(self, urn: str, to: str) -> None:
+        """Lets all that is known of a dataset's lineage follow it to another URN."""
+        self._is_other_graph |= naming.move_edges(self._connection, urn, to)
+        naming.rename_reporters(self._connection, urn, to)
+        naming.rename_in_told(self._connection, urn, to)
+
+    def absorb(self, urn: str, into: str, *, at: datetime) -> None:
+        """Gives a dataset the edges of another that becomes part of it."""
+        self._is_other_graph |= naming.move_edges(self._connection, urn, into)
+        naming.rename_in_told(self._connection, urn, into)
+        self._replace({f"{TOLD}{urn}": ()}, at=at)
+        self._forget_silent([f"{TOLD}{urn}"])
+
+    def finish(self) -> None:
+        """Writes what was told, and that there are other edges now."""
+        self.settle()
+        if self._is_other_graph:
+            # At the very end, since all writers meet at this row.
+            statement = replace(self._connection.dialect.name, tables.lineage_revision)
+            row = {"id": _ROW, "revision": uuid.uuid4().hex}
+            self._connection.execute(statement, row)
+
+    def settle(self) -> None:
+        """Writes what was told so far."""
+        by_time: dict[datetime, dict[str, list[Edge]]] = {}
+        for urn, (lineage, writer, at) in self._told.items():
+            edges = _edges(urn, lineage or Lineage(), writer, at)
+            by_time.setdefault(at, {})[f"{TOLD}{urn}"] = edges
+        self._told.clear()
+        for at, told in by_time.items():
+            self._replace(told, at=at)
+            self._forget_silent([name for name, edges in told.items() if not edges])
+
+    def _replace(
+        self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, partly: bool = False
+    ) -> Reporting:
+        """Makes the edges of some reporters exactly these, or `partly` these as well."""
+        self._lock(reports)
+        reporters = self._reporters(reports, at=at)
+        urns = {
+            urn
+            for edges in reports.values()
+            for edge in edges
+            for urn in (edge.upstream, edge.downstream, edge.job)
+            if urn is not None
+        }
+        nodes = self._nodes(urns)
+        wanted: dict[_Key, dict[str, Any]] = {}
+        for key, edge in _once(
+            (_key(reporters[name], edge, nodes), edge)
+            for name, edges in reports.items()
+            for edge in edges
+        ):
+            wanted[key] = {
+                **key._asdict(),
+                "type": edge.type,
+                "confidence": edge.confidence,
+                "created_by": edge.created_by,
+                "first_seen": edge.at,
+                "last_seen": at,
+                "body": body_of(edge),
+            }
+        present = self._present(reporters.values())
+        new = [row for key, row in wanted.items() if key not in present]
+        changed = [
+            {"wanted": present[key].id, **{name: row[name] for name in _SAID}}
+            for key, row in wanted.items()
+            if key in present and any(getattr(present[key], name) != row[name] for name in _SAID)
+        ]
+        gone = () if partly else [key for key in present if key not in wanted]
+        for rows in batches(new):
+            self._connection.execute(tables.lineage_edge.insert(), rows)
+        if changed:
+            self._connection.execute(_CHANGE, changed)
+        self._delete(present[key].id for key in gone)
+        self._see_again(
+            [present[key].id for key in wanted if key in present], reporters, partly, at
+        )
+        self._is_other_graph |= bool(new)
+        touched = {
+            *((row["upstream"], row["downstream"]) for row in new),
+            *((key.upstream, key.downstream) for key in gone),
+        }
+        ids = {each["wanted"] for each in changed}
+        touched |= {(key[1], key[2]) for key, row in present.items() if row.id in ids}
+        return Reporting(
+            added=len(new),
+            changed=len(changed),
+            removed=len(gone),
+            unchanged=len(wanted) - len(new) - len(changed),
+            touched=self._urns({id for ends in touched for id in ends}),
+        )
+
+    def _see_again(
+        self, ids: Sequence[int], reporters: Mapping[str, int], partly: bool, at: datetime
+    ) -> None:
+        if not ids:
+            return
+        if partly:
+            rows = [{"wanted": id, "at": at} for id in ids]
+            self._connection.execute(_SEE_AGAIN, rows)
+            return
+        for some in batches(reporters.values()):
+            statement = (
+                update(tables.lineage_edge)
+                .where(EDGE.reporter.in_(some), EDGE.last_seen < at)
+                .values(last_seen=at)
+            )
+            self._connection.execute(statement)
+
+    def _present(self, reporters: Iterable[int]) -> dict[_Key, Any]:
+        return {
+            _Key(row.reporter, row.upstream, row.downstream, row.job): row
+            for some in batches(reporters)
+            for row in self._connection.execute(_PRESENT.where(EDGE.reporter.in_(some)))
+        }
+
+    def _delete(self, ids: Iterable[int]) -> None:
+        for some in batches(ids):
+            self._connection.execute(delete(tables.lineage_edge).where(EDGE.id.in_(some)))
+            self._is_other_graph = True
+
+    def _lock(self, names: Iterable[str]) -> None:
+        if self._connection.dialect.name == "postgresql":
+            for name in sorted(names):
+                self._connection.execute(_LOCK, {"key": lock_key(f"lineage {name}")})
+
+    def _reporter(self, name: str) -> int:
+        reporter = tables.lineage_reporter.c
+        statement = select(reporter.id).where(reporter.name == name)
+        return int(self._connection.execute(statement).scalar_one())
+
+    def _reporters(self, names: Collection[str], *, at: datetime) -> dict[str, int]:
+        """The numbers of reporters, which spoke just now."""
+        reporter = tables.lineage_reporter
+        statement = _reporters(self._connection.dialect.name)
+        rows = [{"name": name, "reported_at": at} for name in sorted(names)]
+        if rows:
+            self._connection.execute(statement, rows)
+        return {
+            row.name: row.id
+            for some in batches(names)
+            for row in self._connection.execute(
+                select(reporter.c.id, reporter.c.name).where(reporter.c.name.in_(some))
+            )
+        }
+
+    def _nodes(self, urns: Collection[str]) -> dict[str, int]:
+        """The numbers of URNs; one that a dataset had before means the dataset."""
+        alias = tables.alias.c
+        moved = {
+            row.urn: row.dataset_urn
+            for some in batches(urns)
+            for row in self._connection.execute(
+                select(alias.urn, alias.dataset_urn).where(alias.urn.in_(some))
+            )
+        }
+        ids = add_nodes(self._connection, {moved.get(urn, urn) for urn in urns})
+        return {urn: ids[moved.get(urn, urn)] for urn in urns}
+
+    def _urns(self, ids: Collection[int]) -> tuple[str, ...]:
+        node = tables.lineage_node.c
+        return tuple(
+            sorted(
+                urn
+                for some in batches(ids)
+                for urn in self._connection.scalars(select(node.urn).where(node.id.in_(some)))
+            )
+        )
+
+    def _forget_silent(self, names: Collection[str]) -> None:
+        """Takes reporters out that have nothing more to say."""
+        reporter = tables.lineage_reporter
+        for some in batches(names):
+            self._connection.execute(delete(reporter).where(reporter.c.name.in_(some)))
+
+
+def _edges(urn: str, lineage: Lineage, writer: str, at: datetime) -> list[Edge]:
+    said = (
+        *((each.urn, urn, each) for each in lineage.upstream),
+        *((urn, each.urn, each) for each in lineage.downstream),
+    )
+    return [
+        Edge(
+            upstream=upstream,
+            downstream=downstream,
+            origin=f"{TOLD}{urn}",
+            at=at,
+            type=each.type,
+            created_by=writer,
+            columns=each.columns,
+            uses=each.uses,
+        )
+        for upstream, downstream, each in said
+    ]
+
+
+def _key(reporter: int, edge: Edge, nodes: Mapping[str, int]) -> _Key:
+    job = NO_JOB if edge.job is None else nodes[edge.job]
+    return _Key(reporter, nodes[edge.upstream], nodes[edge.downstream], job)
+
+
+def _once(edges: Iterable[tuple[_Key, Edge]]) -> Iterable[tuple[_Key, Edge]]:
+    """Every edge once: what is said of it in several places belongs together."""
+    found: dict[_Key, list[Edge]] = {}
+    for key, edge in edges:
+        found.setdefault(key, []).append(edge)
+    for key, some in found.items():
+        if len(some) == 1:
+            yield key, some[0]
+            continue
+        yield (
+            key,
+            msgspec.structs.replace(
+                some[0],
+                at=min(edge.at for edge in some),
+                type=some[0].type if len({edge.type for edge in some}) == 1 else "TRANSFORMED",
+                confidence=max(edge.confidence for edge in some),
+                columns=all_mappings(edge.columns for edge in some),
+                uses=all_uses(edge.uses for edge in some),
+            ),
+        )
+
+
+def _reporters(dialect: str) -> Any:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    make = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    insert = make(tables.lineage_reporter)
+    return insert.on_conflict_do_update(
+        index_elements=["name"], set_={"reported_at": insert.excluded.reported_at}
+    )
+
+
+_SAID: Final = ("type", "confidence", "body")
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
+_PRESENT: Final = select(
+    EDGE.id,
+    EDGE.reporter,
+    EDGE.upstream,
+    EDGE.downstream,
+    EDGE.job,
+    *(EDGE[name] for name in _SAID),
+)
+_CHANGE: Final = (
+    update(tables.lineage_edge)
+    .where(EDGE.id == bindparam("wanted"))
+    .values({name: bindparam(name) for name in _SAID})
+)
+_SEE_AGAIN: Final = (
+    update(tables.lineage_edge)
+    .where(EDGE.id == bindparam("wanted"))
+    .values(last_seen=bindparam("at"))
+)
