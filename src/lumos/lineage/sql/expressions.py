@@ -1,0 +1,406 @@
+"""Which columns an expression is made from, and which only decide about it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from sqlglot import exp
+
+from lumos.lineage.sql.relation import (
+    Column,
+    Excerpt,
+    Fact,
+    Facts,
+    Relation,
+    Use,
+    Uses,
+)
+from lumos.lineage.sql.scope import Scope, Unknown
+from lumos.lineage.sql.script import Parts
+from lumos.lineage.sql.texts import Clause, SourceText, place_of
+from lumos.model.lineage import Derivation, UseKind
+
+# They pick the value of one row out of many, so the value is not an aggregate.
+_PICKING: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+_WITHOUT_COLUMNS: Final = (
+    exp.Identifier, exp.Literal, exp.DataType, exp.Var, exp.Star, exp.Null, exp.Boolean,
+    exp.Parameter, exp.Placeholder, exp.SessionParameter, exp.JSONPath, exp.NextValueFor,
+)  # fmt: skip
+_NO_COLUMNS: Final = frozenset({"nextval", "currval"})
+# What Oracle and its kin answer without a table.
+_PSEUDO: Final = frozenset(
+    {
+        "sysdate", "systimestamp", "rownum", "level", "user", "uid", "sqlcode", "sqlerrm",
+        "sql%rowcount", "current_date", "current_timestamp", "current_time", "current_user",
+        "localtimestamp", "localtime", "session_user", "system_user", "default", "sqlrowcount",
+        "connect_by_isleaf", "connect_by_iscycle", "getdate", "today", "now", "rowid", "found",
+    }
+)  # fmt: skip
+
+
+class Queries(Protocol):
+    """What expressions need of the reader of queries."""
+
+    @property
+    def source(self) -> SourceText: ...
+
+    def query(self, node: exp.Expr, scope: Scope | None) -> Relation:
+        """What a query inside an expression returns."""
+        ...
+
+    def parts(self, node: exp.Column) -> Parts:
+        """The parts of a column's name."""
+        ...
+
+    def name(self, node: exp.Expr | str | None) -> str:
+        """The name of an identifier."""
+        ...
+
+    def type_text(self, node: exp.Expr) -> str:
+        """A type as the dialect writes it."""
+        ...
+
+    def report(self, reason: str, offset: int | None, *, is_remark: bool = False) -> None:
+        """Keeps what could not be resolved."""
+        ...
+
+    def mention(self, column: Column) -> None:
+        """Keeps that the statement names the origins of a column."""
+        ...
+
+
+class Role(NamedTuple):
+    """In what way a part of an expression counts."""
+
+    clause: Clause
+    usage: UseKind | None = None
+    derivation: Derivation = Derivation.IDENTITY
+    cast_to: str | None = None
+    negated: bool = False
+    end: int | None = None
+    aliases_first: bool = False
+    # The parameters of a lambda around it.
+    locals: frozenset[str] = frozenset()
+
+    def changed(self) -> "Role":
+        """The role of a part that is no longer the value itself."""
+        if self.derivation is not Derivation.IDENTITY:
+            return self
+        return self._replace(derivation=Derivation.TRANSFORMATION)
+
+    def deciding(self, usage: UseKind, clause: Clause) -> "Role":
+        """The role of a part that only decides; in a clause that decides, all do alike."""
+        if self.usage is not None:
+            return self
+        return self._replace(usage=usage, clause=clause, cast_to=None)
+
+
+class Reading:
+    """What is found in an expression."""
+
+    __slots__ = ("facts", "is_resolved", "relations", "uses")
+
+    def __init__(self) -> None:
+        self.facts: Facts = {}
+        self.uses: Uses = {}
+        self.relations: list[Relation] = []
+        self.is_resolved = True
+
+    def column(self, name: str) -> Column:
+        """A column of this value."""
+        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved)
+
+    def take(self, column: Column, role: Role, excerpt: Excerpt | None) -> None:
+        """Adds a column that the expression names."""
+        if role.usage is not None:
+            for origin, fact in column.facts.items():
+                cast_to = role.cast_to or fact.cast_to
+                self._use(Use(origin, role.usage, excerpt, cast_to, role.negated))
+            for use in column.uses:
+                self._use(Use(use.origin, role.usage, excerpt, role.cast_to, role.negated))
+            return
+        later = Fact(role.derivation, role.cast_to, False, excerpt)
+        for origin, fact in column.facts.items():
+            grown = fact.then(later)
+            if grown.excerpt is None:
+                grown = grown._replace(excerpt=excerpt)
+            before = self.facts.get(origin)
+            self.facts[origin] = grown if before is None else before.then(grown)
+        self.uses.update(column.uses)
+        if not column.is_resolved:
+            self.is_resolved = False
+
+    def _use(self, use: Use) -> None:
+        self.uses[use] = None
+
+
+class Expressions:
+    """Reads expressions within a scope."""
+
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+
+    def read(
+        self,
+        nodes: Iterable[exp.Expr | None],
+        scope: Scope,
+        role: Role,
+        into: Reading | None = None,
+    ) -> Reading:
+        """What the expressions are made from, taken together."""
+        reading = into or Reading()
+        waiting: list[tuple[exp.Expr, Role]] = [(node, role) for node in nodes if node is not None]
+        waiting.reverse()
+        while waiting:
+            node, role = waiting.pop()
+            if isinstance(node, exp.Column):
+                self._column(node, scope, role, reading)
+            elif isinstance(node, _WITHOUT_COLUMNS):
+                continue
+            elif isinstance(node, exp.Query):
+                self._query(node, scope, role, reading)
+            else:
+                waiting += reversed(list(self._parts(node, scope, role, reading)))
+        return reading
+
+    def _parts(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """The parts of an expression with their roles."""
+        special = _SPECIAL.get(type(node))
+        if special is not None:
+            yield from special(self, node, scope, role, reading)
+            return
+        if isinstance(node, exp.AggFunc) and not isinstance(node, _PICKING):
+            role = role._replace(derivation=Derivation.AGGREGATION)
+        else:
+            role = role.changed()
+        for child in _children(node):
+            yield child, role
+
+    def _column(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
+        if isinstance(node.this, exp.Star):
+            self._row(node, scope, role, reading)
+            return
+        self._named(self._queries.parts(node), node, scope, role, reading)
+
+    def _named(
+        self, parts: Parts, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> None:
+        if parts[0] in role.locals or parts[-1] in _NO_COLUMNS:
+            return
+        offset = place_of(node)
+        found = scope.resolve(parts, aliases_first=role.aliases_first)
+        if isinstance(found, Unknown):
+            if len(parts) == 1 and parts[0] in _PSEUDO:
+                return
+            self._queries.report(found.reason, offset, is_remark=found.column is not None)
+            if found.column is None:
+                reading.is_resolved = False
+                return
+            found = found.column
+        if found is None:
+            return
+        self._queries.mention(found)
+        excerpt = None
+        if offset is not None:
+            excerpt = Excerpt(self._queries.source, offset, role.clause, role.end)
+        reading.take(found, role, excerpt)
+
+    def _row(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
+        """A whole row as a value, as in `TO_JSON(t.*)`."""
+        if isinstance(node.parent, exp.Count):
+            return
+        source = scope.source(self._queries.parts(node)[:-1])
+        if source is not None:
+            for column in source.relation.everything():
+                self._queries.mention(column)
+                reading.take(column, role.changed(), None)
+
+    def _query(self, node: exp.Expr, scope: Scope, role: Role, reading: Reading) -> None:
+        relation = self._queries.query(node, scope)
+        reading.relations.append(relation)
+        for column in relation.everything():
+            offset = place_of(node) if role.usage is not None else None
+            excerpt = None
+            if offset is not None:
+                excerpt = Excerpt(self._queries.source, offset, role.clause, role.end)
+            reading.take(column, role.changed(), excerpt)
+
+    def _cast(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        if role.cast_to is None:
+            role = role._replace(cast_to=self._queries.type_text(node.args["to"]))
+        yield node.this, role.changed()
+
+    def _case(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        role = role.changed()
+        deciding = role.deciding(UseKind.CONDITIONAL, Clause.WHEN)
+        if node.this is not None:
+            yield node.this, deciding
+        for branch in node.args.get("ifs") or ():
+            yield branch.this, deciding
+            if branch.args.get("true") is not None:
+                yield branch.args["true"], role
+        if node.args.get("default") is not None:
+            yield node.args["default"], role
+
+    def _if(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        role = role.changed()
+        yield node.this, role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
+        for key in ("true", "false"):
+            if node.args.get(key) is not None:
+                yield node.args[key], role
+
+    def _decode(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """DECODE(value, search, result, ..., default)"""
+        del scope, reading
+        role = role.changed()
+        deciding = role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
+        parts = node.expressions
+        for position, part in enumerate(parts):
+            is_default = position == len(parts) - 1 and position % 2 == 1
+            is_result = position > 0 and (position % 2 == 0 or is_default)
+            yield part, role if is_result else deciding
+
+    def _window(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        yield node.this, role.changed()
+        for part in node.args.get("partition_by") or ():
+            yield part, role.changed().deciding(UseKind.WINDOW, Clause.PARTITION)
+        if node.args.get("order") is not None:
+            yield node.args["order"], role.changed().deciding(UseKind.WINDOW, Clause.ORDER)
+
+    def _filter(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        yield node.this, role.changed()
+        yield node.expression, role.changed().deciding(UseKind.CONDITIONAL, Clause.WHERE)
+
+    def _within_group(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """A percentile is taken of what it is ordered by; a list is only put in order."""
+        del scope, reading
+        role = role._replace(derivation=Derivation.AGGREGATION)
+        has_own_value = node.this.find(exp.Column) is not None
+        yield node.this, role
+        if node.args.get("expression") is not None:
+            sorting = role.deciding(UseKind.SORT, Clause.ORDER)
+            yield node.args["expression"], sorting if has_own_value else role
+
+    def _order(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """The order inside of an aggregate, such as ARRAY_AGG(x ORDER BY y)."""
+        del scope, reading
+        if node.this is not None:
+            yield node.this, role
+            role = role.deciding(UseKind.SORT, Clause.ORDER)
+        for part in node.expressions:
+            yield part, role
+
+    def _not(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        inside = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
+        negated = isinstance(inside, exp.In) or role.negated
+        yield inside, role.changed()._replace(negated=negated)
+
+    def _exists(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """What a query inside of EXISTS returns does not matter."""
+        if isinstance(node.this, exp.Query):
+            reading.relations.append(self._queries.query(node.this, scope))
+            return
+        for child in _children(node):
+            yield child, role.changed()
+
+    def _lambda(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        names = {self._queries.name(each) for each in node.expressions}
+        yield node.this, role.changed()._replace(locals=role.locals | names)
+
+    def _named_argument(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        yield node.expression, role.changed()
+
+    def _same(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope, reading
+        if node.this is not None:
+            yield node.this, role
+
+    def _dot(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """A field of a field: the name goes on behind the column."""
+        fields: list[str] = []
+        inner: exp.Expr = node
+        while isinstance(inner, exp.Dot):
+            if isinstance(inner.expression, exp.Star):
+                pass
+            elif isinstance(inner.expression, exp.Identifier):
+                fields.append(self._queries.name(inner.expression))
+            else:
+                yield inner.expression, role.changed()
+            inner = inner.this
+        if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
+            parts = (*self._queries.parts(inner), *reversed(fields))
+            self._named(parts, inner, scope, role.changed(), reading)
+        elif not isinstance(inner, exp.Identifier):
+            yield inner, role.changed()
+
+
+def _children(node: exp.Expr) -> Iterator[exp.Expr]:
+    for value in node.args.values():
+        if isinstance(value, list):
+            for each in value:
+                if isinstance(each, exp.Expr):
+                    yield each
+        elif isinstance(value, exp.Expr):
+            yield value
+
+
+_Parts: TypeAlias = Callable[
+    [Expressions, exp.Expr, Scope, Role, Reading], Iterator[tuple[exp.Expr, Role]]
+]
+_SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
+    exp.Alias: Expressions._same,
+    exp.Paren: Expressions._same,
+    exp.Cast: Expressions._cast,
+    exp.TryCast: Expressions._cast,
+    exp.Case: Expressions._case,
+    exp.If: Expressions._if,
+    exp.Nvl2: Expressions._if,
+    exp.DecodeCase: Expressions._decode,
+    exp.Window: Expressions._window,
+    exp.Filter: Expressions._filter,
+    exp.WithinGroup: Expressions._within_group,
+    exp.Order: Expressions._order,
+    exp.Not: Expressions._not,
+    exp.Exists: Expressions._exists,
+    exp.Lambda: Expressions._lambda,
+    exp.Kwarg: Expressions._named_argument,
+    exp.PropertyEQ: Expressions._named_argument,
+    exp.Dot: Expressions._dot,
+}

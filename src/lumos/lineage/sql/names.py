@@ -1,0 +1,64 @@
+"""Names as a dialect compares them: the same table under another casing or quoting meets itself."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
+
+from lumos.errors import UnknownName
+from lumos.lineage.sql.script import Parts
+
+_ALIASES: Final = {
+    "": "", "generic": "", "ansi": "", "postgresql": "postgres", "sqlserver": "tsql",
+    "mssql": "tsql", "synapse": "tsql", "mariadb": "mysql", "sparksql": "spark", "impala": "hive",
+    "greenplum": "postgres", "non-validating": "", "plsql": "oracle", "vertica": "postgres",
+}  # fmt: skip
+
+
+def dialect_named(name: str | None) -> Dialect:
+    """The dialect of that name, or an error that lists those there are."""
+    wanted = (name or "").strip().lower()
+    known = sorted(each for each in Dialect.classes if each)
+    wanted = _ALIASES.get(wanted, wanted)
+    if wanted and wanted not in known:
+        raise UnknownName("SQL dialect", name or "", known)
+    return Dialect.get_or_raise(wanted or None)
+
+
+class Folding:
+    """How one dialect folds names; unquoted ones leave in lower case, whatever it stores."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        strategy = dialect.normalization_strategy
+        self._quotes_keep_case = strategy in (
+            NormalizationStrategy.LOWERCASE,
+            NormalizationStrategy.UPPERCASE,
+        )
+        self._stores_upper_case = strategy is NormalizationStrategy.UPPERCASE
+
+    def text(self, name: str, *, quoted: bool) -> str:
+        """A name that equals every other spelling that the dialect takes for the same."""
+        if not quoted or not self._quotes_keep_case:
+            return name.lower()
+        # A quoted name in the case that the dialect stores is the unquoted one.
+        if self._stores_upper_case and name == name.upper():
+            return name.lower()
+        return name
+
+    def name(self, node: exp.Expr | str | None) -> str:
+        """The name of an identifier, or of whatever stands in the place of one."""
+        if isinstance(node, exp.Identifier):
+            return self.text(node.this, quoted=bool(node.args.get("quoted")))
+        if isinstance(node, exp.Expr):
+            return self.name(node.this) if isinstance(node.this, exp.Expr) else node.name.lower()
+        return (node or "").lower()
+
+    def table(self, node: exp.Table) -> Parts:
+        """The parts of a table's name, from the catalog down."""
+        return tuple(name for part in node.parts if (name := self.name(part)))
+
+
+def dotted(parts: Sequence[str]) -> str:
+    """Parts as one name; those that a reader would split stand in quotes."""
+    return ".".join(f'"{part}"' if "." in part else part for part in parts)

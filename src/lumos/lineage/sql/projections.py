@@ -1,0 +1,197 @@
+"""The columns that a SELECT returns: expressions, aliases, stars."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lumos.lineage.sql.expressions import Reading, Role
+from lumos.lineage.sql.relation import (
+    Column,
+    Item,
+    LimitedStar,
+    Relation,
+    Star,
+    ValueStar,
+)
+from lumos.lineage.sql.scope import Scope, Source
+from lumos.lineage.sql.texts import Clause, place_of
+
+if TYPE_CHECKING:
+    from lumos.lineage.sql.queries import QueryReader
+
+
+class Projections:
+    """Reads what stands between SELECT and FROM."""
+
+    def __init__(self, queries: "QueryReader") -> None:
+        self._queries = queries
+
+    def read(self, node: exp.Select, scope: Scope, clauses: Relation) -> Relation:
+        """The relation of the projections; queries inside of them become parents of `clauses`."""
+        items: list[Item] = []
+        implicit: dict[str, Column] = {}
+        keeps_aliases = self._queries.context.habits.has_lateral_aliases
+        for projection in node.expressions:
+            star = _star_of(projection)
+            if star is not None:
+                items += self._star(star, projection, scope, clauses)
+                continue
+            if _is_assignment(projection):
+                self._read(projection.expression, scope, clauses)
+                continue
+            made = self._columns(projection, scope, clauses)
+            items += made
+            if isinstance(projection, exp.Alias | exp.Aliases):
+                if keeps_aliases:
+                    for column in made:
+                        scope.aliases.setdefault(column.name, column)
+            elif not isinstance(projection, exp.Column | exp.Dot):
+                for name in _implicit_names(projection, self._queries):
+                    implicit.setdefault(name, made[0])
+        relation = Relation(items)
+        relation.implicit = implicit
+        return relation
+
+    def _columns(self, node: exp.Expr, scope: Scope, clauses: Relation) -> list[Column]:
+        if isinstance(node, exp.Aliases):
+            reading = self._read(node.this, scope, clauses)
+            return [reading.column(self._queries.name(name)) for name in node.expressions]
+        reading = self._read(node, scope, clauses)
+        return [reading.column(self.output_name(node))]
+
+    def _read(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Reading:
+        end = None
+        if isinstance(node, exp.Alias):
+            end = place_of(node.args.get("alias"))
+        reading = self._queries.expressions.read([node], scope, Role(Clause.ITEM, end=end))
+        clauses.parents += reading.relations
+        return reading
+
+    def output_name(self, node: exp.Expr) -> str:
+        """What the column is called: its alias, its own name, or else its text."""
+        if isinstance(node, exp.Alias):
+            return self._queries.name(node.args["alias"])
+        if isinstance(node, exp.Column):
+            return self._queries.name(node.this)
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+            return self._queries.name(node.expression)
+        return self.text(node)
+
+    def text(self, node: exp.Expr) -> str:
+        """An expression as written, in lower case outside of quotes."""
+        excerpt = self._queries.excerpt(place_of(node), Clause.ITEM)
+        text = excerpt.text if excerpt is not None else None
+        return lower_outside_quotes(text or self._queries.context.text_of(node))
+
+    def _star(
+        self, star: exp.Star, node: exp.Expr, scope: Scope, clauses: Relation
+    ) -> Iterator[Item]:
+        name = self._queries.name
+        left_out = {name(each) for each in star.args.get("except_") or ()}
+        renamed = {name(each.this): name(each.args["alias"])
+                   for each in star.args.get("rename") or ()}  # fmt: skip
+        replaced = {name(each.args["alias"]): each for each in star.args.get("replace") or ()}
+        done: set[str] = set()
+        for item in self._starred(node, scope):
+            if isinstance(item, Star):
+                hidden = left_out | set(replaced)
+                yield LimitedStar(item, hidden, renamed) if hidden or renamed else item
+            elif item.name in replaced:
+                done.add(item.name)
+                yield self._read(replaced[item.name], scope, clauses).column(item.name)
+            elif item.name not in left_out:
+                yield item.renamed(renamed.get(item.name, item.name))
+        for column, expression in replaced.items():
+            if column not in done:
+                yield self._read(expression, scope, clauses).column(column)
+
+    def _starred(self, node: exp.Expr, scope: Scope) -> Iterator[Item]:
+        qualifier = _qualifier(node)
+        if qualifier is None:
+            yield from self._everything(scope)
+            return
+        parts = self._queries.parts(qualifier)
+        if isinstance(qualifier.this, exp.Star):
+            parts = parts[:-1]
+        source = scope.source(parts)
+        if source is not None:
+            yield from self._items(source, frozenset())
+            return
+        # The fields of a struct.
+        reading = self._queries.expressions.read(
+            [exp.Column(this=exp.to_identifier(part)) if index == 0 else None
+             for index, part in enumerate(parts)],
+            scope, Role(Clause.ITEM),
+        )  # fmt: skip
+        yield ValueStar(reading.column("*"))
+
+    def _everything(self, scope: Scope) -> Iterator[Item]:
+        if not scope.sources:
+            return
+        merged = dict(scope.merged)
+        for name, column in merged.items():
+            yield column.renamed(name).starred()
+        for source in scope.sources:
+            yield from self._items(source, frozenset(merged))
+
+    def _items(self, source: Source, hidden: frozenset[str]) -> Iterator[Item]:
+        for item in source.relation.items:
+            if isinstance(item, ValueStar) and source.is_value and source.name:
+                yield item.everything().renamed(source.name).starred()
+            elif isinstance(item, Star):
+                yield LimitedStar(item, hidden) if hidden else item
+            elif item.name not in hidden:
+                self._queries.mention(item)
+                yield item.starred()
+
+
+def _star_of(node: exp.Expr) -> exp.Star | None:
+    if isinstance(node, exp.Star):
+        return node
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return node.this
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
+        return node.expression
+    return None
+
+
+def _qualifier(node: exp.Expr) -> exp.Column | None:
+    if isinstance(node, exp.Column):
+        return node
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Column):
+        return node.this
+    return None
+
+
+def _is_assignment(node: exp.Expr) -> bool:
+    """SELECT @total = SUM(amount) gives a variable its value and returns nothing."""
+    return isinstance(node, exp.EQ | exp.PropertyEQ) and isinstance(node.this, exp.Parameter)
+
+
+def _implicit_names(node: exp.Expr, queries: "QueryReader") -> Iterator[str]:
+    """Names that some dialects give to what has none: of the column that is cast, the function."""
+    if isinstance(node, exp.Cast):
+        inside = node.this
+        while isinstance(inside, exp.Cast | exp.Paren):
+            inside = inside.this
+        if isinstance(inside, exp.Column):
+            yield queries.name(inside.this)
+    elif isinstance(node, exp.Func):
+        yield (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+
+
+def lower_outside_quotes(text: str) -> str:
+    """The text in lower case, except for what stands in quotes."""
+    pieces: list[str] = []
+    start, quote = 0, ""
+    for position, character in enumerate(text):
+        if quote:
+            if character == quote:
+                pieces.append(text[start : position + 1])
+                start, quote = position + 1, ""
+        elif character in "'\"`":
+            pieces.append(text[start:position].lower())
+            start, quote = position, character
+    pieces.append(text[start:] if quote else text[start:].lower())
+    return "".join(pieces)

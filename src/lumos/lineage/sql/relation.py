@@ -1,0 +1,276 @@
+"""What a table, a query or anything else in FROM is made of: columns that lead to real tables."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from lumos.lineage.sql.script import ALL, Parts
+from lumos.lineage.sql.texts import Clause, SourceText
+from lumos.model.lineage import Derivation, UseKind
+
+Origin: TypeAlias = tuple[Parts, str]
+_RANK = {Derivation.IDENTITY: 0, Derivation.TRANSFORMATION: 1, Derivation.AGGREGATION: 2}
+
+
+class Excerpt(NamedTuple):
+    """A stretch of the text that is read only when somebody asks for it."""
+
+    source: SourceText
+    offset: int
+    clause: Clause
+    end: int | None = None
+
+    @property
+    def text(self) -> str | None:
+        return self.source.around(self.offset, self.clause, end=self.end)
+
+    @property
+    def line(self) -> int:
+        return self.source.line(self.offset)
+
+
+class Fact(NamedTuple):
+    """How a value gets from its origin into a column."""
+
+    derivation: Derivation = Derivation.IDENTITY
+    cast_to: str | None = None
+    is_star: bool = False
+    excerpt: Excerpt | None = None
+
+    def then(self, later: "Fact") -> "Fact":
+        """What becomes of the value when it goes on; an identity leaves what was said of it."""
+        if later.derivation is Derivation.IDENTITY:
+            return self._replace(is_star=True) if later.is_star and not self.is_star else self
+        return later._replace(
+            derivation=max(self.derivation, later.derivation, key=_RANK.__getitem__),
+            cast_to=later.cast_to or self.cast_to,
+        )
+
+
+class Use(NamedTuple):
+    """An origin that decides about a column or a whole result without being its value."""
+
+    origin: Origin
+    usage: UseKind
+    excerpt: Excerpt | None = None
+    cast_to: str | None = None
+    negated: bool = False
+
+
+Facts: TypeAlias = dict[Origin, Fact]
+Uses: TypeAlias = dict[Use, None]
+
+
+class Column:
+    """A column: the origins of its value, and what decides about it alone."""
+
+    __slots__ = ("facts", "is_resolved", "name", "uses")
+
+    def __init__(
+        self, name: str, facts: Facts | None = None, uses: Uses | None = None,
+        *, is_resolved: bool = True,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.facts: Facts = facts if facts is not None else {}
+        self.uses: Uses = uses if uses is not None else {}
+        self.is_resolved = is_resolved
+
+    def renamed(self, name: str) -> "Column":
+        """The same column under another name."""
+        if name == self.name:
+            return self
+        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved)
+
+    def starred(self) -> "Column":
+        """The same column, which nobody named."""
+        later = Fact(is_star=True)
+        facts = {origin: fact.then(later) for origin, fact in self.facts.items()}
+        return Column(self.name, facts, self.uses, is_resolved=self.is_resolved)
+
+    def merged(self, other: "Column") -> "Column":
+        """The column that takes its values from either."""
+        if other is self:
+            return self
+        facts = dict(self.facts)
+        for origin, fact in other.facts.items():
+            before = facts.get(origin)
+            if before is None or _RANK[fact.derivation] > _RANK[before.derivation]:
+                facts[origin] = fact
+        return Column(
+            self.name,
+            facts,
+            {**self.uses, **other.uses},
+            is_resolved=self.is_resolved and other.is_resolved,
+        )
+
+
+class Star:
+    """Columns whose names nobody knows."""
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, or None if it is certainly not among them."""
+        raise NotImplementedError
+
+    def everything(self) -> Column:
+        """All of them, as one."""
+        raise NotImplementedError
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether a name without a table is rather looked for here than in what is unlikely."""
+        return True
+
+
+class TableStar(Star):
+    """The columns of a table without a known schema."""
+
+    def __init__(self, table: Parts) -> None:
+        self.table = table
+
+    def column(self, name: str) -> Column | None:
+        return Column(name, {(self.table, name): Fact()})
+
+    def everything(self) -> Column:
+        return Column(ALL, {(self.table, ALL): Fact(is_star=True)})
+
+
+class ValueStar(Star):
+    """Whatever a table function or the elements of an array hold, all made from the same."""
+
+    def __init__(self, value: Column) -> None:
+        self._value = value
+
+    def column(self, name: str) -> Column | None:
+        return self._value.renamed(name)
+
+    def everything(self) -> Column:
+        return self._value.renamed(ALL)
+
+    @property
+    def is_likely(self) -> bool:
+        return False
+
+
+class LimitedStar(Star):
+    """A star without some names, with some of another name."""
+
+    def __init__(
+        self, star: Star, excluded: Iterable[str], renamed: Mapping[str, str] | None = None
+    ) -> None:
+        self._star = star
+        self._renamed = {new: old for old, new in (renamed or {}).items()}
+        self._excluded = frozenset(excluded) | frozenset(renamed or ())
+
+    def column(self, name: str) -> Column | None:
+        if name in self._renamed:
+            found = self._star.column(self._renamed[name])
+            return found.renamed(name) if found else None
+        return None if name in self._excluded else self._star.column(name)
+
+    def everything(self) -> Column:
+        return self._star.everything()
+
+    @property
+    def is_likely(self) -> bool:
+        return self._star.is_likely
+
+
+class UnionStar(Star):
+    """The unknown columns of several queries, laid one over the other by their names."""
+
+    def __init__(self, branches: "list[Relation]") -> None:
+        self._branches = branches
+
+    def column(self, name: str) -> Column | None:
+        found: Column | None = None
+        for branch in self._branches:
+            column = branch.find(name) or branch.guess(name)
+            if column is not None:
+                found = column if found is None else found.merged(column)
+        return found
+
+    def everything(self) -> Column:
+        found = Column(ALL)
+        for branch in self._branches:
+            for star in branch.stars:
+                found = found.merged(star.everything())
+        return found
+
+
+Item: TypeAlias = Column | Star
+
+
+class Relation:
+    """Columns and stars in their order, what decides about the whole, and what it is made from."""
+
+    __slots__ = ("_by_name", "implicit", "items", "parents", "stars", "table", "uses")
+
+    def __init__(self, items: Iterable[Item] = (), *, table: Parts | None = None) -> None:
+        self.items: list[Item] = list(items)
+        self.table = table
+        self.uses: Uses = {}
+        self.parents: list[Relation] = []
+        # Names that some dialects give to columns without one.
+        self.implicit: dict[str, Column] = {}
+        self._by_name: dict[str, Column] = {}
+        self.stars: list[Star] = []
+        for item in self.items:
+            if isinstance(item, Column):
+                self._by_name.setdefault(item.name, item)
+            else:
+                self.stars.append(item)
+
+    @property
+    def columns(self) -> list[Column]:
+        return [item for item in self.items if isinstance(item, Column)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be columns that nobody knows of."""
+        return bool(self.stars)
+
+    def find(self, name: str) -> Column | None:
+        """The column that certainly has this name."""
+        return self._by_name.get(name) or self.implicit.get(name)
+
+    def guess(self, name: str) -> Column | None:
+        """The column of this name if it is one of the unknown."""
+        found = [column for star in self.stars if (column := star.column(name)) is not None]
+        return found[0] if len(found) == 1 else None
+
+    def candidates(self, name: str) -> int:
+        """How many of the stars may hold a column of this name."""
+        return sum(star.column(name) is not None for star in self.stars)
+
+    def under(self, names: list[str]) -> "Relation":
+        """The same with its columns called as told; those of a star are told apart by nothing."""
+        if not names:
+            return self
+        items = list(self.items)
+        for position, name in enumerate(names):
+            if position >= len(items):
+                break
+            item = items[position]
+            if isinstance(item, Star):
+                whole = item.everything()
+                items[position:] = [whole.renamed(each) for each in names[position:]]
+                break
+            items[position] = item.renamed(name)
+        made = Relation(items, table=self.table)
+        made.uses, made.parents = self.uses, self.parents
+        return made
+
+    def everything(self) -> Iterator[Column]:
+        """Every column, unknown ones as `*`."""
+        for item in self.items:
+            yield item if isinstance(item, Column) else item.everything()
+
+    def ancestry(self) -> "Iterator[Relation]":
+        """This and all that it is made from, each once."""
+        seen: set[int] = set()
+        waiting = [self]
+        while waiting:
+            relation = waiting.pop()
+            if id(relation) not in seen:
+                seen.add(id(relation))
+                yield relation
+                waiting += reversed(relation.parents)

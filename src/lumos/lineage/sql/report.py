@@ -1,0 +1,115 @@
+"""A script as the report of one reporter: edges between tables, with their columns."""
+
+from collections import defaultdict
+
+from lumos.lineage.reported import Problem, Reported, ReportedEdge, TableName
+from lumos.lineage.sql.script import ColumnEdge, Parts, Script
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType
+
+
+def reported(
+    script: Script,
+    *,
+    reporter: str,
+    platform: str | None = None,
+    instance: str | None = None,
+    job: str | None = None,
+) -> Reported:
+    """What the script says of lineage, its tables named as SQL names them."""
+    by_pair: defaultdict[tuple[Parts, Parts], list[ColumnEdge]] = defaultdict(list)
+    for edge in script.edges:
+        if edge.to_table is not None:
+            by_pair[edge.from_table, edge.to_table].append(edge)
+    views: set[Parts] = set()
+    for statement in script.statements:
+        for write in statement.writes:
+            if write.is_view:
+                views.add(write.table)
+            for source in write.sources:
+                # Also where no column flows, as with COUNT(*).
+                by_pair.setdefault((source, write.table), [])
+    copies = _copies(script)
+    file = script.file
+    return Reported(
+        reporter=reporter,
+        edges=tuple(
+            ReportedEdge(
+                upstream=TableName(parts=source, platform=platform, instance=instance),
+                downstream=TableName(parts=target, platform=platform, instance=instance),
+                type=_type(target, views, copies),
+                job=job,
+                columns=tuple(_mapping(edge, file) for edge in edges if edge.usage is None),
+                uses=tuple(use for edge in edges if (use := _use(edge, file)) is not None),
+            )
+            for (source, target), edges in sorted(by_pair.items(), key=lambda pair: pair[0])
+        ),
+        problems=tuple(
+            Problem(
+                place=file or reporter,
+                reason=each.reason,
+                statement=str(each.statement),
+                line=each.line,
+                severity=each.severity,
+            )
+            for each in script.unresolved
+        ),
+        coverage=script.coverage,
+    )
+
+
+def _copies(script: Script) -> set[Parts]:
+    """The tables all of whose columns are columns of one other, as they are."""
+    sources: defaultdict[Parts, set[Parts]] = defaultdict(set)
+    changed: set[Parts] = set()
+    for edge in script.edges:
+        if edge.to_table is None:
+            continue
+        sources[edge.to_table].add(edge.from_table)
+        if edge.usage is None and edge.derivation is not Derivation.IDENTITY:
+            changed.add(edge.to_table)
+    given: defaultdict[Parts, set[str | None]] = defaultdict(set)
+    for edge in script.edges:
+        if edge.to_table is not None and edge.usage is None:
+            given[edge.to_table].add(edge.to_column)
+    for write in (write for statement in script.statements for write in statement.writes):
+        sources[write.table].update(write.sources)
+        if set(write.columns) - given[write.table]:
+            # A literal or a function of nothing.
+            changed.add(write.table)
+    return {table for table, many in sources.items() if len(many) == 1 and table not in changed}
+
+
+def _type(target: Parts, views: set[Parts], copies: set[Parts]) -> LineageType:
+    if target in views:
+        return "VIEW"
+    return "COPIED" if target in copies else "TRANSFORMED"
+
+
+def _mapping(edge: ColumnEdge, file: str | None) -> ColumnMapping:
+    assert edge.to_column is not None
+    return ColumnMapping(
+        upstream=edge.from_column,
+        downstream=edge.to_column,
+        transformation=edge.expression,
+        derivation=edge.derivation,
+        cast_to=edge.cast_to,
+        positional=edge.positional,
+        star=edge.star,
+        file=file,
+        line=edge.line,
+    )
+
+
+def _use(edge: ColumnEdge, file: str | None) -> ColumnUse | None:
+    if edge.usage is None:
+        return None
+    return ColumnUse(
+        upstream=edge.from_column,
+        usage=edge.usage,
+        downstream=edge.to_column,
+        expression=edge.expression,
+        cast_to=edge.cast_to,
+        negated=edge.negated,
+        file=file,
+        line=edge.line,
+    )

@@ -1,0 +1,305 @@
+"""What stands in FROM: tables, queries, joins, table functions, pivots."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from lumos.lineage.sql.expressions import Reading, Role
+from lumos.lineage.sql.pivots import pivoted
+from lumos.lineage.sql.relation import Column, Item, Relation, Use, ValueStar
+from lumos.lineage.sql.scope import Scope, Source, Unknown
+from lumos.lineage.sql.script import Parts
+from lumos.lineage.sql.texts import Clause, place_of
+from lumos.model.lineage import Derivation, UseKind
+
+if TYPE_CHECKING:
+    from lumos.lineage.sql.queries import QueryReader
+
+_ONE_SIDED: Final = frozenset({"SEMI", "ANTI"})
+
+
+class Sources:
+    """Reads FROM and its joins into a scope; what decides about the result goes to `clauses`."""
+
+    def __init__(self, queries: "QueryReader") -> None:
+        self._queries = queries
+
+    def fill(self, node: exp.Expr, scope: Scope, clauses: Relation) -> None:
+        """All that a SELECT, an UPDATE or a DELETE reads from."""
+        self._witness(node, scope)
+        start = node.args.get("from_")
+        if start is not None:
+            self.add(start.this, scope, clauses)
+        self._joined(node, scope, clauses)
+        for window in node.args.get("windows") or ():
+            scope.windows[self._queries.name(window.this)] = window
+
+    def _joined(self, node: exp.Expr, scope: Scope, clauses: Relation) -> None:
+        hidden: list[Source] = []
+        conditions: list[exp.Expr] = []
+        joins = node.args.get("joins") or []
+        laterals = node.args.get("laterals") or []
+        for lateral in laterals:
+            if not joins or _starts_before(lateral, joins[0]):
+                self.add(lateral, scope, clauses)
+        for join in joins:
+            before = len(scope.sources)
+            self.add(join.this, scope, clauses)
+            self._shared(join, scope, before, clauses)
+            for key in ("on", "match_condition"):
+                if join.args.get(key) is not None:
+                    conditions.append(join.args[key])
+            if join.args.get("kind") in _ONE_SIDED or join.args.get("side") in _ONE_SIDED:
+                hidden += scope.sources[before:]
+        for lateral in laterals:
+            if joins and not _starts_before(lateral, joins[0]):
+                self.add(lateral, scope, clauses)
+        for condition in conditions:
+            self._queries.decide(condition, scope, clauses, UseKind.JOIN, Clause.ON)
+        if hidden:
+            clauses.parents += [source.relation for source in hidden]
+            scope.sources = [each for each in scope.sources if not any(each is h for h in hidden)]
+
+    def _witness(self, node: exp.Expr, scope: Scope) -> None:
+        for column in node.find_all(exp.Column):
+            if column.args.get("table") is not None:
+                parts = self._queries.parts(column)
+                scope.witnessed.add((parts[-2], parts[-1]))
+
+    def add(self, node: exp.Expr, scope: Scope, clauses: Relation) -> None:
+        """One item of FROM, with the joins inside of it."""
+        alias = node.args.get("alias")
+        if isinstance(node, exp.Table):
+            self._table(node, scope, clauses)
+        elif isinstance(node, exp.Subquery):
+            self._subquery(node, scope, clauses)
+        elif isinstance(node, exp.Lateral):
+            self._lateral(node, scope, clauses)
+        elif isinstance(node, exp.Unnest):
+            self._unnest(node, scope, clauses)
+        elif isinstance(node, exp.Values):
+            relation = self._values(node, scope, clauses)
+            self._append(scope, alias, relation, node)
+        elif isinstance(node, exp.Query):
+            relation = self._queries.read(node, scope.outer, scope.ctes)
+            self._append(scope, alias, relation, node)
+        else:
+            self._function(node, alias, scope, clauses)
+        if isinstance(node, exp.Table | exp.Subquery):
+            self._joined(node, scope, clauses)
+
+    def _append(
+        self, scope: Scope, alias: exp.Expr | None, relation: Relation, node: exp.Expr,
+        *, parts: Parts = (), is_value: bool = False,
+    ) -> None:  # fmt: skip
+        relation = relation.under(self._columns_of(alias))
+        name = self._queries.name(alias.this) if alias is not None and alias.this else ""
+        name = name or (parts[-1] if parts else "")
+        for pivot in node.args.get("pivots") or ():
+            relation = pivoted(self._queries, pivot, relation, scope)
+            given = pivot.args.get("alias")
+            if given is not None:
+                name, parts = self._queries.name(given.this) or name, ()
+                relation = relation.under(self._columns_of(given))
+        scope.sources.append(Source(name, relation, parts, is_value))
+
+    def _columns_of(self, alias: exp.Expr | None) -> list[str]:
+        columns = alias.args.get("columns") if alias is not None else None
+        return [self._queries.name(each.this if isinstance(each, exp.ColumnDef) else each)
+                for each in columns or ()]  # fmt: skip
+
+    def _table(self, node: exp.Table, scope: Scope, clauses: Relation) -> None:
+        alias = node.args.get("alias")
+        if node.args.get("rows_from"):
+            for each in node.args["rows_from"]:
+                self._function(each.this, alias, scope, clauses)
+            return
+        if isinstance(node.this, exp.Values):
+            self._append(scope, alias, self._values(node.this, scope, clauses), node)
+            return
+        if isinstance(node.this, exp.Query):
+            relation = self._queries.read(node.this, scope.outer, scope.ctes)
+            self._append(scope, alias, relation, node)
+            return
+        if isinstance(node.this, exp.Func):
+            self._function(node.this, alias, scope, clauses, holder=node)
+            return
+        parts = self.table_name(node)
+        if len(parts) == 1 and parts[0] in scope.ctes:
+            relation = scope.ctes[parts[0]]
+        elif self._queries.context.habits.has_paths_in_from and self._is_path(parts, scope):
+            self._path(node, parts, scope)
+            return
+        else:
+            relation = self._queries.context.table(parts)
+        self._append(scope, alias, relation, node, parts=parts)
+
+    def table_name(self, node: exp.Table) -> Parts:
+        """The name of a table; variables and temporary ones keep their marks."""
+        parts = self._queries.context.folding.table(node)
+        if isinstance(node.this, exp.Parameter):
+            return (f"@{self._queries.name(node.this.this)}",)
+        if isinstance(node.this, exp.Identifier) and node.this.args.get("temporary"):
+            return (f"#{parts[-1]}",)
+        return parts
+
+    def _is_path(self, parts: Parts, scope: Scope) -> bool:
+        return len(parts) > 1 and scope.source(parts[:1]) is not None
+
+    def _path(self, node: exp.Table, parts: Parts, scope: Scope) -> None:
+        """An array of a table that stands before: `FROM orders o, o.items i`."""
+        found = scope.resolve(parts)
+        column = found if isinstance(found, Column) else Column(parts[-1])
+        reading = Reading()
+        reading.take(column, Role(Clause.ITEM, derivation=Derivation.TRANSFORMATION), None)
+        alias = node.args.get("alias")
+        relation = Relation([ValueStar(reading.column(parts[-1]))])
+        name = self._queries.name(alias.this) if alias is not None else parts[-1]
+        scope.sources.append(Source(name, relation, (), True))
+
+    def _subquery(self, node: exp.Subquery, scope: Scope, clauses: Relation) -> None:
+        alias = node.args.get("alias")
+        if isinstance(node.this, exp.Table) and alias is None:
+            # Joins in brackets.
+            self.add(node.this, scope, clauses)
+            return
+        if isinstance(node.this, exp.Table):
+            inner = self._queries.scope(scope.outer, scope.ctes)
+            made = Relation()
+            self.add(node.this, inner, made)
+            relation = Relation(item for each in inner.sources for item in each.relation.items)
+            relation.uses = made.uses
+            relation.parents = [*made.parents, *(each.relation for each in inner.sources)]
+        else:
+            ctes = self._queries.with_queries(node, scope.outer, scope.ctes)
+            relation = self._queries.read(node.this, scope.outer, ctes)
+        self._append(scope, alias, relation, node)
+
+    def _lateral(self, node: exp.Lateral, scope: Scope, clauses: Relation) -> None:
+        alias = node.args.get("alias")
+        if isinstance(node.this, exp.Query):
+            relation = self._queries.query(node.this, scope)
+            self._append(scope, alias, relation, node)
+        elif isinstance(node.this, exp.Unnest):
+            self._unnest(node.this, scope, clauses, alias=alias)
+        else:
+            self._function(node.this, alias, scope, clauses, holder=node)
+
+    def _unnest(
+        self, node: exp.Unnest, scope: Scope, clauses: Relation, *, alias: exp.Expr | None = None
+    ) -> None:
+        alias = alias or node.args.get("alias")
+        values = [self._value([each], scope, clauses) for each in node.expressions]
+        names = self._columns_of(alias)
+        has_name = alias is not None and alias.this is not None
+        offset = node.args.get("offset")
+        counted = [Column(self._queries.name(offset))] if isinstance(offset, exp.Expr) else []
+        if not has_name and len(names) == 1:
+            # The alias names the elements themselves.
+            relation = Relation([ValueStar(values[0].renamed(names[0])), *counted])
+            scope.sources.append(Source(names[0], relation, (), True))
+            return
+        items: list[Item] = []
+        if names:
+            for position, name in enumerate(names):
+                value = values[min(position, len(values) - 1)]
+                is_ordinal = bool(offset) and position >= len(values)
+                items.append(Column(name) if is_ordinal else value.renamed(name))
+        else:
+            items = [ValueStar(value) for value in values]
+        name = self._queries.name(alias.this) if alias is not None and has_name else ""
+        scope.sources.append(Source(name, Relation([*items, *counted]), (), not names))
+
+    def _value(self, nodes: Iterable[exp.Expr], scope: Scope, clauses: Relation) -> Column:
+        role = Role(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
+        reading = self._queries.expressions.read(nodes, scope, role)
+        clauses.parents += reading.relations
+        return reading.column("*")
+
+    def _values(self, node: exp.Values, scope: Scope, clauses: Relation) -> Relation:
+        columns: list[Column] = []
+        for row in node.expressions:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+            for position, cell in enumerate(cells):
+                value = self._value([cell], scope, clauses)
+                if position < len(columns):
+                    columns[position] = columns[position].merged(value)
+                else:
+                    columns.append(value.renamed(f"column{position + 1}"))
+        relation = Relation(columns)
+        relation.implicit = {
+            f"col{position}": column for position, column in enumerate(columns, start=1)
+        }
+        return relation
+
+    def _function(
+        self, node: exp.Expr, alias: exp.Expr | None, scope: Scope, clauses: Relation,
+        *, holder: exp.Expr | None = None,
+    ) -> None:  # fmt: skip
+        """A table function: every column that it returns is made from its arguments."""
+        value = self._value([node], scope, clauses)
+        names = self._columns_of(alias) or [
+            self._queries.name(each.this) for each in _defined_columns(node)
+        ]
+        items: list[Item] = [value.renamed(name) for name in names] or [ValueStar(value)]
+        name = self._queries.name(alias.this) if alias is not None and alias.this else ""
+        scope.sources.append(Source(name, Relation(items), (), not names))
+        del holder
+
+    def _shared(self, join: exp.Expr, scope: Scope, before: int, clauses: Relation) -> None:
+        """USING and NATURAL make one column of two."""
+        left = self._queries.scope(scope.outer, scope.ctes)
+        left.sources, left.merged = scope.sources[:before], scope.merged
+        right = self._queries.scope(None, scope.ctes)
+        right.sources = scope.sources[before:]
+        using = join.args.get("using") or ()
+        names = {self._queries.name(each): place_of(each) for each in using}
+        if join.args.get("method") == "NATURAL":
+            names = dict.fromkeys(self._common(left, right, place_of(join.this)))
+        for name, offset in names.items():
+            sides = [self._side(name, each, offset) for each in (left, right)]
+            reading = Reading()
+            for side in sides:
+                if side is not None:
+                    reading.take(side, Role(Clause.ON, UseKind.JOIN), None)
+            excerpt = self._queries.excerpt(offset, Clause.ON)
+            for use in reading.uses:
+                clauses.uses[Use(use.origin, use.usage, excerpt)] = None
+            scope.merged[name] = _one_of(sides, str(join.args.get("side") or ""), name)
+
+    def _side(self, name: str, scope: Scope, offset: int | None) -> Column | None:
+        found = scope.resolve((name,))
+        if isinstance(found, Unknown):
+            self._queries.report(found.reason, offset, is_remark=found.column is not None)
+            found = found.column
+        if found is not None:
+            self._queries.mention(found)
+        return found
+
+    def _common(self, left: Scope, right: Scope, offset: int | None) -> list[str]:
+        sides = [[column.name for source in scope.sources for column in source.relation.columns]
+                 for scope in (left, right)]  # fmt: skip
+        if any(source.relation.is_open for scope in (left, right) for source in scope.sources):
+            self._queries.report("NATURAL JOIN of tables whose columns are not known", offset)
+        there = set(sides[1])
+        return [name for name in dict.fromkeys(sides[0]) if name in there]
+
+
+def _one_of(sides: list[Column | None], side: str, name: str) -> Column:
+    left, right = sides
+    if left is None or right is None:
+        return left or right or Column(name, is_resolved=False)
+    if side == "FULL":
+        return left.merged(right)
+    return right if side == "RIGHT" else left
+
+
+def _defined_columns(node: exp.Expr) -> list[exp.Expr]:
+    """The columns that OPENJSON ... WITH, JSON_TABLE and their like declare."""
+    return list(node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef))
+
+
+def _starts_before(one: exp.Expr, other: exp.Expr) -> bool:
+    first, second = place_of(one), place_of(other)
+    return first is not None and second is not None and first < second

@@ -1,0 +1,211 @@
+"""The words of a statement as they are written: expressions, clauses, lines.
+
+The parser keeps only the places of names and literals. Brackets and keywords around such a place
+tell the rest.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from enum import Enum
+from functools import cached_property
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+_LONGEST: Final = 1000
+_OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_JOINING: Final = frozenset(
+    {
+        TokenType.JOIN, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.INNER,
+        TokenType.CROSS, TokenType.NATURAL, TokenType.OUTER, TokenType.LATERAL,
+        TokenType.STRAIGHT_JOIN, TokenType.ASOF,
+    }
+)  # fmt: skip
+_KEYWORDS: Final = frozenset(
+    {
+        TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING,
+        TokenType.QUALIFY, TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY,
+        TokenType.DISTRIBUTE_BY, TokenType.LIMIT, TokenType.FETCH, TokenType.OFFSET,
+        TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.WINDOW, TokenType.ON,
+        TokenType.USING, TokenType.PARTITION_BY, TokenType.SET, TokenType.INTO, TokenType.VALUES,
+        TokenType.RETURNING, TokenType.INSERT, TokenType.WHEN, TokenType.THEN, TokenType.ELSE,
+        TokenType.PREWHERE, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.START_WITH,
+        TokenType.CONNECT_BY, TokenType.DISTINCT,
+    }
+    | _JOINING
+)  # fmt: skip
+
+
+_ALSO_FUNCTIONS: Final = frozenset(
+    {TokenType.LEFT, TokenType.RIGHT, TokenType.OFFSET, TokenType.INSERT, TokenType.SET}
+)
+
+
+class Clause(Enum):
+    """Which stretch around a name is meant, by the keywords that begin it."""
+
+    ITEM = (
+        TokenType.SELECT,
+        TokenType.DISTINCT,
+        TokenType.SET,
+        TokenType.VALUES,
+        TokenType.GROUP_BY,
+    )
+    VALUE = (TokenType.SET, TokenType.UPDATE)
+    ON = (TokenType.ON, TokenType.USING)
+    WHERE = (TokenType.WHERE, TokenType.PREWHERE)
+    GROUP = (TokenType.GROUP_BY,)
+    HAVING = (TokenType.HAVING,)
+    QUALIFY = (TokenType.QUALIFY,)
+    ORDER = (
+        TokenType.ORDER_BY,
+        TokenType.SORT_BY,
+        TokenType.CLUSTER_BY,
+        TokenType.DISTRIBUTE_BY,
+    )
+    PARTITION = (TokenType.PARTITION_BY,)
+    WHEN = (TokenType.WHEN,)
+
+
+_ITEMS: Final = frozenset({Clause.ITEM, Clause.VALUE})
+
+
+class SourceText:
+    """A text of SQL and its words."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self._text = text
+        self._tokens = tokens
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [token.start for token in self._tokens]
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        ends, at = [], self._text.find("\n")
+        while at >= 0:
+            ends.append(at)
+            at = self._text.find("\n", at + 1)
+        return ends
+
+    @cached_property
+    def _brackets(self) -> "_Brackets":
+        found = _Brackets()
+        open_at: list[int] = [-1]
+        for number, token in enumerate(self._tokens):
+            kind = token.token_type
+            is_end_of_case = kind is TokenType.END and self._kind(open_at[-1]) is TokenType.CASE
+            if (kind in _CLOSING or is_end_of_case) and len(open_at) > 1:
+                found.ends[open_at.pop()] = number
+            found.around.append(open_at[-1])
+            if kind in _OPENING or kind is TokenType.CASE:
+                open_at.append(number)
+            elif kind is TokenType.COMMA:
+                found.commas.setdefault(open_at[-1], []).append(number)
+            elif kind in _KEYWORDS and not self._is_misleading(number):
+                found.keywords.setdefault(open_at[-1], []).append(number)
+        return found
+
+    def _kind(self, number: int) -> TokenType | None:
+        return self._tokens[number].token_type if 0 <= number < len(self._tokens) else None
+
+    def _is_misleading(self, number: int) -> bool:
+        """LEFT(name, 3) is a function, and * EXCEPT (name) no set operation."""
+        kind = self._kind(number)
+        if kind is TokenType.EXCEPT:
+            return self._kind(number - 1) is TokenType.STAR
+        return kind in _ALSO_FUNCTIONS and self._kind(number + 1) is TokenType.L_PAREN
+
+    def line(self, offset: int) -> int:
+        """The line of a place, from 1."""
+        return bisect_left(self._line_ends, offset) + 1
+
+    def around(self, offset: int, clause: Clause, *, end: int | None = None) -> str | None:
+        """The text of the nearest such clause around a place, up to `end` (an alias) if given.
+
+        An item is one of a list, such as a projection; a value is what SET gives a column.
+        """
+        number = bisect_right(self._starts, offset) - 1
+        while number >= 0:
+            bracket = self._brackets.around[number]
+            keywords = self._brackets.keywords.get(bracket, [])
+            following = bisect_right(keywords, number)
+            keyword = keywords[following - 1] if following else -1
+            is_row = clause in _ITEMS and self._kind(bracket - 1) is TokenType.VALUES
+            if is_row or self._kind(keyword) in clause.value:
+                stop = self._brackets.ends.get(bracket, len(self._tokens))
+                if following < len(keywords):
+                    stop = min(stop, keywords[following])
+                start = keyword
+                if clause in _ITEMS:
+                    first = bracket if is_row else keyword
+                    start, stop = self._item(bracket, number, first + 1, stop)
+                if clause is Clause.VALUE:
+                    start = next(
+                        (each + 1 for each in range(start, number) if self._is_equals(each)), start
+                    )
+                return self.words(range(start, self._before_alias(start, stop, end)))
+            number = bracket
+        return None
+
+    def _is_equals(self, number: int) -> bool:
+        return self._kind(number) in (TokenType.EQ, TokenType.COLON_EQ)
+
+    def _item(self, bracket: int, number: int, start: int, stop: int) -> tuple[int, int]:
+        commas = self._brackets.commas.get(bracket, [])
+        following = bisect_right(commas, number)
+        if following:
+            start = max(start, commas[following - 1] + 1)
+        if following < len(commas):
+            stop = min(stop, commas[following])
+        return start, stop
+
+    def _before_alias(self, start: int, stop: int, end: int | None) -> int:
+        if end is None:
+            return stop
+        stop = min(stop, bisect_left(self._starts, end))
+        return stop - 1 if stop > start and self._kind(stop - 1) is TokenType.ALIAS else stop
+
+    def words(self, numbers: range) -> str:
+        """Words as they are written, without comments and with single blanks."""
+        pieces: list[str] = []
+        last = -1
+        length = 0
+        for number in numbers:
+            token = self._tokens[number]
+            if last >= 0 and token.start > last + 1:
+                pieces.append(" ")
+            pieces.append(self._text[token.start : token.end + 1])
+            last = token.end
+            length += len(pieces[-1])
+            if length > _LONGEST:
+                pieces.append(" ...")
+                break
+        return "".join(pieces)
+
+
+class _Brackets:
+    """For each word the bracket around it (-1: none), and what parts the insides of brackets.
+
+    CASE ... END counts as a bracket.
+    """
+
+    def __init__(self) -> None:
+        self.around: list[int] = []
+        self.ends: dict[int, int] = {}
+        self.keywords: dict[int, list[int]] = {}
+        self.commas: dict[int, list[int]] = {}
+
+
+def place_of(node: exp.Expr | None) -> int | None:
+    """The offset of the first name or literal in an expression that has one."""
+    if node is None:
+        return None
+    for each in node.walk():
+        meta = each._meta
+        if meta and "start" in meta:
+            return int(meta["start"])
+    return None

@@ -1,0 +1,371 @@
+"""Statements that change rows: INSERT, UPDATE, DELETE, MERGE."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from sqlglot import exp
+
+from lumos.lineage.sql.expressions import Reading, Role
+from lumos.lineage.sql.queries import QueryReader
+from lumos.lineage.sql.relation import Column, Item, Relation, Star
+from lumos.lineage.sql.scope import Scope, Source
+from lumos.lineage.sql.script import Parts
+from lumos.lineage.sql.texts import Clause
+from lumos.model.lineage import UseKind
+
+
+class Written:
+    """The columns that a statement gives a table, and what decides about them."""
+
+    def __init__(
+        self, table: Parts, result: Relation, *, positional: bool = False,
+        returned: Relation | None = None,
+    ) -> None:  # fmt: skip
+        self.table = table
+        self.result = result
+        self.positional = positional
+        self.returned = returned
+
+
+class Writes:
+    """Reads statements that write rows."""
+
+    def __init__(self, queries: QueryReader) -> None:
+        self._queries = queries
+
+    def read(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> list[Written]:
+        """What a statement writes; `ctes` are those around it."""
+        ctes = self._queries.with_queries(node, None, ctes)
+        if isinstance(node, exp.Insert):
+            return self._insert(node, ctes)
+        if isinstance(node, exp.Update):
+            return self._update(node, ctes)
+        if isinstance(node, exp.Delete):
+            return self._delete(node, ctes)
+        if isinstance(node, exp.Merge):
+            return self._merge(node, ctes)
+        return []
+
+    def target(self, node: exp.Expr) -> tuple[Parts, list[str]]:
+        """The name of a written table, and the columns listed behind it."""
+        columns: list[str] = []
+        if isinstance(node, exp.Schema):
+            columns = [
+                self._queries.name(each.this if isinstance(each, exp.ColumnDef) else each)
+                for each in node.expressions
+                if isinstance(each, exp.Identifier | exp.Column | exp.ColumnDef | exp.Dot)
+            ]
+            node = node.this
+        if isinstance(node, exp.Table):
+            return self._queries.sources.table_name(node), columns
+        return (), columns
+
+    def placed(
+        self, table: Parts, listed: Sequence[str], relation: Relation, *, by_name: bool = False
+    ) -> tuple[Relation, bool]:
+        """A result under the names of the table it goes to, and whether places decided that."""
+        names = list(listed) or (self._queries.context.known_columns(table) or [])
+        if by_name or not names:
+            return relation, False
+        items: list[Item] = []
+        positional = True
+        for position, item in enumerate(relation.items):
+            if isinstance(item, Star):
+                items += [each for each in relation.items[position:]
+                          if isinstance(each, Star) or each.name in names]  # fmt: skip
+                break
+            items.append(item.renamed(names[position]) if position < len(names) else item)
+        made = Relation(items)
+        made.parents = [relation]
+        return made, positional
+
+    def _insert(self, node: exp.Insert, ctes: Mapping[str, Relation]) -> list[Written]:
+        if not isinstance(node.this, exp.Schema | exp.Table):
+            return []
+        table, listed = self.target(node.this)
+        query = node.args.get("expression") or node.args.get("source")
+        relation = Relation()
+        if isinstance(query, exp.Expr):
+            relation = self._queries.read(query, None, ctes)
+        fixed, moving = self._partitions(node)
+        if not listed and (fixed or moving):
+            known = self._queries.context.known_columns(table)
+            if known:
+                inner = [name for name in known if name not in fixed and name not in moving]
+                listed = [*inner, *moving]
+        result, positional = self.placed(
+            table, listed, relation, by_name=bool(node.args.get("by_name"))
+        )
+        is_by_values = isinstance(query, exp.Values)
+        written = [Written(table, result, positional=positional and not is_by_values)]
+        conflict = node.args.get("conflict")
+        if conflict is not None and conflict.expressions:
+            scope = self._queries.scope(None, ctes)
+            scope.sources = [
+                self._target_source(node.this, table),
+                Source("excluded", result),
+                Source("new", result),
+            ]
+            written.append(self._assigned(table, conflict.expressions, scope, [result]))
+        self._returning(node, table, ctes, written)
+        return written
+
+    def _partitions(self, node: exp.Insert) -> tuple[set[str], list[str]]:
+        """The partition columns with a value of their own, and those that take the last columns."""
+        fixed: set[str] = set()
+        moving: list[str] = []
+        partition = node.args.get("partition")
+        for each in partition.expressions if isinstance(partition, exp.Partition) else ():
+            if isinstance(each, exp.EQ):
+                fixed.add(self._queries.name(each.this))
+            else:
+                moving.append(self._queries.name(each))
+        return fixed, moving
+
+    def _target_source(self, node: exp.Expr, table: Parts) -> Source:
+        inside = node.this if isinstance(node, exp.Schema) else node
+        alias = inside.args.get("alias")
+        name = self._queries.name(alias.this) if alias is not None else table[-1]
+        # The statement reads a target only where it names its columns.
+        relation = self._queries.context.table(table, is_read=False)
+        return Source(name, relation, table)
+
+    def _returning(
+        self, node: exp.Expr, table: Parts, ctes: Mapping[str, Relation], written: list[Written]
+    ) -> None:
+        """RETURNING gives the rows back, as they were written."""
+        returning = node.args.get("returning")
+        if returning is None or not written:
+            return
+        scope = self._queries.scope(None, ctes)
+        result = written[0].result
+        scope.sources = [Source(table[-1], result if result.items else
+                                self._queries.context.table(table), table)]  # fmt: skip
+        select = exp.Select(expressions=list(returning.expressions))
+        written[0].returned = self._queries.projections.read(select, scope, Relation())
+        written[0].returned.parents.append(result)
+
+    def _update(self, node: exp.Update, ctes: Mapping[str, Relation]) -> list[Written]:
+        scope = self._queries.scope(None, ctes)
+        clauses = Relation()
+        table, scope_has_target = self._updated_table(node, scope, clauses)
+        if not table:
+            return []
+        self._queries.sources.fill(node, scope, clauses)
+        if not scope_has_target and not self._is_there(table, node, scope):
+            scope.sources.insert(0, self._target_source(node.this, table))
+        return self._changed(node, table, scope, clauses)
+
+    def _updated_table(
+        self, node: exp.Update, scope: Scope, clauses: Relation
+    ) -> tuple[Parts, bool]:
+        """The table that UPDATE changes; its name may be an alias given in FROM."""
+        target = node.this
+        if not isinstance(target, exp.Table):
+            return (), False
+        table = self._queries.sources.table_name(target)
+        if target.args.get("joins"):
+            self._queries.sources.add(target, scope, clauses)
+            return self._named_in_set(node, scope) or table, True
+        start = node.args.get("from_")
+        if start is not None and len(table) == 1 and target.args.get("alias") is None:
+            for each in start.find_all(exp.Table):
+                alias = each.args.get("alias")
+                if alias is not None and self._queries.name(alias.this) == table[0]:
+                    return self._queries.sources.table_name(each), False
+        return table, False
+
+    def _named_in_set(self, node: exp.Update, scope: Scope) -> Parts | None:
+        for each in node.expressions:
+            column = each.this
+            if isinstance(column, exp.Column) and column.args.get("table") is not None:
+                source = scope.source(self._queries.parts(column)[:-1])
+                if source is not None and source.relation.table is not None:
+                    return source.relation.table
+        return None
+
+    def _is_there(self, table: Parts, node: exp.Update, scope: Scope) -> bool:
+        """Whether FROM itself has the table, under the name that the statement begins with."""
+        alias = node.this.args.get("alias")
+        name = self._queries.name(alias.this) if alias is not None else None
+        started = self._queries.sources.table_name(node.this)
+        return any(
+            source.name in (name, started[-1])
+            and (source.parts == table or source.parts[-len(started) :] == started)
+            for source in scope.sources
+        )
+
+    def _changed(
+        self, node: exp.Update, table: Parts, scope: Scope, clauses: Relation
+    ) -> list[Written]:
+        written = self._assigned(table, node.expressions, scope, [])
+        self._queries.decide(node.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE)
+        clauses.parents += [source.relation for source in scope.sources]
+        written.result.parents.append(clauses)
+        result = [written]
+        self._returning(node, table, scope.ctes, result)
+        return result
+
+    def _assigned(
+        self, table: Parts, assignments: Iterable[exp.Expr], scope: Scope,
+        parents: list[Relation],
+    ) -> Written:  # fmt: skip
+        """The columns that SET gives new values."""
+        items: list[Item] = []
+        made = Relation()
+        for name, value, relation in self._assignments(assignments, scope):
+            items.append(value.renamed(name))
+            made.parents += relation
+        result = Relation(items)
+        result.parents = [*parents, *made.parents]
+        return Written(table, result)
+
+    def _assignments(
+        self, assignments: Iterable[exp.Expr], scope: Scope
+    ) -> Iterator[tuple[str, Column, list[Relation]]]:
+        for each in assignments:
+            if not isinstance(each, exp.EQ | exp.PropertyEQ):
+                continue
+            left, right = each.this, each.expression
+            if isinstance(left, exp.Parameter):
+                continue
+            if isinstance(left, exp.Tuple | exp.Paren):
+                names = left.expressions if isinstance(left, exp.Tuple) else [left.this]
+                yield from self._several(names, right, scope)
+                continue
+            reading = self._read(right, scope, Clause.VALUE)
+            yield self._queries.name(_last(left)), reading.column(""), reading.relations
+
+    def _several(
+        self, names: Sequence[exp.Expr], right: exp.Expr, scope: Scope
+    ) -> Iterator[tuple[str, Column, list[Relation]]]:
+        """SET (a, b) = (SELECT x, y ...)"""
+        if isinstance(right, exp.Query):
+            relation = self._queries.query(right, scope)
+            for name, column in zip(names, relation.everything(), strict=False):
+                yield self._queries.name(_last(name)), column, [relation]
+            return
+        values = right.expressions if isinstance(right, exp.Tuple) else [right.this]
+        for name, value in zip(names, values, strict=False):
+            reading = self._read(value, scope)
+            yield self._queries.name(_last(name)), reading.column(""), reading.relations
+
+    def _read(self, node: exp.Expr, scope: Scope, clause: Clause = Clause.ITEM) -> Reading:
+        return self._queries.expressions.read([node], scope, Role(clause))
+
+    def _delete(self, node: exp.Delete, ctes: Mapping[str, Relation]) -> list[Written]:
+        target = node.this
+        named = node.args.get("tables")
+        if not isinstance(target, exp.Table):
+            if not named:
+                return []
+            target = named[0]
+        scope = self._queries.scope(None, ctes)
+        clauses = Relation()
+        table = self._queries.sources.table_name(target)
+        if target.args.get("joins") or named:
+            self._queries.sources.add(target, scope, clauses)
+        else:
+            scope.sources.append(self._target_source(target, table))
+        for each in named or ():
+            source = scope.source(self._queries.sources.table_name(each))
+            if source is not None and source.relation.table is not None:
+                table = source.relation.table
+        using = node.args.get("using") or []
+        for each in using if isinstance(using, list) else [using]:
+            self._queries.sources.add(each, scope, clauses)
+        self._queries.decide(node.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE)
+        result = Relation()
+        result.parents = [clauses, *(source.relation for source in scope.sources)]
+        written = [Written(table, result)]
+        self._returning(node, table, ctes, written)
+        return written
+
+    def _merge(self, node: exp.Merge, ctes: Mapping[str, Relation]) -> list[Written]:
+        table, _ = self.target(node.this)
+        scope = self._queries.scope(None, ctes)
+        clauses = Relation()
+        if table and table[0] in ctes and len(table) == 1:
+            return []
+        target = self._target_source(node.this, table)
+        scope.sources.append(target)
+        self._queries.sources.add(node.args["using"], scope, clauses)
+        self._queries.decide(node.args.get("on"), scope, clauses, UseKind.JOIN, Clause.ON)
+        source = scope.sources[-1]
+        clauses.parents += [each.relation for each in scope.sources]
+        written: list[Written] = []
+        whens = node.args.get("whens")
+        for when in whens.expressions if whens is not None else ():
+            self._queries.decide(
+                when.args.get("condition"), scope, clauses, UseKind.FILTER, Clause.WHEN
+            )
+            action = when.args.get("then")
+            if isinstance(action, exp.Update):
+                written.append(self._merged_update(action, table, scope, source))
+                self._queries.decide(
+                    action.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
+                )
+            elif isinstance(action, exp.Insert):
+                written.append(self._merged_insert(action, table, scope, source))
+                self._queries.decide(
+                    action.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
+                )
+        written = written or [Written(table, Relation())]
+        for each in written:
+            each.result.parents.append(clauses)
+        return written
+
+    def _merged_update(
+        self, action: exp.Update, table: Parts, scope: Scope, source: Source
+    ) -> Written:
+        if any(isinstance(each, exp.Star) for each in action.expressions):
+            return Written(table, self._by_name(table, source.relation))
+        return self._assigned(table, action.expressions, scope, [])
+
+    def _merged_insert(
+        self, action: exp.Insert, table: Parts, scope: Scope, source: Source
+    ) -> Written:
+        values = action.args.get("expression")
+        if not isinstance(values, exp.Expr):
+            return Written(table, self._by_name(table, source.relation))
+        columns = action.this
+        listed: list[exp.Expr] = []
+        if isinstance(columns, exp.Tuple | exp.Schema):
+            listed = columns.expressions
+        elif isinstance(columns, exp.Paren):
+            listed = [columns.this]
+        inside = values.expressions if isinstance(values, exp.Tuple) else [values]
+        if isinstance(values, exp.Paren):
+            inside = [values.this]
+        items: list[Item] = []
+        parents: list[Relation] = []
+        for value in inside:
+            reading = self._read(value, scope)
+            items.append(reading.column(self._queries.projections.output_name(value)))
+            parents += reading.relations
+        names = [self._queries.name(_last(each)) for each in listed]
+        result, positional = self.placed(table, names, Relation(items))
+        result.parents += parents
+        return Written(table, result, positional=positional and not names)
+
+    def _by_name(self, table: Parts, relation: Relation) -> Relation:
+        """UPDATE SET * and INSERT *: columns of the same name meet."""
+        known = self._queries.context.known_columns(table)
+        items: list[Item] = []
+        for item in relation.items:
+            if isinstance(item, Star):
+                items.append(item)
+            elif known is None or item.name in known:
+                items.append(item.starred())
+        if known is not None and relation.is_open:
+            found = [relation.guess(name) for name in known if relation.find(name) is None]
+            items = [item for item in items if isinstance(item, Column)]
+            items += [column.starred() for column in found if column is not None]
+        made = Relation(items)
+        made.parents = [relation]
+        return made
+
+
+def _last(node: exp.Expr) -> exp.Expr:
+    """The column that is set, without the table or the field behind it."""
+    inside = node.this if isinstance(node, exp.Column) else node
+    return inside if isinstance(inside, exp.Expr) else node
