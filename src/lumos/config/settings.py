@@ -21,6 +21,7 @@ from lumos.config.section import (
     spelled,
 )
 from lumos.config.sources import DatasetHint, Names, Source
+from lumos.config.sql_names import SqlName
 from lumos.errors import MisuseError
 from lumos.model.urn import DEFAULT_ENVIRONMENT
 from lumos.model.version import DEFAULT_PREFIX
@@ -267,6 +268,7 @@ class Settings(Section, frozen=True, kw_only=True):
     documentation: DocumentationRules = DocumentationRules()
     glossary_mappings: dict[str, str] = field(default_factory=dict)
     path_patterns: dict[str, str] = field(default_factory=dict)
+    sql_names: tuple[SqlName, ...] = ()
     quality_integrations: tuple[QualityIntegration, ...] = ()
     notifications: Notifications = Notifications()
     spark: Spark = Spark()

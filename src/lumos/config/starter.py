@@ -74,6 +74,11 @@ scan:
   # More datasets missing at once than this share are kept until: lumos ingest --accept-removals
   max_removed_share: 0.3
 
+# Which datasets SQL means by its tables, where their names do not say it.
+#sql_names:
+#  - match: raw.*
+#    urn: lumos://s3/my-data-lake/raw/{table}
+
 # What lumos watch looks at again and again; without it, all sources above every 300 seconds.
 #change_detection:
 #  sources:

@@ -1,0 +1,73 @@
+"""Which datasets are meant by the names of tables in SQL."""
+
+import fnmatch
+import re
+from typing import Final
+
+from lumos.config.section import Section
+from lumos.errors import MisuseError
+from lumos.model.urn import SCHEME, InvalidUrn, Urn
+
+PLACEHOLDERS: Final = ("table", "schema", "database", "name", "path")
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+
+
+class SqlName(Section, frozen=True, kw_only=True):
+    """A rule for tables whose names end as `match` says: their URN, or what their names leave out.
+
+    In `urn`, {table}, {schema} and {database} are parts of the name, {path} is all of it with
+    slashes. Without `urn`, the others are what unqualified names of a dialect mean.
+    """
+
+    match: str = "*"
+    urn: str | None = None
+    dialect: str | None = None
+    platform: str | None = None
+    instance: str | None = None
+    database: str | None = None
+    schema: str | None = None
+
+    def __post_init__(self) -> None:
+        defaults = (self.platform, self.instance, self.database, self.schema)
+        if (self.urn is None) == (not any(defaults)):
+            raise MisuseError(
+                "A rule has either 'urn', such as lumos://s3/data-lake/raw/{table}, or some of "
+                "'platform', 'instance', 'database' and 'schema'."
+            )
+        if not self.match.strip(". "):
+            raise MisuseError("'match' is empty; it names tables, such as raw.* or orders.")
+        if self.urn is not None:
+            _check(self.urn)
+
+    def covers(self, parts: tuple[str, ...], dialect: str | None) -> bool:
+        """Whether the rule is for a table: its name ends as the pattern says, in any case."""
+        if self.dialect is not None and self.dialect.lower() != (dialect or "").lower():
+            return False
+        wanted = self.match.lower().split(".")
+        if len(wanted) > len(parts):
+            return False
+        ending = parts[-len(wanted) :]
+        return all(
+            fnmatch.fnmatchcase(part.lower(), pattern)
+            for part, pattern in zip(ending, wanted, strict=True)
+        )
+
+    def urn_of(self, parts: tuple[str, ...]) -> str | None:
+        """The URN of a table; none where its name lacks a part that the rule asks for."""
+        if self.urn is None:
+            return None
+        known = dict(zip(("table", "schema", "database"), reversed(parts), strict=False))
+        known |= {"name": ".".join(parts), "path": "/".join(parts)}
+        if any(name not in known for name in _BRACES.findall(self.urn)):
+            return None
+        return str(Urn.parse(_BRACES.sub(lambda found: known[found.group(1)], self.urn)))
+
+
+def _check(urn: str) -> None:
+    for name in _BRACES.findall(urn):
+        if name not in PLACEHOLDERS:
+            wanted = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
+            raise MisuseError(f"'{{{name}}}' is no part of a table's name. Use one of {wanted}.")
+    if not urn.startswith(SCHEME):
+        raise InvalidUrn(urn, f"it does not start with {SCHEME}")
+    Urn.parse(_BRACES.sub("x", urn))

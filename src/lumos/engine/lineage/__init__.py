@@ -1,0 +1,1 @@
+"""Lineage from files into the store: recognised, names found, recorded and reported."""

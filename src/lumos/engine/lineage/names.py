@@ -1,0 +1,357 @@
+"""Which dataset is meant by a table's name, a place or a URN, and how that was found out."""
+
+import enum
+import posixpath
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+
+from lumos.config.sql_names import SqlName
+from lumos.errors import UnknownName
+from lumos.lineage.reported import Known, Place, Reference, TableName
+from lumos.lineage.sql.names import Folding, dialect_named
+from lumos.model.pattern import without_ending
+from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
+from lumos.store.directory import Listing
+
+# What a table is said to be on where nothing tells.
+UNKNOWN_PLATFORM: Final = "sql"
+# Schemas that a database puts tables in whose names have none.
+_USUAL_SCHEMAS: Final = frozenset(("public", "main", "dbo", "default"))
+# Two tables there may differ in the case of their names alone.
+_HEED_CASE: Final = frozenset(("postgres",))
+# Engines whose tables may be files that a scan found.
+_READ_LAKES: Final = frozenset(
+    ("athena", "clickhouse", "databricks", "delta-lake", "dremio", "duckdb", "glue", "hive",
+     "iceberg", "impala", "presto", "spark", "trino", "unity-catalog", UNKNOWN_PLATFORM)
+)  # fmt: skip
+_PLATFORMS: Final = {
+    "tsql": "mssql", "sqlserver": "mssql", "postgresql": "postgres", "sparksql": "spark",
+    "spark2": "spark", "fabric": "mssql",
+}  # fmt: skip
+_PLACES: Final = {
+    "s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure",
+    "abfss": "azure", "wasb": "azure", "wasbs": "azure", "adl": "azure", "postgresql": "postgres",
+}  # fmt: skip
+# Words that Spark and others put before a path.
+_FORMATS: Final = frozenset(
+    ("parquet", "delta", "iceberg", "orc", "avro", "csv", "json", "text", "binaryfile")
+)
+
+
+class Way(enum.StrEnum):
+    """How a dataset was found."""
+
+    URN = "urn"
+    RULE = "rule"
+    PLACE = "place"
+    NAME = "name"
+    # No dataset is called so: a URN was made up, under which it will be known until one is found.
+    ASSUMED = "assumed"
+    # Several are called so, and none was taken.
+    AMBIGUOUS = "ambiguous"
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A dataset's URN, how it was found, and which others it could have been."""
+
+    urn: str
+    way: Way
+    candidates: tuple[str, ...] = ()
+
+
+class _Candidate(NamedTuple):
+    urn: str
+    platform: str
+    instance: str
+    environment: str
+    path: tuple[str, ...]
+    # 2 for a dataset that is there, 1 for one that is gone, 0 for what only lineage speaks of.
+    standing: int
+
+
+class Names:
+    """Finds datasets among those of a store."""
+
+    def __init__(
+        self,
+        datasets: Iterable[Listing],
+        ends: Iterable[str] = (),
+        *,
+        rules: Iterable[SqlName] = (),
+        environment: str = DEFAULT_ENVIRONMENT,
+    ) -> None:
+        self._rules = tuple(rules)
+        self._environment = environment
+        self._by_name: dict[str, list[_Candidate]] = {}
+        self._by_place: dict[str, str] = {}
+        self._patterns: dict[str, list[tuple[str, str]]] = {}
+        self._known: set[str] = set()
+        for each in datasets:
+            self._add(each)
+        for urn in ends:
+            if urn not in self._known:
+                self._add_end(urn)
+        self._found: dict[tuple[Reference, str | None], Found] = {}
+
+    def __contains__(self, urn: str) -> bool:
+        """Whether a URN is a dataset's."""
+        return urn in self._known
+
+    def find(
+        self,
+        reference: Reference,
+        *,
+        dialect: str | None = None,
+        others: Iterable[Reference] = (),
+    ) -> Found:
+        """The dataset that a reference, or else one of its other names, stands for."""
+        first = self._find(reference, dialect)
+        if first.way not in (Way.ASSUMED, Way.AMBIGUOUS):
+            return first
+        for other in others:
+            found = self._find(other, dialect)
+            if found.way not in (Way.ASSUMED, Way.AMBIGUOUS):
+                return found
+        return first
+
+    def _find(self, reference: Reference, dialect: str | None) -> Found:
+        key = (reference, dialect)
+        if key not in self._found:
+            match reference:
+                case Known():
+                    self._found[key] = Found(urn=str(Urn.parse(reference.urn)), way=Way.URN)
+                case Place():
+                    self._found[key] = self._at(reference.uri)
+                case TableName():
+                    self._found[key] = self._table(reference, dialect)
+        return self._found[key]
+
+    # Places
+
+    def _at(self, uri: str) -> Found:
+        place = _normal(uri)
+        for at in _above(place):
+            if (urn := self._by_place.get(at)) is not None:
+                return Found(urn=urn, way=Way.PLACE)
+            for pattern, urn in self._patterns.get(posixpath.dirname(at), ()):
+                if fnmatchcase(at, pattern):
+                    return Found(urn=urn, way=Way.PLACE)
+        return Found(urn=self._assumed_place(place), way=Way.ASSUMED)
+
+    def _assumed_place(self, place: str) -> str:
+        scheme, is_address, rest = place.partition("://")
+        if not is_address:
+            path = [segment for segment in place.split("/") if segment]
+            return str(Urn.of("file", path or [place], environment=self._environment))
+        platform = _PLACES.get(scheme.lower(), scheme.lower())
+        authority, _, path_text = rest.partition("/")
+        container, _, account = authority.partition("@")
+        path = [part for part in (container, *path_text.split("/")) if part]
+        instance = account.partition(".")[0]
+        return str(Urn.of(platform, path, instance=instance, environment=self._environment))
+
+    # Tables
+
+    def _table(self, table: TableName, dialect: str | None) -> Found:
+        if (place := _place_in(table.parts)) is not None:
+            return self._find(place, dialect)
+        ruled = self._ruled(table, dialect)
+        if ruled is not None:
+            return Found(urn=ruled, way=Way.RULE)
+        table = self._completed(table, dialect)
+        folded = _folded(table.parts, table.platform or dialect)
+        candidates = self._candidates(table, folded)
+        best = _best(candidates, folded, prefer=_platform_of(dialect))
+        if len(best) == 1:
+            return Found(urn=best[0].urn, way=Way.NAME)
+        assumed = self._assumed(table, folded, dialect)
+        if best:
+            urns = tuple(sorted(each.urn for each in best))
+            return Found(urn=assumed, way=Way.AMBIGUOUS, candidates=urns)
+        return Found(urn=assumed, way=Way.ASSUMED)
+
+    def _ruled(self, table: TableName, dialect: str | None) -> str | None:
+        for rule in self._rules:
+            if rule.covers(table.parts, dialect) and (urn := rule.urn_of(table.parts)) is not None:
+                return urn
+        return None
+
+    def _completed(self, table: TableName, dialect: str | None) -> TableName:
+        """The name with what the rules say that it leaves out."""
+        for rule in self._rules:
+            if rule.urn is not None or not rule.covers(table.parts, dialect):
+                continue
+            parts = table.parts
+            if len(parts) == 1 and rule.schema:
+                parts = (rule.schema, *parts)
+            if len(parts) == 2 and rule.database:
+                parts = (rule.database, *parts)
+            return TableName(
+                parts=parts,
+                platform=table.platform or rule.platform,
+                instance=table.instance or rule.instance,
+            )
+        return table
+
+    def _candidates(self, table: TableName, folded: tuple[str, ...]) -> list[_Candidate]:
+        named = [
+            each
+            for each in self._by_name.get(folded[-1].lower(), ())
+            if each.environment == self._environment
+        ]
+        if table.platform is None:
+            return named
+        own = [each for each in named if each.platform == table.platform]
+        if table.instance is not None:
+            # An instance is called by people in the store, and by its host elsewhere.
+            same = [each for each in own if each.instance == table.instance]
+            own = same or own
+        # Only a dataset that can be the table makes files of the same name something else.
+        if any(_rank(each, folded) for each in own) or table.platform not in _READ_LAKES:
+            return own
+        return [each for each in named if _is_lake(each.platform)]
+
+    def _assumed(self, table: TableName, folded: tuple[str, ...], dialect: str | None) -> str:
+        platform = table.platform or _platform_of(dialect) or UNKNOWN_PLATFORM
+        instance = table.instance or ""
+        try:
+            return str(Urn.of(platform, folded, instance=instance, environment=self._environment))
+        except InvalidUrn:
+            return str(Urn.of(UNKNOWN_PLATFORM, folded, environment=self._environment))
+
+    # What there is
+
+    def _add(self, listing: Listing) -> None:
+        self._known.add(listing.urn)
+        self._add_candidate(listing.urn, 2 if listing.state == "live" else 1)
+        if listing.uri is None or (
+            listing.state != "live" and _normal(listing.uri) in self._by_place
+        ):
+            return
+        place = _normal(listing.uri)
+        if set(place) & set("*?["):
+            self._patterns.setdefault(posixpath.dirname(place), []).append((place, listing.urn))
+        else:
+            self._by_place[place] = listing.urn
+
+    def _add_end(self, urn: str) -> None:
+        try:
+            self._add_candidate(urn, 0)
+        except InvalidUrn:
+            # An import may bring URNs of other makers, which no table is called by.
+            return
+
+    def _add_candidate(self, urn: str, standing: int) -> None:
+        parsed = Urn.parse(urn)
+        path = tuple(segment for segment in parsed.path if segment)
+        if not path:
+            return
+        candidate = _Candidate(
+            urn, parsed.platform, parsed.instance, parsed.environment, path, standing
+        )
+        for name in {path[-1].lower(), without_ending(path[-1]).lower()}:
+            self._by_name.setdefault(name, []).append(candidate)
+
+
+def _best(
+    candidates: Iterable[_Candidate], folded: tuple[str, ...], *, prefer: str | None
+) -> list[_Candidate]:
+    """Those that match best: of what is there, in most parts, of the platform that is spoken."""
+    ranked: dict[tuple[int, ...], list[_Candidate]] = {}
+    for each in candidates:
+        if (rank := _rank(each, folded)) is not None:
+            key = (each.standing, *rank, int(each.platform == prefer))
+            ranked.setdefault(key, []).append(each)
+    return ranked[max(ranked)] if ranked else []
+
+
+def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | None:
+    """How many parts of a name a dataset's path ends with, and whether in the same case.
+
+    Nothing where some part says otherwise. A path of files need not know of catalogs and of the
+    schemas that databases put tables in by themselves; what nobody has seen must match in full.
+    """
+    path = _folded(candidate.path, candidate.platform)
+    last = without_ending(path[-1]) if _is_lake(candidate.platform) else path[-1]
+    path = (*path[:-1], last)
+    shared = min(len(path), len(folded))
+    equal = [
+        mine.lower() == theirs.lower()
+        for mine, theirs in zip(reversed(path[-shared:]), reversed(folded[-shared:]), strict=True)
+    ]
+    if not equal[0] or (candidate.standing == 0 and len(path) != len(folded)):
+        return None
+    needed = equal
+    if _is_lake(candidate.platform) and candidate.standing:
+        is_usual = len(folded) > 1 and folded[-2] in _USUAL_SCHEMAS
+        needed = equal[:1] if is_usual else equal[:2]
+    if not all(needed):
+        return None
+    matched = next((number for number, same in enumerate(equal) if not same), len(equal))
+    is_exact = path[-matched:] == folded[-matched:]
+    if not is_exact and candidate.platform in _HEED_CASE:
+        return None
+    return matched, int(is_exact)
+
+
+def _is_lake(platform: str) -> bool:
+    return separator_of(platform) == "/"
+
+
+def _folded(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
+    """Parts as the dialect folds names that it keeps."""
+    folding = _folding(dialect)
+    return tuple(folding.text(part, quoted=True) for part in parts)
+
+
+@cache
+def _folding(dialect: str | None) -> Folding:
+    try:
+        return Folding(dialect_named(dialect))
+    except UnknownName:
+        return Folding(dialect_named(None))
+
+
+def _platform_of(dialect: str | None) -> str | None:
+    name = (dialect or "").lower()
+    return _PLATFORMS.get(name, name) or None
+
+
+def _place_in(parts: tuple[str, ...]) -> Reference | None:
+    """A URN or a path in the place of a table's name."""
+    text = parts[-1]
+    if len(parts) == 1 and text.startswith(SCHEME):
+        return Known(urn=text)
+    is_path = "://" in text or text.startswith("/")
+    is_alone = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() in _FORMATS)
+    return Place(uri=text) if is_path and is_alone else None
+
+
+def _normal(uri: str) -> str:
+    """One spelling of a place, as scans write it."""
+    scheme, is_address, rest = uri.partition("://")
+    if not is_address:
+        if uri.startswith("file:"):
+            uri = unquote(uri.removeprefix("file:"))
+        return uri.rstrip("/") or "/"
+    scheme = scheme.lower()
+    if scheme == "file":
+        path = unquote(rest)
+        return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"
+    scheme = "s3" if scheme in ("s3a", "s3n") else scheme
+    return f"{scheme}://{rest.rstrip('/')}"
+
+
+def _above(place: str) -> Iterator[str]:
+    """A place and all that it lies in, the nearest first."""
+    scheme, is_address, rest = place.partition("://")
+    start = f"{scheme}://" if is_address else ""
+    at = rest if is_address else place
+    while at and at != "/":
+        yield start + at
+        at = at.rpartition("/")[0]

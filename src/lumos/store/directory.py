@@ -1,0 +1,74 @@
+"""Where everything lies, in short: what names and places are looked up in."""
+
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+from sqlalchemy import exists, or_, select
+
+from lumos.model.codec import from_json
+from lumos.model.schema import Schema
+from lumos.store import tables
+from lumos.store.database import Database
+from lumos.store.records import State
+
+_PAGED: Final = {"yield_per": 1000}
+_MOST_AT_ONCE: Final = 500
+
+
+class Listing(NamedTuple):
+    """A dataset's names, and where its data lies."""
+
+    urn: str
+    name: str
+    platform: str
+    state: State
+    uri: str | None
+
+
+class _Uri(msgspec.Struct):
+    uri: str
+
+
+class Directory:
+    """The datasets of a store and the ends of its lineage."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def datasets(self) -> Iterator[Listing]:
+        """Every dataset, also those that are gone."""
+        dataset, aspect = tables.dataset.c, tables.aspect.c
+        location = (aspect.urn == dataset.urn) & (aspect.name == "location")
+        statement = select(
+            dataset.urn, dataset.name, dataset.platform, dataset.state, aspect.body
+        ).select_from(tables.dataset.outerjoin(tables.aspect, location))
+        with self._database.reading() as connection:
+            for row in connection.execute(statement, execution_options=_PAGED):
+                uri = None if row.body is None else msgspec.json.decode(row.body, type=_Uri).uri
+                yield Listing(row.urn, row.name, row.platform, row.state, uri)
+
+    def ends(self) -> Iterator[str]:
+        """Every URN that data flows from or to, whether or not it is a dataset."""
+        node, edge = tables.lineage_node.c, tables.lineage_edge.c
+        touched = or_(
+            exists().where(edge.upstream == node.id), exists().where(edge.downstream == node.id)
+        )
+        with self._database.reading() as connection:
+            yield from connection.scalars(select(node.urn).where(touched))
+
+    def schemas(self, urns: Collection[str]) -> dict[str, Schema]:
+        """The present schemas of some datasets."""
+        dataset, body = tables.dataset.c, tables.schema_body.c
+        wanted = sorted(urns)
+        found: dict[str, Schema] = {}
+        with self._database.reading() as connection:
+            for start in range(0, len(wanted), _MOST_AT_ONCE):
+                statement = (
+                    select(dataset.urn, body.body)
+                    .join_from(tables.dataset, tables.schema_body, body.hash == dataset.schema_hash)
+                    .where(dataset.urn.in_(wanted[start : start + _MOST_AT_ONCE]))
+                )
+                for row in connection.execute(statement):
+                    found[row.urn] = from_json(row.body, Schema)
+        return found

@@ -1,0 +1,222 @@
+"""Names in SQL, places and URNs find their datasets."""
+
+import pytest
+
+from lumos.config.sql_names import SqlName
+from lumos.engine.lineage.names import Names, Way
+from lumos.errors import MisuseError
+from lumos.lineage.reported import Known, Place, TableName
+from lumos.store.directory import Listing
+
+
+def listing(urn: str, uri: str | None = None, *, state: str = "live") -> Listing:
+    return Listing(urn, urn.rpartition("/")[2], urn.split("/")[2].partition("@")[0], state, uri)
+
+
+LAKE = (
+    listing("lumos://s3/lake/raw/events", "s3://lake/raw/events"),
+    listing("lumos://s3/lake/processed/events", "s3://lake/processed/events"),
+    listing("lumos://s3/lake/raw/users.csv", "s3://lake/raw/users.csv"),
+    listing("lumos://file/data/raw/clicks", "/data/raw/clicks"),
+    listing("lumos://file/data/raw/logs", "/data/raw/log_*.json"),
+)
+SHOP = (
+    listing("lumos://postgres/shop/public/orders"),
+    listing("lumos://postgres/shop/sales/Orders"),
+    listing("lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES"),
+)
+NAMES = Names((*LAKE, *SHOP), ["lumos://sql/mart/kpis", "lumos://airflow/x", "urn:li:other"])
+
+
+def found(name: str, *, names: Names = NAMES, dialect: str | None = None, **more: str):
+    return names.find(TableName(parts=tuple(name.split(".")), **more), dialect=dialect)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "urn"),
+    [
+        ("raw.events", None, "lumos://s3/lake/raw/events"),
+        ("RAW.EVENTS", None, "lumos://s3/lake/raw/events"),
+        ("hive.raw.events", "trino", "lumos://s3/lake/raw/events"),
+        ("lake.raw.events", None, "lumos://s3/lake/raw/events"),
+        ("users", None, "lumos://s3/lake/raw/users.csv"),
+        ("raw.users", None, "lumos://s3/lake/raw/users.csv"),
+        ("main.clicks", "duckdb", "lumos://file/data/raw/clicks"),
+        ("shop.public.orders", "postgres", "lumos://postgres/shop/public/orders"),
+        ("public.orders", None, "lumos://postgres/shop/public/orders"),
+        ("sales.Orders", "postgres", "lumos://postgres/shop/sales/Orders"),
+        ("finance.public.invoices", "snowflake", "lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES"),
+        ("invoices", None, "lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES"),
+        ("mart.kpis", None, "lumos://sql/mart/kpis"),
+    ],
+)
+def test_a_name_that_only_one_dataset_has_finds_it(name, dialect, urn):
+    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).way) == (urn, Way.NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "urn"),
+    [
+        ("archive.events", None, "lumos://sql/archive/events"),
+        ("other.public.orders", "postgres", "lumos://postgres/other/public/orders"),
+        ("sales.orders", "postgres", "lumos://postgres/sales/orders"),
+        ("nobody", "snowflake", "lumos://snowflake/nobody"),
+        ("kpis", None, "lumos://sql/kpis"),
+        ("a.b", "tsql", "lumos://mssql/a/b"),
+    ],
+)
+def test_a_name_that_says_otherwise_is_not_bent_to_fit(name, dialect, urn):
+    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).way) == (
+        urn,
+        Way.ASSUMED,
+    )
+
+
+def test_a_name_that_several_have_is_not_guessed():
+    answer = found("events")
+    assert answer.way is Way.AMBIGUOUS
+    assert answer.candidates == ("lumos://s3/lake/processed/events", "lumos://s3/lake/raw/events")
+    assert answer.urn == "lumos://sql/events"
+
+
+def test_the_dialect_decides_between_two_of_the_same_name():
+    names = Names(
+        (listing("lumos://postgres/shop/public/orders"), listing("lumos://s3/lake/orders"))
+    )
+    assert found("orders", names=names).way is Way.AMBIGUOUS
+    assert (
+        found("orders", names=names, dialect="postgres").urn
+        == "lumos://postgres/shop/public/orders"
+    )
+
+
+def test_a_dataset_that_is_there_goes_before_one_that_is_gone():
+    gone = listing("lumos://file/old/orders", "/old/orders", state="missing")
+    assert found("orders", names=Names([gone])).urn == "lumos://file/old/orders"
+    there = listing("lumos://file/new/orders", "/new/orders")
+    assert found("orders", names=Names([gone, there])).urn == "lumos://file/new/orders"
+
+
+def test_a_table_of_a_warehouse_is_no_file_of_the_same_name():
+    assert found("raw.events", platform="snowflake").urn == "lumos://snowflake/raw/events"
+    assert found("raw.events", platform="spark").urn == "lumos://s3/lake/raw/events"
+
+
+def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
+    two = Names(
+        (
+            listing("lumos://postgres@a/shop/public/orders"),
+            listing("lumos://postgres@b/shop/public/orders"),
+        )
+    )
+    name = "shop.public.orders"
+    assert found(name, names=two, platform="postgres", instance="a").urn.startswith(
+        "lumos://postgres@a/"
+    )
+    assert found(name, names=two, platform="postgres", instance="db:5432").way is Way.AMBIGUOUS
+    assert (
+        found(name, platform="postgres", instance="db:5432").urn
+        == "lumos://postgres/shop/public/orders"
+    )
+
+
+@pytest.mark.parametrize(
+    ("uri", "urn"),
+    [
+        ("s3://lake/raw/events", "lumos://s3/lake/raw/events"),
+        ("s3a://lake/raw/events/", "lumos://s3/lake/raw/events"),
+        ("s3://lake/raw/events/date=2024-01-15/part-0.parquet", "lumos://s3/lake/raw/events"),
+        ("file:///data/raw/clicks", "lumos://file/data/raw/clicks"),
+        ("file:/data/raw/clicks/day=1", "lumos://file/data/raw/clicks"),
+        ("/data/raw/log_7.json", "lumos://file/data/raw/logs"),
+    ],
+)
+def test_a_place_is_the_dataset_that_it_lies_in(uri, urn):
+    answer = NAMES.find(Place(uri=uri))
+    assert (answer.urn, answer.way) == (urn, Way.PLACE)
+
+
+@pytest.mark.parametrize(
+    ("uri", "urn"),
+    [
+        ("s3://lake/raw/eventsold", "lumos://s3/lake/raw/eventsold"),
+        ("gs://other/x", "lumos://gcs/other/x"),
+        ("abfss://raw@acme.dfs.core.windows.net/x", "lumos://azure@acme/raw/x"),
+        ("hdfs://nn:8020/warehouse/x", "lumos://hdfs/nn:8020/warehouse/x"),
+        ("/tmp/x", "lumos://file/tmp/x"),
+    ],
+)
+def test_a_place_where_nothing_is_known_gets_the_urn_that_a_scan_would_give(uri, urn):
+    answer = NAMES.find(Place(uri=uri))
+    assert (answer.urn, answer.way) == (urn, Way.ASSUMED)
+
+
+@pytest.mark.parametrize(
+    ("parts", "urn", "way"),
+    [
+        (("lumos://s3/lake/raw/events",), "lumos://s3/lake/raw/events", Way.URN),
+        (("s3://lake/raw/events",), "lumos://s3/lake/raw/events", Way.PLACE),
+        (("parquet", "s3a://lake/raw/events"), "lumos://s3/lake/raw/events", Way.PLACE),
+    ],
+)
+def test_sql_may_name_urns_and_paths(parts, urn, way):
+    answer = NAMES.find(TableName(parts=parts))
+    assert (answer.urn, answer.way) == (urn, way)
+
+
+def test_other_names_help_where_the_first_is_not_known():
+    glue = TableName(parts=("x", "y"), platform="glue")
+    answer = NAMES.find(glue, others=[Place(uri="s3://lake/raw/events")])
+    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", Way.PLACE)
+    assert (
+        NAMES.find(Known(urn="lumos://glue/x/y"), others=[Place(uri="s3://lake/raw/events")]).urn
+        == "lumos://glue/x/y"
+    )
+
+
+RULES = (
+    SqlName(match="raw.*", urn="lumos://s3/data-lake/raw/{table}"),
+    SqlName(match="*.dwh.*", urn="lumos://snowflake@eu/{database}/{schema}/{table}"),
+    SqlName(
+        dialect="snowflake",
+        platform="snowflake",
+        instance="eu",
+        database="FINANCE",
+        schema="PUBLIC",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "urn", "way"),
+    [
+        ("raw.events", None, "lumos://s3/data-lake/raw/events", Way.RULE),
+        ("hive.RAW.Events", None, "lumos://s3/data-lake/raw/Events", Way.RULE),
+        ("prod.dwh.kpis", None, "lumos://snowflake@eu/prod/dwh/kpis", Way.RULE),
+        ("dwh.kpis", None, "lumos://sql/dwh/kpis", Way.ASSUMED),
+        ("invoices", "snowflake", "lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES", Way.NAME),
+        ("payments", "snowflake", "lumos://snowflake@eu/finance/public/payments", Way.ASSUMED),
+    ],
+)
+def test_rules_of_the_configuration_go_first(name, dialect, urn, way):
+    answer = found(name, names=Names((*LAKE, *SHOP), rules=RULES), dialect=dialect)
+    assert (answer.urn, answer.way) == (urn, way)
+
+
+def test_the_environment_is_part_of_assumed_urns():
+    assert found("a.b", names=Names((), environment="DEV")).urn == "lumos://sql/a/b?env=DEV"
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"match": "raw.*"}, "either 'urn'"),
+        ({"urn": "lumos://s3/{tabel}"}, "no part of a table's name"),
+        ({"urn": "s3://lake/{table}"}, "does not start with lumos://"),
+        ({"urn": "lumos://s3/x", "platform": "s3"}, "either 'urn'"),
+        ({"match": ".", "platform": "s3"}, "'match' is empty"),
+    ],
+)
+def test_a_rule_that_cannot_work_is_refused(rule, words):
+    with pytest.raises(MisuseError, match=words.replace("{", "\\{")):
+        SqlName(**rule)
