@@ -1,6 +1,6 @@
 """A dataset and its aspects; each aspect is read, written, compared and carried on its own."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final, Literal
 
 import msgspec
@@ -170,11 +170,20 @@ class Reader(Aspect, frozen=True, kw_only=True):
     last_read: datetime | None = None
 
 
+class ColumnReads(Aspect, frozen=True, kw_only=True):
+    """How often a column was read, and on which day last."""
+
+    reads: int = 0
+    last_read: date | None = None
+
+
 class Usage(Aspect, frozen=True, kw_only=True):
-    """Who read what and when."""
+    """Who read what and when, as far back as `since`; a column `*` stands for columns unknown."""
 
     readers: tuple[Reader, ...] = ()
     last_accessed: datetime | None = None
+    since: date | None = None
+    columns: dict[str, ColumnReads] = {}
 
 
 class QualityCheck(Aspect, frozen=True, kw_only=True):

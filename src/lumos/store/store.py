@@ -51,6 +51,7 @@ from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.rows import insert_if_new, replace
 from lumos.store.search import Facets, Hits, Searched, SearchedSchema
+from lumos.store.usage import UsageRecord, UsageWriter
 
 
 class Store:
@@ -110,6 +111,11 @@ class Store:
     def entries(self) -> Entries:
         """All datasets with all that is known of them, and what is no dataset."""
         return Entries(self._database)
+
+    @property
+    def usage(self) -> UsageRecord:
+        """Who read what and when."""
+        return UsageRecord(self._database)
 
     @property
     def journal(self) -> Journal:
@@ -327,6 +333,11 @@ class Transaction:
         return EntryWriter(self, self._connection)
 
     @property
+    def usage(self) -> UsageWriter:
+        """Counts who read what."""
+        return UsageWriter(self._connection)
+
+    @property
     def journal(self) -> JournalWriter:
         """Keeps account of an import."""
         return JournalWriter(self._connection)
@@ -456,6 +467,7 @@ class Transaction:
         row = {field: getattr(renamed, field) for field in renamed.__struct_fields__}
         self.lineage.settle()
         identity.move(self._connection, known.urn, row)
+        self._move_usage(known.urn, to, at=at)
         self.lineage.rename(known.urn, to)
         self._touched[to] = None
         self.save_alias(known.urn, of=to, reason="renamed", at=at)
@@ -465,9 +477,15 @@ class Transaction:
         self.save(msgspec.structs.replace(known, state="missing", updated_at=at))
         self.lineage.settle()
         identity.hand_over(self._connection, known.urn, into)
+        self._move_usage(known.urn, into, at=at)
         self.lineage.absorb(known.urn, into, at=at)
         self._touched[into] = None
         self.save_alias(known.urn, of=into, reason="merged", at=at)
+
+    def _move_usage(self, urn: str, into: str, *, at: datetime) -> None:
+        usage = self.usage
+        if usage.move(urn, into):
+            usage.derive([into], at=at)
 
     def drop_alias(self, urn: str) -> None:
         """Lets a URN mean a dataset of its own again."""

@@ -1,6 +1,6 @@
 """The tables of the store, the same on SQLite and PostgreSQL."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -38,6 +38,19 @@ class Instant(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         return None if value is None else _EPOCH + int(value) * _MICROSECOND
+
+
+class Day(TypeDecorator[date]):
+    """A day in UTC, counted from 1970."""
+
+    impl = Integer
+    cache_ok = True
+
+    def process_bind_param(self, value: date | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        return None if value is None else (value - _EPOCH.date()).days
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> date | None:  # noqa: ARG002
+        return None if value is None else _EPOCH.date() + timedelta(days=int(value))
 
 
 # SQLite only counts up by itself on INTEGER, PostgreSQL needs BIGINT for a long life.
@@ -311,4 +324,33 @@ lineage_revision = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("revision", String(32), nullable=False),
+)
+
+# Who read what on which day, whether the store has the dataset or not. `columns` counts reads by
+# column, as JSON: rows of their own would be ten times as many.
+usage_reads = Table(
+    "usage_reads",
+    metadata,
+    Column("urn", Text, primary_key=True),
+    Column("day", Day, primary_key=True, autoincrement=False),
+    Column("reader", Text, primary_key=True),
+    Column("reporter", Text, primary_key=True),
+    Column("reads", BigInteger, nullable=False),
+    Column("bytes", BigInteger),
+    Column("rows", BigInteger),
+    Column("last_read", Instant, nullable=False),
+    Column("columns", LargeBinary),
+    Index(None, "reporter"),
+    # The key is most of a row.
+    sqlite_with_rowid=False,
+)
+
+# Which statements are counted: a sorted list of eight bytes for each, so that none counts twice.
+usage_log = Table(
+    "usage_log",
+    metadata,
+    Column("reporter", Text, primary_key=True),
+    Column("day", Day, primary_key=True, autoincrement=False),
+    Column("keys", LargeBinary, nullable=False),
+    Index(None, "day"),
 )

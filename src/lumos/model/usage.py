@@ -1,0 +1,30 @@
+"""Reads on their way from a query log to the store."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Met(NamedTuple):
+    """Statements of one kind: their digest, one of them encoded, how many there are and when.
+
+    Times are in microseconds since 1970, and days are counted from there.
+    """
+
+    query: bytes
+    example: bytes
+    times: int
+    first: int
+    last: int
+
+
+class SummedReads(NamedTuple):
+    """The reads of a dataset by a reader on a day."""
+
+    urn: str
+    reader: str
+    day: int
+    reads: int
+    bytes: int | None
+    rows: int | None
+    last_read: int
+    columns: Mapping[str, int]

@@ -1,0 +1,350 @@
+"""Who read which dataset on which day, and which logged statements are counted already."""
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date, datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, func, select, text, update
+
+from lumos.model.catalog import Timestamps
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import ColumnReads, Reader, Usage
+from lumos.store import tables
+from lumos.store.database import Database
+from lumos.store.locks import lock_key
+from lumos.store.rows import replace
+
+# Columns that were read, but nobody knows which.
+UNKNOWN_COLUMNS: Final = "*"
+_WRITER: Final = "usage"
+_TOGETHER: Final = 500
+_DECODE_COLUMNS: Final = msgspec.json.Decoder(dict[str, int]).decode
+
+
+class Reads(NamedTuple):
+    """The reads of one dataset by one reader on one day, as one reporter tells."""
+
+    urn: str
+    day: date
+    reader: str
+    reads: int
+    last_read: datetime
+    bytes: int | None = None
+    rows: int | None = None
+    columns: Mapping[str, int] = {}
+    reporter: str = ""
+
+
+class Period(NamedTuple):
+    """The first and the last day of something."""
+
+    first: date
+    last: date
+
+
+class ReportedLog(NamedTuple):
+    """A log that was taken in: its days, and how many statements of it are counted."""
+
+    reporter: str
+    first: date
+    last: date
+    statements: int
+
+
+class UsageRecord:
+    """What the store knows of reads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, urn: str, *, since: date | None = None) -> list[Reads]:
+        """The reads of a dataset, oldest first."""
+        with self._database.reading() as connection:
+            return _of(connection, urn, since)
+
+    def since(self, day: date | None) -> Iterator[Reads]:
+        """All reads from a day on, by dataset, oldest first."""
+        table = tables.usage_reads
+        statement = select(table).order_by(table.c.urn, table.c.day)
+        if day is not None:
+            statement = statement.where(table.c.day >= day)
+        with self._database.reading() as connection:
+            for row in connection.execute(statement, execution_options={"yield_per": 5_000}):
+                yield _reads(row)
+
+    def periods(self) -> dict[str, Period]:
+        """The first and the last day that each dataset was read on."""
+        column = tables.usage_reads.c
+        statement = select(column.urn, func.min(column.day), func.max(column.day))
+        with self._database.reading() as connection:
+            rows = connection.execute(statement.group_by(column.urn))
+            return {urn: Period(first, last) for urn, first, last in rows}
+
+    def homeless(self) -> tuple[str, ...]:
+        """What was read and is no dataset of the store."""
+        read = select(tables.usage_reads.c.urn).distinct()
+        with self._database.reading() as connection:
+            known = select(tables.dataset.c.urn)
+            return tuple(connection.scalars(read.where(tables.usage_reads.c.urn.not_in(known))))
+
+    def logs(self) -> tuple[ReportedLog, ...]:
+        """Every log that was taken in, by its name."""
+        column = tables.usage_log.c
+        statement = (
+            select(
+                column.reporter,
+                func.min(column.day),
+                func.max(column.day),
+                func.sum(func.length(column["keys"])),
+            )
+            .group_by(column.reporter)
+            .order_by(column.reporter)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(statement).all()
+        return tuple(ReportedLog(*row[:3], int(row[3]) // 8) for row in rows)
+
+    def counted(self, days: Collection[date]) -> "array[int]":
+        """The keys of the statements of some days that are counted already."""
+        column = tables.usage_log.c
+        found = array("q")
+        wanted = sorted(days)
+        with self._database.reading() as connection:
+            for start in range(0, len(wanted), _TOGETHER):
+                some = wanted[start : start + _TOGETHER]
+                for keys in connection.scalars(select(column["keys"]).where(column.day.in_(some))):
+                    found.frombytes(keys)
+        return found
+
+
+class UsageWriter:
+    """Writes reads in a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        if connection.dialect.name == "postgresql":
+            # Counts are read, added to and written back.
+            connection.execute(_LOCK, {"key": lock_key(_WRITER)})
+
+    def add(self, reporter: str, reads: Iterable[Reads]) -> set[str]:
+        """Adds to what a reporter told before; gives the URNs of what was read.
+
+        A URN that a dataset had before stands for the dataset.
+        """
+        touched: set[str] = set()
+        statement = replace(self._connection.dialect.name, tables.usage_reads)
+        ordered = sorted(reads, key=attrgetter("urn"))
+        moved = self._moved({each.urn for each in ordered})
+        for urn, several in groupby(ordered, key=attrgetter("urn")):
+            now = moved.get(urn, urn)
+            added = [each._replace(urn=now, reporter=reporter) for each in several]
+            days = [each.day for each in added]
+            known = {
+                _key(each): each
+                for each in _of(self._connection, now, min(days), until=max(days))
+                if each.reporter == reporter
+            }
+            for each in added:
+                before = known.get(_key(each))
+                known[_key(each)] = each if before is None else _sum(before, each)
+            changed = {_key(each) for each in added}
+            rows = [_row(each) for key, each in known.items() if key in changed]
+            for start in range(0, len(rows), _TOGETHER):
+                self._connection.execute(statement, rows[start : start + _TOGETHER])
+            touched.add(now)
+        return touched
+
+    def count(self, reporter: str, keys: Mapping[date, Iterable[int]]) -> None:
+        """Remembers which statements are counted, day by day."""
+        column = tables.usage_log.c
+        known = {
+            day: body
+            for day, body in self._connection.execute(
+                select(column.day, column["keys"]).where(column.reporter == reporter)
+            )
+            if day in keys
+        }
+        rows = []
+        for day, new in keys.items():
+            every = set(array("q", known.get(day, b"")))
+            every.update(new)
+            body = array("q", sorted(every)).tobytes()
+            rows.append({"reporter": reporter, "day": day, "keys": body})
+        if rows:
+            self._connection.execute(replace(self._connection.dialect.name, tables.usage_log), rows)
+
+    def forget(self, reporter: str) -> set[str]:
+        """Takes back all that a reporter told; gives the URNs of what it told of."""
+        table = tables.usage_reads
+        touched = set(
+            self._connection.scalars(
+                select(table.c.urn).distinct().where(table.c.reporter == reporter)
+            )
+        )
+        for each in (table, tables.usage_log):
+            self._connection.execute(delete(each).where(each.c.reporter == reporter))
+        return touched
+
+    def forget_before(self, day: date) -> int:
+        """Lets go of all that is older than a day; gives how many rows of reads that were."""
+        reads, log = tables.usage_reads, tables.usage_log
+        self._connection.execute(delete(log).where(log.c.day < day))
+        return self._connection.execute(delete(reads).where(reads.c.day < day)).rowcount
+
+    def move(self, urn: str, into: str) -> bool:
+        """Makes the reads of one dataset those of another; False where there are none."""
+        moved = [each._replace(urn=into) for each in _of(self._connection, urn, None)]
+        if not moved:
+            return False
+        known = {(*_key(each), each.reporter): each for each in _of(self._connection, into, None)}
+        rows = []
+        for each in moved:
+            before = known.get((*_key(each), each.reporter))
+            rows.append(_row(each if before is None else _sum(before, each)))
+        table = tables.usage_reads
+        self._connection.execute(replace(self._connection.dialect.name, table), rows)
+        self._connection.execute(delete(table).where(table.c.urn == urn))
+        return True
+
+    def derive(self, urns: Iterable[str], *, at: datetime) -> int:
+        """Writes the aspect of each dataset anew; gives how many datasets there were."""
+        found = 0
+        wanted = sorted(urns)
+        for start in range(0, len(wanted), _TOGETHER):
+            some = wanted[start : start + _TOGETHER]
+            known = select(tables.dataset.c.urn).where(tables.dataset.c.urn.in_(some))
+            for urn in self._connection.scalars(known).all():
+                self._derive(urn, at)
+                found += 1
+        return found
+
+    def _derive(self, urn: str, at: datetime) -> None:
+        usage = usage_of(_of(self._connection, urn, None))
+        aspect = tables.aspect
+        if usage is None:
+            self._connection.execute(
+                delete(aspect).where(
+                    aspect.c.urn == urn, aspect.c.name == "usage", aspect.c.writer == _WRITER
+                )
+            )
+            return
+        row = {
+            "urn": urn,
+            "name": "usage",
+            "body": to_json(usage),
+            "writer": _WRITER,
+            "updated_at": at,
+        }
+        self._connection.execute(replace(self._connection.dialect.name, aspect), row)
+        self._tell_times(urn, usage)
+
+    def _tell_times(self, urn: str, usage: Usage) -> None:
+        """Times that others told of a dataset are kept as told, but for a later read."""
+        beside = tables.beside
+        here = (beside.c.urn == urn, beside.c.name == "timestamps")
+        body = self._connection.execute(select(beside.c.body).where(*here)).scalar()
+        told = None if body is None else from_json(body, Timestamps | None)  # type: ignore[arg-type]
+        if told is None or usage.last_accessed is None:
+            return
+        if told.last_accessed is None or told.last_accessed < usage.last_accessed:
+            newer = msgspec.structs.replace(told, last_accessed=usage.last_accessed)
+            self._connection.execute(update(beside).where(*here).values(body=to_json(newer)))
+
+    def _moved(self, urns: Collection[str]) -> dict[str, str]:
+        alias, wanted = tables.alias.c, sorted(urns)
+        found: dict[str, str] = {}
+        for start in range(0, len(wanted), _TOGETHER):
+            some = wanted[start : start + _TOGETHER]
+            rows = self._connection.execute(
+                select(alias.urn, alias.dataset_urn).where(alias.urn.in_(some))
+            )
+            found |= {row.urn: row.dataset_urn for row in rows}
+        return found
+
+
+def usage_of(reads: Iterable[Reads]) -> Usage | None:
+    """The aspect that reads of one dataset come to; the most frequent reader is the first."""
+    readers: dict[str, Reader] = {}
+    columns: dict[str, ColumnReads] = {}
+    since: date | None = None
+    for each in reads:
+        since = each.day if since is None else min(since, each.day)
+        before = readers.get(each.reader) or Reader(name=each.reader)
+        readers[each.reader] = Reader(
+            name=each.reader,
+            reads=before.reads + each.reads,
+            bytes=_added(before.bytes, each.bytes),
+            rows=_added(before.rows, each.rows),
+            last_read=max(each.last_read, before.last_read or each.last_read),
+        )
+        for name, times in each.columns.items():
+            was = columns.get(name) or ColumnReads(last_read=each.day)
+            columns[name] = ColumnReads(
+                reads=was.reads + times, last_read=max(was.last_read or each.day, each.day)
+            )
+    if not readers:
+        return None
+    return Usage(
+        readers=tuple(sorted(readers.values(), key=lambda reader: (-reader.reads, reader.name))),
+        last_accessed=max(filter(None, (each.last_read for each in readers.values()))),
+        since=since,
+        columns=dict(sorted(columns.items())),
+    )
+
+
+def _of(
+    connection: Connection, urn: str, since: date | None, *, until: date | None = None
+) -> list[Reads]:
+    parameters = {"urn": urn, "since": since or date.min, "until": until or date.max}
+    return [_reads(row) for row in connection.execute(_READS_OF, parameters)]
+
+
+def _reads(row: Row[Any]) -> Reads:
+    return Reads(
+        row.urn, row.day, row.reader, row.reads, row.last_read, row.bytes, row.rows,
+        _DECODE_COLUMNS(row.columns) if row.columns else {}, row.reporter,
+    )  # fmt: skip
+
+
+def _row(reads: Reads) -> dict[str, Any]:
+    columns = msgspec.json.encode(dict(sorted(reads.columns.items()))) if reads.columns else None
+    return {**reads._asdict(), "columns": columns}
+
+
+def _key(reads: Reads) -> tuple[date, str]:
+    return reads.day, reads.reader
+
+
+def _sum(one: Reads, other: Reads) -> Reads:
+    columns = dict(one.columns)
+    for name, times in other.columns.items():
+        columns[name] = columns.get(name, 0) + times
+    return one._replace(
+        reads=one.reads + other.reads,
+        bytes=_added(one.bytes, other.bytes),
+        rows=_added(one.rows, other.rows),
+        last_read=max(one.last_read, other.last_read),
+        columns=columns,
+    )
+
+
+def _added(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
+
+
+# Statements are made once: making one takes longer than running it.
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
+_WANTED: Final[BindParameter[str]] = bindparam("urn")
+_READS_OF: Final = (
+    select(tables.usage_reads)
+    .where(
+        tables.usage_reads.c.urn == _WANTED,
+        tables.usage_reads.c.day >= bindparam("since", type_=tables.Day),
+        tables.usage_reads.c.day <= bindparam("until", type_=tables.Day),
+    )
+    .order_by(tables.usage_reads.c.day, tables.usage_reads.c.reader, tables.usage_reads.c.reporter)
+)

@@ -1,0 +1,172 @@
+"""Who read what: counted once, summed up as an aspect, and carried along by renames."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from lumos.model.catalog import Timestamps
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import ColumnReads, Reader, Usage
+from lumos.store import Store
+from lumos.store.usage import Period, Reads, ReportedLog
+from store.conftest import AT, dataset
+
+ORDERS, SALES = "lumos://file/lake/orders", "lumos://file/lake/sales"
+MONDAY = date(2024, 3, 4)
+TUESDAY = MONDAY + timedelta(days=1)
+
+
+def at(day: date, hour: int = 12) -> datetime:
+    return datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+
+
+def reads(urn: str = ORDERS, reader: str = "ann", day: date = MONDAY, times: int = 1, **facts: object) -> Reads:  # fmt: skip
+    return Reads(urn, day, reader, times, at(day), **facts)  # type: ignore[arg-type]
+
+
+def take_in(store: Store, *several: Reads, reporter: str = "log:a") -> set[str]:
+    with store.transaction() as transaction:
+        touched = transaction.usage.add(reporter, several)
+        transaction.usage.derive(touched, at=AT)
+    return touched
+
+
+def save(store: Store, *names: str) -> None:
+    with store.transaction() as transaction:
+        for name in names:
+            transaction.save(dataset(name))
+
+
+def test_reads_become_the_aspect(store: Store) -> None:
+    save(store, "orders")
+    take_in(
+        store,
+        reads(times=2, bytes=100, columns={"id": 2, "amount": 1}),
+        reads(day=TUESDAY, times=1, rows=5, columns={"id": 1}),
+        reads(reader="bob", times=9),
+    )
+    assert store.get(ORDERS).usage == Usage(
+        readers=(
+            Reader(name="bob", reads=9, last_read=at(MONDAY)),
+            Reader(name="ann", reads=3, bytes=100, rows=5, last_read=at(TUESDAY)),
+        ),
+        last_accessed=at(TUESDAY),
+        since=MONDAY,
+        columns={
+            "amount": ColumnReads(reads=1, last_read=MONDAY),
+            "id": ColumnReads(reads=3, last_read=TUESDAY),
+        },
+    )
+
+
+def test_more_reads_add_up_by_reporter(store: Store) -> None:
+    save(store, "orders")
+    take_in(store, reads(times=2, bytes=1, columns={"id": 2}))
+    take_in(store, reads(times=3, columns={"id": 1, "x": 1}), reads(day=TUESDAY))
+    take_in(store, reads(times=10), reporter="log:b")
+    assert [(each.reporter, each.day, each.reads, dict(each.columns)) for each in store.usage.of(ORDERS)] == [
+        ("log:a", MONDAY, 5, {"id": 3, "x": 1}),
+        ("log:b", MONDAY, 10, {}),
+        ("log:a", TUESDAY, 1, {}),
+    ]  # fmt: skip
+    usage = store.get(ORDERS).usage
+    assert usage is not None
+    assert usage.readers[0].reads == 16
+    assert [each.day for each in store.usage.of(ORDERS, since=TUESDAY)] == [TUESDAY]
+
+
+def test_one_row_of_a_reader_twice_in_a_report_adds_up(store: Store) -> None:
+    take_in(store, reads(times=2), reads(times=3))
+    assert [each.reads for each in store.usage.of(ORDERS)] == [5]
+
+
+def test_what_is_counted_is_remembered_by_day(store: Store) -> None:
+    for _ in range(2):
+        with store.transaction() as transaction:
+            transaction.usage.count("log:a", {MONDAY: [3, -1], TUESDAY: [7]})
+            transaction.usage.count("log:b", {MONDAY: [2**62]})
+    assert sorted(store.usage.counted([MONDAY])) == [-1, 3, 2**62]
+    assert list(store.usage.counted([date(2024, 1, 1)])) == []
+    assert store.usage.logs() == (
+        ReportedLog("log:a", MONDAY, TUESDAY, 3),
+        ReportedLog("log:b", MONDAY, MONDAY, 1),
+    )
+
+
+def test_a_reporter_may_take_all_back(store: Store) -> None:
+    save(store, "orders")
+    take_in(store, reads())
+    take_in(store, reads(SALES), reporter="log:b")
+    with store.transaction() as transaction:
+        transaction.usage.count("log:a", {MONDAY: [1]})
+        touched = transaction.usage.forget("log:a")
+        transaction.usage.derive(touched, at=AT)
+    assert touched == {ORDERS}
+    assert store.get(ORDERS).usage is None
+    assert store.usage.logs() == ()
+    assert store.usage.periods() == {SALES: Period(MONDAY, MONDAY)}
+
+
+def test_usage_that_others_told_stays_until_there_are_reads(store: Store) -> None:
+    told = Usage(readers=(Reader(name="bi", reads=7),))
+    save(store, "orders")
+    with store.transaction() as transaction:
+        transaction.save_aspect(ORDERS, "usage", told, writer="import", at=AT)
+        transaction.usage.derive([ORDERS], at=AT)
+    assert store.get(ORDERS).usage == told
+    take_in(store, reads())
+    usage = store.get(ORDERS).usage
+    assert usage is not None
+    assert [each.name for each in usage.readers] == ["ann"]
+
+
+@pytest.mark.parametrize("how", ["renamed", "merged"])
+def test_reads_follow_a_dataset(store: Store, how: str) -> None:
+    save(store, *(["orders"] if how == "renamed" else ["orders", "sales"]))
+    take_in(store, reads(times=2, columns={"id": 2}), reads(reader="bob"))
+    take_in(store, reads(SALES, times=5, columns={"id": 1}))
+    with store.transaction() as transaction:
+        if how == "renamed":
+            transaction.rename(dataset(), to=SALES, name="sales", at=AT)
+        else:
+            transaction.absorb(dataset(), into=SALES, at=AT)
+    assert store.usage.of(ORDERS) == []
+    usage = store.get(ORDERS).usage
+    assert usage is not None
+    assert {each.name: each.reads for each in usage.readers} == {"ann": 7, "bob": 1}
+    assert usage.columns["id"].reads == 3
+
+
+def test_reads_under_an_earlier_urn_are_those_of_the_dataset(store: Store) -> None:
+    save(store, "orders")
+    with store.transaction() as transaction:
+        transaction.rename(dataset(), to=SALES, name="sales", at=AT)
+    assert take_in(store, reads()) == {SALES}
+
+
+def test_what_is_read_need_not_be_a_dataset(store: Store) -> None:
+    take_in(store, reads("lumos://snowflake/shop/public/orders"))
+    assert store.usage.homeless() == ("lumos://snowflake/shop/public/orders",)
+
+
+def test_old_reads_are_let_go(store: Store) -> None:
+    take_in(store, reads(), reads(day=TUESDAY))
+    with store.transaction() as transaction:
+        transaction.usage.count("log:a", {MONDAY: [1], TUESDAY: [2]})
+        assert transaction.usage.forget_before(TUESDAY) == 1
+    assert store.usage.periods() == {ORDERS: Period(TUESDAY, TUESDAY)}
+    assert list(store.usage.counted([MONDAY, TUESDAY])) == [2]
+    assert [each.urn for each in store.usage.since(MONDAY)] == [ORDERS]
+
+
+def test_a_later_read_is_told_where_others_told_the_times(store: Store) -> None:
+    save(store, "orders")
+    told = Timestamps(created=AT, last_accessed=at(date(2023, 1, 1)))
+    with store.transaction() as transaction:
+        transaction.entries.put_beside(ORDERS, {"timestamps": to_json(told)})
+    take_in(store, reads())
+    entry = store.entries.get(ORDERS)
+    assert entry is not None
+    assert from_json(entry.beside["timestamps"], Timestamps) == Timestamps(
+        created=AT, last_accessed=at(MONDAY)
+    )
