@@ -1,0 +1,285 @@
+"""A dbt project as one report: edges of its models, their runs, and what is told of tables."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from lumos.lineage.comments import SLA, Header, header_of
+from lumos.lineage.dbt.artefacts import CatalogColumn, Node, Project, Result, utc
+from lumos.lineage.dbt.relations import Relations
+from lumos.lineage.owners import owners_of
+from lumos.lineage.reported import (
+    Coverage,
+    Described,
+    JobFlow,
+    Known,
+    Problem,
+    Reported,
+    ReportedEdge,
+    TableName,
+)
+from lumos.model.catalog import Job
+from lumos.model.dataset import Owner
+from lumos.model.lineage import JobRun
+from lumos.model.urn import Urn
+
+_PLATFORM: Final = "dbt"
+_MADE: Final = ("model", "snapshot", "seed")
+_STATES: Final = {
+    "success": "COMPLETE",
+    "partial success": "FAILED",
+    "pass": "COMPLETE",
+    "warn": "COMPLETE",
+    "error": "FAILED",
+    "fail": "FAILED",
+    "runtime error": "FAILED",
+}
+# What dbt knows of an edge that no SQL shows: hints such as `-- depends_on`, or other branches.
+_UNSEEN: Final = 0.5
+
+
+class ModelSql(msgspec.Struct, frozen=True, kw_only=True):
+    """The compiled SQL of a model, as a statement that makes its table."""
+
+    key: str
+    text: str
+    file: str
+
+
+def models_of(project: Project, relations: Relations) -> Iterator[ModelSql]:
+    """The SQL to analyse; lines are those of the compiled SQL."""
+    for key, node in project.nodes.items():
+        table = relations.table(key)
+        if table is None or not node.compiled or (node.language or "sql") != "sql":
+            continue
+        word = "VIEW" if node.materialized in ("view", "materialized_view") else "TABLE"
+        yield ModelSql(
+            key=key,
+            text=f"CREATE {word} {relations.sql_name(table)} AS {node.compiled}",
+            file=_file(node),
+        )
+
+
+def report(project: Project, analysed: Mapping[str, Reported]) -> Reported:
+    """What a project says; `analysed` is what the SQL of its models says, by their unique ids."""
+    return _Report(project, analysed).reported()
+
+
+class _Report:
+    def __init__(self, project: Project, analysed: Mapping[str, Reported]) -> None:
+        self._project = project
+        self._analysed = analysed
+        self._relations = Relations(project)
+        self._results = {each.unique_id: each for each in project.results}
+
+    def reported(self) -> Reported:
+        made = [key for key, node in self._project.nodes.items() if _kind(key, node) in _MADE]
+        jobs = [key for key in made if self._relations.table(key) is not None]
+        return Reported(
+            reporter=f"dbt:{self._project.name}",
+            edges=(
+                *(edge for key in jobs for edge in self._edges(key)),
+                *self._exposed(),
+            ),
+            jobs=tuple(self._job(key) for key in jobs),
+            flows=tuple(self._flow(key) for key in jobs),
+            descriptions=tuple(self._descriptions()),
+            problems=(*self._project.problems, *self._without_sql(jobs), *self._sql_problems()),
+            coverage=sum((each.coverage for each in self._analysed.values()), Coverage()),
+        )
+
+    def _edges(self, key: str) -> Iterator[ReportedEdge]:
+        table = self._relations.table(key)
+        assert table is not None
+        job = self._job_urn(key)
+        analysed = self._analysed.get(key)
+        seen: set[object] = set()
+        for edge in analysed.edges if analysed else ():
+            seen.add(edge.upstream)
+            yield msgspec.structs.replace(edge, job=job)
+        confidence = _UNSEEN if seen else 1.0
+        for upstream in self._relations.upstream(key):
+            if upstream not in seen and upstream != table:
+                yield ReportedEdge(
+                    upstream=upstream, downstream=table, job=job, confidence=confidence
+                )
+
+    def _exposed(self) -> Iterator[ReportedEdge]:
+        """What dashboards and the like are made from."""
+        for key, node in self._project.exposures.items():
+            urn = str(Urn.of(_PLATFORM, (self._project.name, "exposures", node.name)))
+            for upstream in self._relations.upstream(key):
+                yield ReportedEdge(upstream=upstream, downstream=Known(urn=urn))
+
+    def _job(self, key: str) -> Job:
+        node = self._project.nodes[key]
+        owners = self._owners(node, Header())
+        properties = {"materialized": node.materialized, "file": node.original_file_path}
+        run = self._run(key)
+        return Job(
+            urn=self._job_urn(key),
+            name=key,
+            platform=_PLATFORM,
+            owner=owners[0].name if owners else None,
+            description=node.description or None,
+            runs=() if run is None else (run,),
+            properties={name: text for name, text in properties.items() if text},
+        )
+
+    def _run(self, key: str) -> JobRun | None:
+        result = self._results.get(key)
+        state = _STATES.get(result.status.lower()) if result else None
+        if result is None or state is None:
+            return None
+        started = min(_times(result, "started_at"), default=self._project.run_at)
+        if started is None:
+            return None
+        return msgspec.convert(
+            {
+                "run_id": self._project.invocation or started.isoformat(),
+                "job": self._job_urn(key),
+                "started_at": started,
+                "ended_at": max(_times(result, "completed_at"), default=None),
+                "state": state,
+            },
+            JobRun,
+        )
+
+    def _flow(self, key: str) -> JobFlow:
+        table = self._relations.table(key)
+        assert table is not None
+        return JobFlow(
+            job=self._job_urn(key), inputs=self._relations.upstream(key), outputs=(table,)
+        )
+
+    def _job_urn(self, key: str) -> str:
+        _, _, name = key.partition(".")
+        package, _, model = name.partition(".")
+        return str(Urn.of(_PLATFORM, (package or self._project.name, model or key)))
+
+    def _descriptions(self) -> Iterator[Described]:
+        for key, node in (*self._project.nodes.items(), *self._project.sources.items()):
+            table = self._relations.table(key)
+            if table is None:
+                continue
+            described = self._described(key, node, table)
+            if described != Described(dataset=table):
+                yield described
+
+    def _described(self, key: str, node: Node, table: TableName) -> Described:
+        header = header_of(node.raw) if _kind(key, node) != "seed" else Header()
+        columns: dict[str, str] = {
+            column.name: column.comment for column in self._catalog_columns(key) if column.comment
+        }
+        declared = node.columns or {}
+        columns |= {
+            column.name or name: column.description
+            for name, column in declared.items()
+            if column.description
+        }
+        sla = _meta(node).get(SLA)
+        tags = dict.fromkeys((*_texts(node.tags), *header.tags))
+        return Described(
+            dataset=table,
+            description=node.description or header.description,
+            owners=self._owners(node, header),
+            tags=tuple(tags),
+            properties={SLA: str(sla or header.sla)} if sla or header.sla else {},
+            columns=columns,
+            column_tags={
+                column.name or name: marks
+                for name, column in declared.items()
+                if (marks := _column_tags(column.tags, column.config))
+            },
+        )
+
+    def _catalog_columns(self, key: str) -> Iterable[CatalogColumn]:
+        catalog = self._project.catalog.get(key)
+        return catalog.ordered if catalog else ()
+
+    def _owners(self, node: Node, header: Header) -> tuple[Owner, ...]:
+        """Whoever the meta or the key `owner` names, or the header, or else the group's owner."""
+        named = owners_of((*_people(_meta(node).get("owner")), *_people(node.owner)))
+        if named or header.owners:
+            return named or header.owners
+        group = node.group or (node.config.group if node.config else None)
+        if not group:
+            return ()
+        people = [
+            person
+            for each in self._project.groups.values()
+            if each.name == group
+            for person in _people(each.owner)
+        ]
+        return (Owner(name=people[0] if people else group, kind="group"),)
+
+    def _without_sql(self, jobs: Iterable[str]) -> Iterator[Problem]:
+        bare = [
+            key
+            for key in jobs
+            if (node := self._project.nodes[key]).compiled is None
+            and _kind(key, node) == "model"
+            and (node.language or "sql") == "sql"
+        ]
+        if bare:
+            more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+            reason = (
+                f"{bare[0]}{more} without compiled SQL: known by their dependencies alone. "
+                "Run: dbt compile"
+            )
+            place = f"dbt:{self._project.name}"
+            yield Problem(place=place, reason=reason, severity="remark")
+
+    def _sql_problems(self) -> Iterator[Problem]:
+        for analysed in self._analysed.values():
+            yield from analysed.problems
+
+
+def _kind(key: str, node: Node) -> str:
+    return node.resource_type or key.partition(".")[0]
+
+
+def _file(node: Node) -> str:
+    """The model's own file where its lines are those of the compiled SQL."""
+    if not node.compiled or node.raw.count("\n") == node.compiled.count("\n"):
+        return node.original_file_path or node.name
+    return node.compiled_path or f"compiled/{node.package_name}/{node.original_file_path}"
+
+
+def _times(result: Result, which: str) -> Iterator[Any]:
+    return filter(None, (utc(getattr(timing, which)) for timing in result.timing))
+
+
+def _meta(node: Node) -> dict[str, Any]:
+    """A model's own facts, which newer versions keep in its configuration."""
+    newer = node.config.meta if node.config else None
+    return {
+        **(newer if isinstance(newer, dict) else {}),
+        **(node.meta if isinstance(node.meta, dict) else {}),
+    }
+
+
+def _people(value: Any) -> Iterator[str]:
+    """The names in a text, a list of them, or a mapping with `name` or `email`."""
+    match value:
+        case str() if value.strip():
+            yield value
+        case list():
+            for each in value:
+                yield from _people(each)
+        case {"name": str(name)} if name.strip():
+            yield name
+        case {"email": str(email)} if email.strip():
+            yield email
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,) if value else ()
+    return tuple(str(each) for each in value) if isinstance(value, list) else ()
+
+
+def _column_tags(tags: Any, config: Any) -> tuple[str, ...]:
+    newer = config.get("tags") if isinstance(config, dict) else None
+    return tuple(dict.fromkeys((*_texts(tags), *_texts(newer))))

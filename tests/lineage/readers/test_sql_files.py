@@ -1,0 +1,125 @@
+"""Files of SQL as reporters."""
+
+import pytest
+
+from lumos.lineage.jinja import UNKNOWN, rendered
+from lumos.lineage.reported import Reported, TableName
+from lumos.lineage.sql import analyse
+from lumos.lineage.sql_files import SqlFile, UnreadableSql, read_sql, report, sql_of
+from lumos.model.dataset import Owner
+
+COLUMNS = {("orders",): ["id", "customer_id", "amount"], ("raw", "events"): ["id", "at"]}
+
+
+def reported(text: str, name: str = "models/customers.sql") -> Reported:
+    file = sql_of(text, name=name)
+    return report(file, analyse(file.sql, columns=COLUMNS.get, file=name))
+
+
+def ends(found: Reported) -> set[tuple[str, str]]:
+    return {
+        (".".join(edge.upstream.parts), ".".join(edge.downstream.parts)) for edge in found.edges
+    }
+
+
+def test_a_file_of_statements_reports_its_tables_with_file_and_line():
+    found = reported(
+        "-- nothing\nCREATE TABLE totals AS\nSELECT id, amount FROM orders;\nINSERT INTO log SELECT id FROM totals;"
+    )
+    assert found.reporter == "sql:models/customers.sql"
+    assert ends(found) == {("orders", "totals"), ("totals", "log")}
+    mapping = next(
+        each for edge in found.edges for each in edge.columns if each.downstream == "amount"
+    )
+    assert (mapping.upstream, mapping.file, mapping.line) == ("amount", "models/customers.sql", 3)
+
+
+def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
+    found = reported(
+        "{{ config(materialized='table') }}\n"
+        "-- Customer lifetime value calculation\n"
+        "-- Owner: analytics-team\n"
+        "-- SLA: Updated daily by 6am UTC\n"
+        "SELECT customer_id, SUM(amount) AS lifetime_value FROM orders GROUP BY customer_id",
+        name="models/Customer_Value.sql",
+    )
+    (edge,) = found.edges
+    assert edge.downstream == TableName(parts=("customer_value",))
+    assert {(each.upstream, each.downstream) for each in edge.columns} == {
+        ("customer_id", "customer_id"), ("amount", "lifetime_value"),
+    }  # fmt: skip
+    (told,) = found.descriptions
+    assert told.dataset == TableName(parts=("customer_value",))
+    assert told.description == "Customer lifetime value calculation"
+    assert told.owners == (Owner(name="analytics-team", kind="group"),)
+    assert told.properties == {"sla": "Updated daily by 6am UTC"}
+
+
+def test_several_queries_are_no_model():
+    found = reported("SELECT id FROM orders;\nSELECT id FROM raw.events")
+    assert (found.edges, found.descriptions) == ((), ())
+
+
+def test_of_several_tables_each_has_its_own_comment_and_the_files_owner():
+    found = reported(
+        "-- The nightly load.\n-- Owner: platform-team\n\n"
+        "-- All totals\nCREATE TABLE totals AS SELECT id FROM orders;\n\n"
+        "-- SLA: hourly\n-- Owner: jane\nCREATE TABLE log AS SELECT id FROM orders;"
+    )
+    told = {each.dataset.parts[0]: each for each in found.descriptions}
+    assert told["totals"].description == "All totals"
+    assert told["totals"].owners == (Owner(name="platform-team", kind="group"),)
+    assert told["log"].description is None
+    assert (told["log"].owners, told["log"].properties) == (
+        (Owner(name="jane"),),
+        {"sla": "hourly"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "plain"),
+    [
+        ("select * from {{ ref('orders') }}", "select * from orders"),
+        ("select * from {{ ref('pkg', 'orders') }}", "select * from orders"),
+        ('select * from {{ref("orders", v=2)}}', "select * from orders"),
+        ("select * from {{ source('raw', 'events') }}", "select * from raw.events"),
+        ("{# a\nb #}select 1", "\nselect 1"),
+        ("{{ config(\n  a=1\n) }}select 1", "\n\nselect 1"),
+        ("a {% if is_incremental() %}\nwhere b{% endif %} c", "a \n c"),
+        ("a {% if is_incremental() %}b{% else %}c{% endif %}", "a c"),
+        ("a {% if not is_incremental() %}b{% else %}c{% endif %}", "a b"),
+        ("a {% if x %}b{% elif y %}c{% else %}d{% endif %}", "a b"),
+        ("{% macro f(a) %}select {{ a }}{% endmacro %}select 1", "select 1"),
+        ("{% set x = 1 %}{% set y %}no{% endset %}select 1", "select 1"),
+        ("{%- for x in xs -%}a{%- endfor -%}", "a"),
+        ("from {{ this }}", 'from "t"'),
+        ("{{ var('days', '7') }}", "7"),
+        ("{% snapshot s %}select 1{% endsnapshot %}", "select 1"),
+        ("select {{ star(ref('a')) }}", f"select {UNKNOWN}"),
+    ],
+)
+def test_templates_become_plain_sql_line_by_line(template, plain):
+    assert rendered(template, this='"t"').text == plain
+
+
+def test_what_a_template_hides_is_a_remark_with_its_line():
+    found = reported("SELECT id FROM orders\nUNION ALL SELECT id FROM {{ relation_of('a') }}")
+    assert ends(found) == {("orders", "customers")}
+    (remark,) = [each for each in found.problems if "relation_of" in each.reason]
+    assert (remark.line, remark.severity, remark.place) == (2, "remark", "models/customers.sql")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["SELECT 'ä' AS a FROM orders".encode(), b"\xef\xbb\xbfSELECT 'a' AS a FROM orders",
+     "SELECT 'ä' AS a FROM orders".encode("latin-1"), "SELECT 'ä' AS a FROM orders".encode("utf-16")],
+)  # fmt: skip
+def test_files_of_other_encodings_are_read(tmp_path, content):
+    (tmp_path / "a.sql").write_bytes(content)
+    assert isinstance(found := read_sql(tmp_path / "a.sql", name="a.sql"), SqlFile)
+    assert found.sql.startswith("SELECT ")
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(UnreadableSql):
+        read_sql(tmp_path / "none.sql", name="none.sql")
