@@ -1,5 +1,6 @@
 """Snapshots of the store: what goes into them, and what stays."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,61 @@ def test_parquet_snapshots_are_checked_and_compared_on_spark(workplace: Path) ->
     assert (workplace / "differences" / "differences").is_dir()
     with pytest.raises(MisuseError, match="Name a new folder"):
         lumos.snapshot.diff_on_spark("old.parquet", "new.parquet", to="differences")
+
+
+def test_a_dataset_that_only_left_the_selection_is_not_gone(lumos: Lumos, workplace: Path) -> None:
+    store = fill(lumos, everything())
+    lumos.snapshot.export("monday.jsonl", tags=["tier-1"])
+    untagged = msgspec.structs.replace(customers(), governance=None)
+    write(store, untagged)
+    lumos.snapshot.export("tuesday.jsonl", since="monday.jsonl")
+    assert list(opened(workplace / "tuesday.jsonl").datasets()) == []
+    write(store, msgspec.structs.replace(untagged, deleted=True))
+    lumos.snapshot.export("wednesday.jsonl", since="monday.jsonl")
+    (gone,) = opened(workplace / "wednesday.jsonl").datasets()
+    assert (gone.urn, gone.deleted) == (CUSTOMERS, True)
+
+
+def test_a_snapshot_goes_on_only_from_one_of_the_same_platform(
+    lumos: Lumos, workplace: Path
+) -> None:
+    fill(lumos, {"datasets": [signups()]})
+    lumos.snapshot.export("monday.jsonl")
+    (workplace / "estate.json").write_text("[]")
+    with pytest.raises(MisuseError, match="is a snapshot of 'local'"):
+        lumos.snapshot.export("a.jsonl", platform="datahub-file:estate.json", since="monday.jsonl")
+
+
+MISSING = "datahub-file:estate.json"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param(lambda lumos: lumos.snapshot.export("a.json", platform=MISSING), id="export"),
+        pytest.param(lambda lumos: lumos.snapshot.diff(MISSING, "local"), id="source"),
+        pytest.param(lambda lumos: lumos.snapshot.diff("local", MISSING), id="target"),
+    ],
+)
+def test_a_catalog_that_is_not_there_is_not_read_as_an_empty_one(
+    lumos: Lumos, workplace: Path, read: Callable[[Lumos], object]
+) -> None:
+    fill(lumos, {})
+    with pytest.raises(MisuseError, match=r"There is no estate\.json"):
+        read(lumos)
+    assert not (workplace / "a.json").exists()
+
+
+def test_a_snapshot_is_not_written_over_what_it_is_taken_from(
+    lumos: Lumos, workplace: Path
+) -> None:
+    fill(lumos, {"datasets": [signups()]})
+    (workplace / "estate.json").write_text("[]")
+    (workplace / "link.json").symlink_to("estate.json")
+    for output in ("estate.json", "link.json"):
+        with pytest.raises(MisuseError, match="the catalog itself"):
+            lumos.snapshot.export(output, platform="datahub-file:estate.json")
+    assert (workplace / "estate.json").read_text() == "[]"
+    lumos.snapshot.export("monday.jsonl")
+    with pytest.raises(MisuseError, match="--since"):
+        lumos.snapshot.export("monday.jsonl", since="monday.jsonl")

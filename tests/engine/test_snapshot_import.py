@@ -521,7 +521,7 @@ def test_an_import_that_fails_says_how_to_go_on_and_nothing_else_may_begin(
             LumosError, match=r"t0000003 was refused: .* tired\. The import is not.*--resume"
         ):
             lumos.snapshot.load(file, platform=platform)
-    assert held(lumos, platform) == []
+    assert not Path("estate.json").exists()
     with pytest.raises(MisuseError, match="was not finished"):
         lumos.snapshot.load(file, platform=platform)
     other = snapshot(*many(2), file="other.jsonl")
@@ -567,3 +567,56 @@ def test_the_configured_catalog_is_named_by_its_kind(lumos: Lumos, workplace: Pa
     with pytest.raises(MisuseError, match="needs the path"):
         lumos.snapshot.export("again.jsonl", platform="datahub-file")
     assert (workplace / "again.jsonl").exists()
+
+
+def broken_off(lumos: Lumos, platform: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import that ends in the middle, as if it had been killed there."""
+    with monkeypatch.context() as patched:
+        patched.setattr("lumos.engine.snapshots.account.Account.close", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            lumos.snapshot.load(file, platform=platform)
+
+
+def _killed(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_taking_back_twice_does_not_take_back_the_import_before(
+    lumos: Lumos, platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = snapshot(*many(3), file="first.jsonl")
+    lumos.snapshot.load(first, platform=platform)
+    second = snapshot(*many(5), file="second.jsonl")
+    broken_off(lumos, platform, second, monkeypatch)
+    assert lumos.snapshot.roll_back(platform=platform).erased == 2
+    with pytest.raises(MisuseError, match=r"no import into .* to take back"):
+        lumos.snapshot.roll_back(platform=platform)
+    Path(second).unlink()
+    with pytest.raises(MisuseError, match="of another snapshot"):
+        lumos.snapshot.roll_back(second, platform=platform)
+    assert len(held(lumos, platform)) == 3
+    assert lumos.snapshot.roll_back(first, platform=platform).erased == 3
+
+
+def test_a_target_that_cannot_be_written_is_refused_before_anything_begins(lumos: Lumos) -> None:
+    file = snapshot(*many(2))
+    platform = "datahub-file:no-such-folder/estate.json"
+    with pytest.raises(LumosError, match="cannot be written") as refused:
+        lumos.snapshot.load(file, platform=platform)
+    assert "--resume" not in str(refused.value)
+    with pytest.raises(MisuseError, match="no import into"):
+        lumos.snapshot.roll_back(platform=platform)
+
+
+def test_an_import_that_wrote_nothing_is_taken_back_where_nothing_can_be_written(
+    lumos: Lumos, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workplace / "catalog").mkdir()
+    platform = "datahub-file:catalog/estate.json"
+    with monkeypatch.context() as patched:
+        patched.setattr("lumos.engine.snapshots.targets.CatalogTarget._put", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            lumos.snapshot.load(snapshot(*many(2)), platform=platform)
+    (workplace / "catalog").rmdir()
+    report = lumos.snapshot.roll_back(platform=platform)
+    assert (report.restored, report.erased) == (0, 0)

@@ -105,6 +105,26 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("foreign", "text"),
+    [
+        pytest.param("notes.txt", "mine", id="beside a snapshot"),
+        pytest.param("manifest.json", '{"name": "an extension"}', id="a manifest of others"),
+        pytest.param("datasets-00007.parquet", "mine", id="not named by the manifest"),
+    ],
+)
+def test_a_folder_with_other_things_is_not_replaced(
+    tmp_path: Path, foreign: str, text: str
+) -> None:
+    folder = tmp_path / "estate.parquet"
+    write_snapshot(folder, FACTS, many(3))
+    (folder / foreign).write_text(text)
+    before = all_bytes(folder)
+    with pytest.raises(SnapshotError, match="with other things"):
+        write_snapshot(folder, FACTS, many(2))
+    assert all_bytes(folder) == before
+
+
+@pytest.mark.parametrize(
     ("name", "needless"),
     [("a.json", {"pyarrow", "yaml"}), ("a.jsonl", {"pyarrow", "yaml"}), ("a.yaml", {"pyarrow"})],
 )

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias
 
 import msgspec
@@ -70,6 +71,16 @@ class HasAddress(ABC):
     @abstractmethod
     def at(cls, address: str) -> Self:
         """The catalog at that address."""
+
+
+class KeptInFile(ABC):
+    """A catalog that is a file, which the first write makes where there is none."""
+
+    path: Path
+
+    @abstractmethod
+    def check_writable(self) -> None:
+        """Fails where the file could not be written, and leaves no trace."""
 
 
 class ReadsEntries(ABC):

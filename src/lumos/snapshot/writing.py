@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 from pathlib import Path
+from typing import Literal
+
+import msgspec
 
 from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
 from lumos.model.dataset import Dataset
-from lumos.snapshot.codec import Malformed, canonical, digest, entry_of
+from lumos.snapshot.codec import Malformed, canonical, decoded, digest, entry_of
 from lumos.snapshot.document import (
     DATASETS,
     GLOSSARY,
@@ -27,6 +30,13 @@ from lumos.snapshot.encodings import MANIFEST, Keyed, encoding_of
 from lumos.snapshot.errors import Duplicate, SnapshotError
 from lumos.snapshot.manifest import Tally, header_of_facts
 from lumos.snapshot.sorting import Sorter
+
+
+class _Manifest(msgspec.Struct):
+    """What tells the manifest of a snapshot from other files of that name."""
+
+    format: Literal["lumos-snapshot"]
+    files: dict[str, list[str]]
 
 
 def write_snapshot(
@@ -109,8 +119,8 @@ def _in_order(file: Path, kind: Kind, sorter: Sorter) -> Iterator[Keyed]:
 @contextmanager
 def _replacing(file: Path, *, is_folder: bool) -> Iterator[Path]:
     """A place beside the file, which takes the file's place once all is written."""
-    if file.is_dir() and not (is_folder and _may_be_replaced(file)):
-        raise SnapshotError(file, "", "There is a folder of that name already, with other things.")
+    if file.is_dir():
+        _check_replaceable(file, is_folder=is_folder)
     file.parent.mkdir(parents=True, exist_ok=True)
     place = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.part")
     try:
@@ -137,6 +147,22 @@ def _settle(place: Path) -> None:
             os.fsync(written.fileno())
 
 
-def _may_be_replaced(folder: Path) -> bool:
-    names = {each.name for each in folder.iterdir()}
-    return not names or MANIFEST in names
+def _check_replaceable(folder: Path, *, is_folder: bool) -> None:
+    """Refuses a folder that holds anything but a snapshot."""
+    names = {each.name for each in folder.iterdir()} if is_folder else {""}
+    if not names:
+        return
+    foreign = names - _files_of_snapshot(folder)
+    if foreign:
+        named = f", such as {min(foreign)}" if is_folder else ""
+        problem = f"There is a folder of that name already, with other things{named}."
+        raise SnapshotError(folder, "", problem)
+
+
+def _files_of_snapshot(folder: Path) -> set[str]:
+    """The files that a snapshot in Parquet is made of; none where the folder holds no snapshot."""
+    try:
+        manifest = decoded((folder / MANIFEST).read_bytes(), _Manifest)
+    except (OSError, Malformed):
+        return set()
+    return {MANIFEST, *(name for names in manifest.files.values() for name in names)}

@@ -62,6 +62,11 @@ class Journal:
         with self._database.reading() as connection:
             return _newest(connection, platform, ("running", "rolling_back", "done"))
 
+    def last(self, platform: str) -> ImportRun | None:
+        """The newest import into a catalog that changed something, taken back or not."""
+        with self._database.reading() as connection:
+            return _newest(connection, platform, ("running", "rolling_back", "done", "rolled_back"))
+
     def finished(self, platform: str) -> ImportRun | None:
         """The newest import into a catalog that came to its end and was not taken back."""
         with self._database.reading() as connection:

@@ -13,7 +13,7 @@ from lumos.engine.scanning import LOCAL, platform_of
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.catalog import Entry
 from lumos.model.codec import from_json
-from lumos.platforms import HasAddress, HoldsItems, Platform, ReadsEntries
+from lumos.platforms import HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
 from lumos.snapshot.document import Kind
 from lumos.snapshot.encodings import ENDINGS
 from lumos.store import Store
@@ -24,6 +24,8 @@ class Catalog(ABC):
 
     name: str
     kind: str
+    # What it is kept in, where that is a file of its own.
+    file: Path | None = None
 
     @abstractmethod
     def datasets(self) -> Iterator[Entry]:
@@ -64,6 +66,7 @@ class PlatformCatalog(Catalog):
         self.name = platform.name
         self.kind = platform.kind
         self.platform = platform
+        self.file = platform.path if isinstance(platform, KeptInFile) else None
 
     def datasets(self) -> Iterator[Entry]:
         if not isinstance(self.platform, ReadsEntries):
@@ -101,7 +104,9 @@ class Catalogs:
             assert platform is not None, "it is no other than this one"
         elif not colon:
             platform = plugin(self._settings.platform_config.of(kind))
-        elif issubclass(plugin, HasAddress) and address:
+        elif issubclass(plugin, HasAddress):
+            if not address:
+                raise MisuseError(f"'{text}' has no address. Name one, as in {kind}:ADDRESS.")
             platform = plugin.at(address)
         else:
             raise MisuseError(
@@ -109,6 +114,13 @@ class Catalogs:
                 f"Configure it under platform_config.{kind} and name it '{kind}'."
             )
         return PlatformCatalog(platform)
+
+    def to_read(self, text: str) -> Catalog:
+        """The catalog of that name, which must be there: only an import may begin one."""
+        catalog = self.named(text)
+        if catalog.file is not None and not catalog.file.exists():
+            raise MisuseError(f"There is no {catalog.file}, so that '{text}' cannot be read.")
+        return catalog
 
     def is_named(self, text: str) -> bool:
         """Whether the text names a catalog, and no file."""

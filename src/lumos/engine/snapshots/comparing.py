@@ -94,7 +94,7 @@ def _as_snapshot(catalogs: Catalogs, side: str, announce: "Announce") -> Iterato
     with TemporaryDirectory(prefix="lumos-") as folder:
         file = Path(folder) / "snapshot.jsonl"
         everything = Wanted(ranges=True)
-        export(catalogs.named(side), file, everything, at=datetime.now(UTC), announce=announce)
+        export(catalogs.to_read(side), file, everything, at=datetime.now(UTC), announce=announce)
         yield file
 
 

@@ -43,7 +43,8 @@ def export(
     catalog: Catalog, output: Path, wanted: Wanted, *, at: datetime, announce: "Announce"
 ) -> ExportReport:
     """Writes a snapshot of a catalog; the state decides every byte but the time."""
-    base = None if wanted.since is None else _Since(wanted.since, wanted)
+    _check_output(output, catalog, wanted)
+    base = None if wanted.since is None else _Since(wanted.since, wanted, catalog)
     wanted = wanted if base is None else base.wanted
     facts = _facts(catalog, wanted, base, at=at)
     portion = _Portion(catalog, wanted, base, announce)
@@ -67,6 +68,14 @@ def is_folder_for_snapshots(output: str | Path) -> bool:
     if str(output).endswith("/") or path.name in ("", ".", ".."):
         return True
     return not path.name.lower().endswith(ENDINGS) and (path.is_dir() or not path.suffix)
+
+
+def _check_output(output: Path, catalog: Catalog, wanted: Wanted) -> None:
+    """Refuses to write over what is being read."""
+    read = {"the catalog itself": catalog.file, "what --since goes on from": wanted.since}
+    for what, file in read.items():
+        if file is not None and file.exists() and output.exists() and output.samefile(file):
+            raise MisuseError(f"{output} is {what}. Give the snapshot another name.")
 
 
 def _facts(catalog: Catalog, wanted: Wanted, base: "_Since | None", *, at: datetime) -> Facts:
@@ -101,9 +110,14 @@ def _report(output: Path, header: Header) -> ExportReport:
 class _Since:
     """A snapshot that another one goes on from: what it holds, by kind and key."""
 
-    def __init__(self, path: Path, wanted: Wanted) -> None:
+    def __init__(self, path: Path, wanted: Wanted, catalog: Catalog) -> None:
         with open_snapshot(path) as snapshot:
             header = snapshot.header
+            if header.platform not in (None, catalog.kind):
+                raise MisuseError(
+                    f"{path} is a snapshot of '{header.platform}', and nobody can say what changed "
+                    f"since then in '{catalog.kind}'. Go on from one of '{catalog.kind}'."
+                )
             if header.hashes is None or header.scope == "incremental":
                 why = (
                     "only holds what changed since another one"
@@ -128,6 +142,11 @@ class _Since:
                     self._hashes[kind.plural][getattr(each, kind.key)] = _hash(each)
                     if kind is DATASETS and not each.deleted:
                         self._gone[each.urn] = _tombstone(each)
+
+    def spare(self, entry: Entry) -> None:
+        """Takes note of a dataset that is there still, though it is no longer selected."""
+        if not entry.deleted:
+            self._gone.pop(entry.urn, None)
 
     def changed(self, kind: Kind, values: Iterable[Any]) -> Iterator[Any]:
         """What is new or other than it was and, of datasets, what is gone."""
@@ -158,8 +177,11 @@ class _Portion:
     def datasets(self) -> Iterator[Entry]:
         """The datasets, as they may leave."""
         self._announce(f"exporting {self._catalog.name}")
-        told = map(self._portable, self._told(self._selected()))
-        return iter(told) if self._base is None else self._base.changed(DATASETS, told)
+        found = self._told(self._catalog.datasets())
+        if self._base is None:
+            return map(self._portable, filter(self._meant, found))
+        kept = map(self._portable, self._selected_since(self._base, found))
+        return self._base.changed(DATASETS, kept)
 
     def items(self, kind: Kind) -> Iterator[Any]:
         """What is no dataset; with a selection only what its datasets speak of."""
@@ -169,6 +191,13 @@ class _Portion:
         if kind is JOBS and "cost" in self._wanted.omitted:
             found = (msgspec.structs.replace(job, cost=None) for job in found)
         return found if self._base is None else self._base.changed(kind, found)
+
+    def _selected_since(self, base: _Since, entries: Iterator[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if self._meant is None or self._meant(entry):
+                yield entry
+            else:
+                base.spare(entry)
 
     def _selected(self) -> Iterator[Entry]:
         return filter(self._meant, self._catalog.datasets())

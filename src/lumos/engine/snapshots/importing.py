@@ -194,17 +194,19 @@ class Importer:
         return run
 
     def _last_run(self, file: Path | None) -> ImportRun:
-        last = self._store.journal.open(self._target.name)
-        if last is None:
-            raise MisuseError(f"There is no import into {self._target.name} to take back.")
-        if file is not None and file.exists():
-            with open_snapshot(file) as snapshot:
-                is_other = _identity(file, snapshot.header) != last.snapshot
-            if is_other:
-                raise MisuseError(
-                    f"The last import into {self._target.name} was of another snapshot: "
-                    f"{last.file}. Only the last one can be taken back."
-                )
+        journal = self._store.journal
+        open_one, newest = journal.open(self._target.name), journal.last(self._target.name)
+        last = open_one if file is not None else newest
+        if last is None or last.state == "rolled_back":
+            before = f" That of {last.file} was taken back already." if last else ""
+            if open_one is not None:
+                before += f" To take back the one before it: --rollback --input {open_one.file}"
+            raise MisuseError(f"There is no import into {self._target.name} to take back.{before}")
+        if file is not None and not _is_of(last, file):
+            raise MisuseError(
+                f"The last import into {self._target.name} was of another snapshot: "
+                f"{last.file}. Only the last one can be taken back."
+            )
         return last
 
     def _batches(
@@ -289,6 +291,14 @@ def _kept(undone: Undone) -> EntryReport:
     return EntryReport(
         kind=undone.kind.singular, key=undone.key, change="unchanged", aspects=undone.left.kept
     )
+
+
+def _is_of(run: ImportRun, file: Path) -> bool:
+    """Whether an import was of that snapshot, which need not be there any more."""
+    if not file.exists():
+        return str(file.resolve()) == run.file
+    with open_snapshot(file) as snapshot:
+        return _identity(file, snapshot.header) == run.snapshot
 
 
 def _identity(file: Path, header: Header) -> str:

@@ -105,7 +105,7 @@ class Snapshots:
             if ending not in ENDINGS:
                 raise UnknownName("ending", ending, ENDINGS)
             file = file_in(file, ending, at=at)
-        return export(self._catalogs.named(platform), file, wanted, at=at, announce=announce)
+        return export(self._catalogs.to_read(platform), file, wanted, at=at, announce=announce)
 
     def validate(self, file: str | Path, *, spark: bool = False) -> ValidateReport:
         """Checks format, required fields, hashes, counts and references of a snapshot.

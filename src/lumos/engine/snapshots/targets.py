@@ -24,7 +24,14 @@ from lumos.engine.snapshots.merging import (
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.codec import from_json, to_json
-from lumos.platforms import HoldsItems, How, ReadsEntries, ReplacesEntries, WritesInBatches
+from lumos.platforms import (
+    HoldsItems,
+    How,
+    KeptInFile,
+    ReadsEntries,
+    ReplacesEntries,
+    WritesInBatches,
+)
 from lumos.snapshot.document import DATASETS, KINDS, Kind
 from lumos.store import Store
 from lumos.store.journal import ImportStep
@@ -60,7 +67,7 @@ class Target(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Fails now rather than halfway where nothing can be read."""
+        """Fails now rather than halfway where nothing can be read or written."""
 
     @abstractmethod
     def holds(self, kind: Kind) -> bool:
@@ -126,6 +133,8 @@ class CatalogTarget(Target):
 
     def check(self) -> None:
         next(iter(self._platform.export()), None)
+        if isinstance(self._platform, KeptInFile):
+            self._platform.check_writable()
 
     def holds(self, kind: Kind) -> bool:
         return kind is DATASETS or isinstance(self._platform, HoldsItems)
@@ -158,9 +167,11 @@ class CatalogTarget(Target):
 
     def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
         undone = [self._undone(kind, step) for kind, some in by_kind(steps) for step in some]
-        with self._together():
-            for each in undone:
-                self._restore(each)
+        # Where nothing is to be restored, nothing need be writable.
+        if moved := [each for each in undone if to_json(each.left.value) != to_json(each.now)]:
+            with self._together():
+                for each in moved:
+                    self._restore(each)
         with self._store.transaction() as transaction:
             for kind, some in by_kind(steps):
                 bases = {step.key: step.base for step in some}
@@ -213,8 +224,6 @@ class CatalogTarget(Target):
 
     def _restore(self, undone: Undone) -> None:
         value, now = undone.left.value, undone.now
-        if to_json(value) == to_json(now):
-            return
         match (undone.kind is DATASETS, value):
             case (True, None):
                 self._platform.erase(undone.key)

@@ -13,7 +13,12 @@ from lumos.model.urn import Urn
 from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of
 from lumos.platforms.datahub_file.items import Items
 from lumos.platforms.datahub_file.naming import Naming
-from lumos.platforms.datahub_file.records import Entity, MetadataFile, Statement
+from lumos.platforms.datahub_file.records import (
+    Entity,
+    MetadataFile,
+    Statement,
+    check_writable,
+)
 from lumos.platforms.datahub_file.shapes import statements_of
 from lumos.platforms.interface import (
     NO_FILTERS,
@@ -21,6 +26,7 @@ from lumos.platforms.interface import (
     HasAddress,
     HoldsItems,
     Item,
+    KeptInFile,
     MergesWrites,
     Platform,
     Searches,
@@ -39,6 +45,7 @@ class _Opened(NamedTuple):
 class DatahubFile(
     Platform,
     HasAddress,
+    KeptInFile,
     MergesWrites,
     Searches,
     HoldsItems,
@@ -67,6 +74,9 @@ class DatahubFile(
     @property
     def name(self) -> str:
         return f"{self.kind}:{self.path.resolve()}"
+
+    def check_writable(self) -> None:
+        check_writable(self.path)
 
     def emit(self, dataset: Dataset) -> None:
         self.write(Entry.of(dataset))

@@ -433,14 +433,26 @@ def _mark(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Puts a file in its place once all of it is on disk."""
+def check_writable(path: Path) -> None:
+    """Fails where a file could not be put there."""
+    descriptor, temporary, _ = _begun(path)
+    os.close(descriptor)
+    temporary.unlink()
+
+
+def _begun(path: Path) -> tuple[int, Path, int]:
+    """A new file beside the path, opened, and the mode that the path's own file has."""
     try:
         mode = path.stat().st_mode & 0o777 if path.exists() else _READABLE
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as problem:
         raise LumosError(f"{path} cannot be written: {problem.strerror}.") from None
-    temporary = Path(name)
+    return descriptor, Path(name), mode
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Puts a file in its place once all of it is on disk."""
+    descriptor, temporary, mode = _begun(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
