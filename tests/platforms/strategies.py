@@ -89,6 +89,9 @@ def fields(draw: st.DrawFn, types: SearchStrategy[Any] = TYPES) -> Field:
         tags=draw(NAMES),
         native_type=draw(maybe(TEXTS | st.just("NUMBER(38,0)") | st.just("DATE"))),
         field_id=draw(maybe(st.integers(0, 999))),
+        terms=draw(NAMES),
+        compliance=draw(NAMES),
+        properties=draw(PROPERTIES),
     )
     notes = [
         NestedField(
@@ -98,6 +101,8 @@ def fields(draw: st.DrawFn, types: SearchStrategy[Any] = TYPES) -> Field:
             default=draw(maybe(TEXTS)),
             native_type=draw(maybe(TEXTS)),
             field_id=draw(maybe(st.integers(0, 9))),
+            terms=draw(NAMES),
+            properties=draw(PROPERTIES),
         )
         for part in parts_of(field)
         if draw(st.booleans())

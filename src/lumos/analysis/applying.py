@@ -185,4 +185,7 @@ def _note_of(field: Field, path: str) -> NestedField:
         tags=field.tags,
         native_type=field.native_type,
         field_id=field.field_id,
+        terms=field.terms,
+        compliance=field.compliance,
+        properties=field.properties,
     )

@@ -106,6 +106,9 @@ def _whole(part: Field | Member, path: str, notes: Mapping[str, NestedField]) ->
         tags=own.tags,
         native_type=own.native_type,
         field_id=own.field_id,
+        terms=own.terms,
+        compliance=own.compliance,
+        properties=own.properties,
         nested=tuple(
             note for place, note in notes.items() if place != path and is_within(place, path)
         ),

@@ -22,16 +22,22 @@ from lumos.cli import (
     db,
     diff,
     discover,
+    doc,
     doctor,
+    enrich,
     explain,
     export,
     importing,
     ingest,
     init,
+    labels,
     logs,
     notify,
+    owner,
+    property,
     schema,
     search,
+    term,
     validate,
     version,
     watch,
@@ -63,9 +69,15 @@ export.add_to(app)
 validate.add_to(app)
 importing.add_to(app)
 diff.add_to(app)
+enrich.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)
 init.add_to(app)
+app.add_typer(owner.app, name="owner")
+labels.add_to(app)
+app.add_typer(doc.app, name="doc")
+app.add_typer(property.app, name="property")
+app.add_typer(term.app, name="term")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
 app.add_typer(notify.app, name="notify")

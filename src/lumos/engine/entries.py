@@ -14,6 +14,7 @@ import msgspec
 from lumos.analysis.comparison import compare
 from lumos.analysis.compatibility import judge
 from lumos.analysis.wording import sentence_of, summary_of
+from lumos.engine.people.attribution import after_import
 from lumos.errors import MisuseError
 from lumos.model.catalog import Entry, Timestamps
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding
@@ -87,6 +88,8 @@ def put_entry(
     _put_versions(transaction, entry.urn, versions, () if before is None else before.versions)
     after = StoredEntry(known, entry.dataset, {}, versions)
     beside = _beside(entry, after)
+    if before is not None:
+        beside |= after_import(entry, before, is_scanned=is_scanned(before), at=at)
     if beside != ({} if before is None else before.beside):
         transaction.entries.put_beside(entry.urn, beside, is_new=before is None)
 

@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from lumos.engine.estates import Estates
     from lumos.engine.ingest import Announce
     from lumos.engine.notifications import Courier, NotificationDesk
+    from lumos.engine.people.people import People
+    from lumos.engine.people.scribe import Scribe
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
     from lumos.engine.snapshots import Snapshots
     from lumos.engine.versions import VersionDesk
+    from lumos.engine.versions.steps import Steps
     from lumos.engine.watching import WatchReport
 
 _FILE = "lumos.db"
@@ -310,14 +313,32 @@ class Lumos:
     def version(self) -> "VersionDesk":
         """The two versions of datasets: which they are, and moving them."""
         from lumos.engine.versions import VersionDesk
+
+        return VersionDesk(self._store, self._steps)
+
+    @cached_property
+    def _steps(self) -> "Steps":
         from lumos.engine.versions.steps import Steps
 
-        steps = Steps(
+        return Steps(
             prefix=self.settings.cloud_version_prefix,
             platform=lambda: platform_of(self.settings),
             mirror=self._mirror,
         )
-        return VersionDesk(self._store, steps)
+
+    @cached_property
+    def scribe(self) -> "Scribe":
+        """Writes what people and reporters say of datasets."""
+        from lumos.engine.people.scribe import Scribe
+
+        return Scribe(self._store, self._steps, platform=lambda: platform_of(self.settings))
+
+    @cached_property
+    def people(self) -> "People":
+        """Owners, tags, documentation, properties, terms: what people say of datasets."""
+        from lumos.engine.people.people import People
+
+        return People(self.settings, self.scribe)
 
     def explain(self, path: str | Path) -> ExplainReport:
         """What was decided about a file or folder, by which rule, and why."""

@@ -11,6 +11,8 @@ import msgspec
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
 from lumos.engine.claims import tell_catalog
+from lumos.engine.entries import IMPORTED
+from lumos.engine.people.attribution import adopted, retold, seen_again, written
 from lumos.engine.telling import TOLD_ASPECTS, differences, tell
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Location, Statistics, Versioning
@@ -18,12 +20,14 @@ from lumos.model.discovery import FoundDataset
 from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
+from lumos.model.words import Said
 from lumos.platforms import Deletes, Platform
 from lumos.store import KnownDataset, Store, Transaction
 
 _WRITER = "scan"
 _BATCH = 50
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
+_BEHIND_WORDS = "its place says otherwise what others have other words for"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +62,10 @@ class Recorder:
     def _statistics(self) -> dict[str, Statistics]:
         return self._store.aspects("statistics", source=self._source)
 
+    @cached_property
+    def _said(self) -> dict[str, Said]:
+        return self._store.remarks.of_source(self._source)
+
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[Outcome]:
@@ -75,7 +83,8 @@ class Recorder:
         changed = {
             name
             for name, (_, found) in named.items()
-            if name not in known or not self._is_as_known(found, known[name])
+            if name not in known
+            or not self._is_as_known(_as_written(found, self._said.get(name, {})), known[name])
         }
         told = {name for name, (_, found) in named.items() if self._tells_more(name, found)}
         told -= changed
@@ -88,6 +97,8 @@ class Recorder:
                     elif name in told:
                         self._tell_more(transaction, found, name)
         for name, (urn, found) in named.items():
+            if name not in outcomes:
+                found = _as_written(found, self._said.get(name, {}))
             yield outcomes.get(name) or _unchanged(found, urn, known[name])
 
     def _tells_more(self, urn: str, found: FoundDataset) -> bool:
@@ -147,6 +158,8 @@ class Recorder:
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
         moved = self._take_over(transaction, found, urn)
         known = transaction.known(str(urn))
+        said = self._heard(transaction, found, urn, known)
+        found = _as_written(found, said)
         seen = Sighting(
             schema=found.schema,
             content=found.content,
@@ -166,12 +179,29 @@ class Recorder:
         before = None
         if found.told is not None and known is not None:
             before = self._before(transaction, known)
-            dataset = tell(dataset, found.told, before=before)
+            dataset = retold(tell(dataset, found.told, before=before), said)
         event = self._save(transaction, found, dataset, decision, known, before)
         if self._platform is not None:
             # Before the commit: a catalog that refuses leaves the change to the next scan.
             tell_catalog(self._platform, transaction, dataset)
         return Outcome(dataset=dataset, event=event)
+
+    def _heard(
+        self, transaction: Transaction, found: FoundDataset, urn: Urn, known: KnownDataset | None
+    ) -> Said:
+        """What is said of a dataset, brought up to date with what its place says."""
+        if known is None:
+            return {}
+        before = transaction.remarks.get(known.urn)
+        said = before
+        if known.source == IMPORTED and known.schema_hash is not None:
+            said = adopted(said, transaction.schema(known.schema_hash), found.schema)
+        if said:
+            said = seen_again(said, found.schema, found.told, urn.platform)
+        for reporter in said.keys() | before.keys():
+            if said.get(reporter) != before.get(reporter):
+                transaction.remarks.put(known.urn, reporter, said.get(reporter, {}))
+        return said
 
     def _take_over(
         self, transaction: Transaction, found: FoundDataset, urn: Urn
@@ -286,7 +316,8 @@ class Recorder:
                         "" if before is None else differences(before, found),
                     ),
                 )
-            ),
+            )
+            or _BEHIND_WORDS,
             metadata=self._metadata(found),
         )
         transaction.save(record)
@@ -313,6 +344,15 @@ class Recorder:
             "rows": statistics.row_count if statistics.row_count_exact else None,
         }
         return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _as_written(found: FoundDataset, said: Said) -> FoundDataset:
+    """A found dataset with the words on its fields that count."""
+    if not said:
+        return found
+    return msgspec.structs.replace(
+        found, schema=written(found.schema, seen_again(said, found.schema, found.told, ""))
+    )
 
 
 def _unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:

@@ -9,8 +9,10 @@ from typing import Final
 
 import msgspec
 
+from lumos.analysis.words import owner_name, owner_of
 from lumos.model.dataset import Dataset, Documentation, Owner, Ownership, Properties
 from lumos.model.discovery import FoundDataset, Told
+from lumos.model.words import Key
 
 TOLD_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
 _COMMENT: Final = "comment"
@@ -42,6 +44,31 @@ def differences(before: Dataset, found: FoundDataset) -> str:
     if (more := len(types) - _NAMED) > 0:
         parts.append(f"{more} more types changed")
     return "; ".join(parts)
+
+
+def told_words(told: Told, platform: str) -> dict[Key, str]:
+    """What a place tells, as words about its dataset."""
+    words = {Key("", "property", f"{platform}.{name}"): text for name, text in _facts(told).items()}
+    if told.description is not None:
+        words[Key("", "description")] = told.description
+    if told.owner is not None:
+        words[Key("", "owner", owner_name(told.owner))] = ""
+    return words
+
+
+def is_of_place(dataset: Dataset, key: Key) -> bool:
+    """Whether the place itself told last what a dataset says under a key."""
+    said = _said(dataset)
+    match key.slot:
+        case "description":
+            known = dataset.documentation
+            return known is not None and known.description == said.get(_COMMENT)
+        case "owner":
+            return _is_told(owner_of(key.name), said.get(_OWNER))
+        case "property":
+            return key.name.startswith(f"{dataset.platform}.")
+        case _:
+            return False
 
 
 def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:

@@ -8,6 +8,9 @@ import msgspec
 
 from lumos.model.types import DataType, quoted_name, quoted_text
 
+# Terms, compliance labels and properties are said of a field; its schema is the same without them,
+# so no fingerprint knows of them.
+
 
 class NestedField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a format says of a field inside a field, beyond its type; `path` is from the column."""
@@ -18,6 +21,9 @@ class NestedField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     tags: tuple[str, ...] = ()
     native_type: str | None = None
     field_id: int | None = None
+    terms: tuple[str, ...] = ()
+    compliance: tuple[str, ...] = ()
+    properties: dict[str, str] = {}
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -34,6 +40,9 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     native_type: str | None = None
     field_id: int | None = None
     nested: tuple[NestedField, ...] = ()
+    terms: tuple[str, ...] = ()
+    compliance: tuple[str, ...] = ()
+    properties: dict[str, str] = {}
 
     def shape(self) -> str:
         """The part of the field's text line that decides whether readers still work."""

@@ -254,14 +254,18 @@ class _Merging:
         theirs: Field | NestedField,
         ours: Field | NestedField,
     ) -> dict[str, Any]:
-        """What people say of a field: its description and its tags."""
-        said, tagged = (None, ()) if base is None else (base.description, base.tags)
-        return {
-            "description": self.scalar(
-                f"{path}.description", said, theirs.description, ours.description
-            ),
-            "tags": _members(tagged, theirs.tags, ours.tags),
+        """What people say of a field: its description, labels and properties."""
+        before = NestedField(path="") if base is None else base
+        words: dict[str, Any] = {
+            name: _members(*(getattr(side, name) for side in (before, theirs, ours)))
+            for name in ("tags", "terms", "compliance")
         }
+        words["description"] = self.scalar(
+            f"{path}.description", before.description, theirs.description, ours.description
+        )
+        sides = (side.properties for side in (before, theirs, ours))
+        words["properties"] = self._mapping(f"{path}.properties", self.scalar, *sides)
+        return words
 
 
 def _members(

@@ -25,7 +25,8 @@ from lumos.model.dataset import (
     UpstreamEdge,
 )
 from lumos.model.lineage import ColumnMapping
-from lumos.model.schema import Schema
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.types import quoted_name
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, OTHERS, USERS, Kind
 
 Impact: TypeAlias = Literal["breaking", "non-breaking", "informational"]
@@ -201,8 +202,33 @@ def _schema(before: Entry, after: Entry, judge: Judge) -> Iterator[Found]:
             notes = (*notes, "undetermined")
         impact = _IMPACTS[each.consumer]
         yield Found(each.path, each.kind, impact, each.before, each.after, notes)
-    if not changes:
+    labels = tuple(_field_labels(old, new))
+    yield from labels
+    if not changes and not labels:
         yield Found("", "changed", "informational", notes=("native types or field ids differ",))
+
+
+def _field_labels(before: Schema, after: Schema) -> Iterator[Found]:
+    """What is said of fields that both schemas have, beside descriptions and tags."""
+    others = _by(after.fields, _name)
+    for field in before.fields:
+        if (now := others.get(field.name)) is None:
+            continue
+        yield from _labels_of(quoted_name(field.name), field, now)
+        old, new = (_by(side.nested, _path) for side in (field, now))
+        for path in dict.fromkeys((*old, *new)):
+            nothing = NestedField(path=str(path))
+            yield from _labels_of(str(path), old.get(path, nothing), new.get(path, nothing))
+
+
+def _labels_of(
+    path: str, before: Field | NestedField, after: Field | NestedField
+) -> Iterator[Found]:
+    yield from _labels(f"{path}.compliance", before.compliance, after.compliance, _RELIED_ON)
+    yield from _labels(f"{path}.terms", before.terms, after.terms, _MINOR)
+    sides = before.properties, after.properties
+    for place, was, now in _paired(f"{path}.properties", *sides):
+        yield from _value(place, was, now, _MINOR)
 
 
 def _lineage(before: Lineage, after: Lineage) -> Iterator[Found]:
@@ -319,6 +345,10 @@ def _by(values: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Hashable,
 
 def _urn(edge: UpstreamEdge) -> str:
     return edge.urn
+
+
+def _path(note: NestedField) -> str:
+    return note.path
 
 
 def _mapped(column: ColumnMapping) -> str:

@@ -35,6 +35,7 @@ class UnknownDataset(MisuseError):
 
     def __init__(self, urn: str, nearest: tuple[str, ...] = ()) -> None:
         self.urn = urn
+        self.nearest = nearest
         hint = f" Did you mean {nearest[0]}?" if nearest else " See them all with: lumos list"
         super().__init__(f"No dataset {urn} in the store.{hint}")
 

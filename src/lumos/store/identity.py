@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, select, update
 
-from lumos.store import search, tables
+from lumos.store import remarks, search, tables
 
 # What a scan writes about a dataset is about its files; the rest was said of it by people.
 _OF_FILES: Final = ("location", "statistics", "drift")
@@ -24,7 +24,7 @@ def move(connection: Connection, urn: str, row: dict[str, Any]) -> None:
 
 
 def hand_over(connection: Connection, urn: str, into: str) -> None:
-    """Gives a dataset what people said of another, where nobody said anything of it."""
+    """Gives a dataset what was said of another, where nobody said anything of it."""
     aspect = tables.aspect.c
     own = select(aspect.name).where(aspect.urn == into)
     rows = connection.execute(
@@ -34,3 +34,4 @@ def hand_over(connection: Connection, urn: str, into: str) -> None:
     ).all()
     for row in rows:
         connection.execute(tables.aspect.insert().values(**{**row._mapping, "urn": into}))
+    remarks.hand_over(connection, urn, into)

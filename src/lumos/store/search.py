@@ -6,7 +6,7 @@ quick where scoring every match is not, and it is what people mean.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from itertools import chain, islice
@@ -118,11 +118,22 @@ def _facet(name: str, value: str) -> str:
     return f"0{name}0{letters}"
 
 
+class SearchedNote(msgspec.Struct, frozen=True, gc=False):
+    """As much of what is said of a field inside a column as search sees."""
+
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+
+
 class SearchedField(msgspec.Struct, frozen=True, gc=False):
     """As much of a field as search sees; decoding the rest of a schema would take its time."""
 
     name: str
     description: str | None = None
+    tags: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+    nested: tuple[SearchedNote, ...] = ()
 
 
 class SearchedSchema(msgspec.Struct, frozen=True):
@@ -176,7 +187,7 @@ def _segment(text: str) -> tuple[str, list[str]]:
 
 
 def _prose(dataset: Searched) -> list[str]:
-    said = [field.description for field in dataset.schema.fields if field.description]
+    said = list(_said_of_fields(dataset.schema))
     documented = dataset.documentation
     written = (documented.description, documented.business_context, documented.domain)
     owners = [owner.name for owner in dataset.ownership.owners]
@@ -184,12 +195,30 @@ def _prose(dataset: Searched) -> list[str]:
     return [*filter(None, written), *said, *owners, *governance.tags, *governance.terms]
 
 
+def _said_of_fields(schema: SearchedSchema) -> Iterator[str]:
+    for field in schema.fields:
+        for each in (field, *field.nested):
+            if each.description:
+                yield each.description
+            yield from each.tags
+            yield from each.terms
+
+
+def _tags(dataset: Searched) -> Iterator[str]:
+    """The tags of a dataset and of its fields."""
+    yield from dataset.governance.tags
+    for field in dataset.schema.fields:
+        yield from field.tags
+        for note in field.nested:
+            yield from note.tags
+
+
 def _facets(dataset: Searched) -> list[str]:
     return [
         _facet("platform", dataset.platform),
         _facet("format", dataset.format or ""),
         *[_facet("owner", owner.name) for owner in dataset.ownership.owners],
-        *[_facet("tag", tag) for tag in dataset.governance.tags],
+        *[_facet("tag", tag) for tag in dict.fromkeys(_tags(dataset))],
     ]
 
 

@@ -49,6 +49,7 @@ from lumos.store.lineage import LineageReader, LineageWriter
 from lumos.store.listening import Listener
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
+from lumos.store.remarks import Remarks, RemarkWriter
 from lumos.store.rows import insert_if_new, replace
 from lumos.store.search import Facets, Hits, Searched, SearchedSchema
 from lumos.store.usage import UsageRecord, UsageWriter
@@ -116,6 +117,11 @@ class Store:
     def usage(self) -> UsageRecord:
         """Who read what and when."""
         return UsageRecord(self._database)
+
+    @property
+    def remarks(self) -> Remarks:
+        """Which words about datasets are whose."""
+        return Remarks(self._database)
 
     @property
     def journal(self) -> Journal:
@@ -194,14 +200,16 @@ class Store:
         with self._database.reading() as connection:
             return {row.urn: known_of(row) for row in connection.execute(statement)}
 
-    def aspects(self, name: str, *, source: str) -> dict[str, Any]:
-        """One aspect of each dataset of a source, as far as it is on record."""
+    def aspects(self, name: str, *, source: str | None = None) -> dict[str, Any]:
+        """One aspect of each dataset, or of those of a source, as far as it is on record."""
         dataset, aspect = tables.dataset.c, tables.aspect.c
         statement = (
             select(aspect.urn, aspect.body)
             .join_from(tables.aspect, tables.dataset)
-            .where(dataset.source == source, aspect.name == name)
+            .where(aspect.name == name)
         )
+        if source is not None:
+            statement = statement.where(dataset.source == source)
         with self._database.reading() as connection:
             rows = connection.execute(statement)
             return {urn: from_json(body, ASPECT_TYPES[name]) for urn, body in rows}
@@ -336,6 +344,11 @@ class Transaction:
     def usage(self) -> UsageWriter:
         """Counts who read what."""
         return UsageWriter(self._connection)
+
+    @property
+    def remarks(self) -> RemarkWriter:
+        """Reads and writes whose words are whose."""
+        return RemarkWriter(self._connection)
 
     @property
     def journal(self) -> JournalWriter:

@@ -211,8 +211,8 @@ notification = Table(
     Index(None, "state", "due_at"),
 )
 
-# What is known of a dataset and is no aspect: what others told of its versions and times, and what
-# only one catalog has a place for.
+# What is known of a dataset and is no aspect: what others told of its versions and times, what only
+# one catalog has a place for, and which words about it are whose.
 beside = Table(
     "beside",
     metadata,

@@ -1,0 +1,1 @@
+"""What people and reporters say of datasets: owners, descriptions, tags, terms, properties."""

@@ -1,0 +1,105 @@
+"""Users, groups and glossary terms: in the store and, where one is configured, a catalog."""
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from lumos.engine.audit import audit
+from lumos.engine.people.scribe import Scribe
+from lumos.model.catalog import GlossaryTerm, Group, User
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import Owner
+from lumos.platforms import HoldsItems, Platform
+from lumos.snapshot.document import GLOSSARY, GROUPS, USERS, Kind
+from lumos.store import Store, Transaction
+from lumos.store.entries import StoredItem
+
+Thing = TypeVar("Thing", User, Group, GlossaryTerm)
+Item: TypeAlias = User | Group | GlossaryTerm
+
+_KINDS: Final[dict[type[Any], Kind]] = {
+    User: USERS,
+    Group: GROUPS,
+    GlossaryTerm: GLOSSARY,
+}
+
+
+class Items:
+    """The people and words of a store."""
+
+    def __init__(self, scribe: Scribe) -> None:
+        self._scribe = scribe
+
+    @property
+    def _store(self) -> Store:
+        return self._scribe.store
+
+    def all(self, type: type[Thing]) -> dict[str, Thing]:
+        """Everything of one kind, by name."""
+        stored = self._store.entries.items(_KINDS[type].plural)
+        return {each.key: from_json(each.body, type) for each in stored}
+
+    def get(self, type: type[Thing], name: str) -> Thing | None:
+        """One of a kind."""
+        body = self._store.entries.item(_KINDS[type].plural, name)
+        return None if body is None else from_json(body, type)
+
+    def put(self, items: Iterable[Item], *, action: str) -> list[str]:
+        """Writes those that are new or different; gives them in words."""
+        at, platform, written = self._scribe.now(), self._scribe.platform(), []
+        with self._store.transaction() as transaction:
+            for item in items:
+                kind = kind_of(item)
+                body = to_json(item)
+                if transaction.entries.item(kind.plural, item.name) == body:
+                    continue
+                transaction.entries.put_item(StoredItem(kind.plural, item.name, body), at=at)
+                audit(transaction, action, f"{kind.singular} {item.name}", at=at)
+                _tell(platform, item)
+                written.append(f"{kind.singular} {item.name}")
+        return written
+
+    def erase(self, transaction: Transaction, item: Item, *, action: str) -> str:
+        """Takes one out; gives it in words."""
+        kind = kind_of(item)
+        transaction.entries.erase_item(kind.plural, item.name)
+        platform: object = self._scribe.platform()
+        if isinstance(platform, HoldsItems):
+            platform.erase_item(item)
+        audit(transaction, action, f"{kind.singular} {item.name}", at=self._scribe.now())
+        return f"{kind.singular} {item.name}"
+
+    def unknown_owners(self, owners: Iterable[Owner]) -> list[User | Group]:
+        """Those owners that nobody has added, as they would be added."""
+        users, groups = self.all(User), self.all(Group)
+        new: dict[tuple[str, str], User | Group] = {}
+        for owner in owners:
+            if owner.kind == "group" and owner.name not in groups:
+                new[owner.kind, owner.name] = Group(name=owner.name)
+            elif owner.kind == "user" and owner.name not in users:
+                email = owner.name if "@" in owner.name else None
+                new[owner.kind, owner.name] = User(name=owner.name, email=email)
+        return list(new.values())
+
+    def unknown_terms(self, names: Iterable[str]) -> list[GlossaryTerm]:
+        """Those terms that the glossary does not have, as they would be added."""
+        known = self.all(GlossaryTerm)
+        return [GlossaryTerm(name=name) for name in dict.fromkeys(names) if name not in known]
+
+
+def kind_of(item: Item) -> Kind:
+    """Of which kind an item is."""
+    return _KINDS[item.__class__]
+
+
+def changed(item: Thing, **facts: object) -> Thing:
+    """The item with those facts that are given."""
+    given = {name: value for name, value in facts.items() if value is not None}
+    return msgspec.structs.replace(item, **given)
+
+
+def _tell(platform: Platform | None, item: Item) -> None:
+    catalog: object = platform
+    if isinstance(catalog, HoldsItems):
+        catalog.put_item(item)

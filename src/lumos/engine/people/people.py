@@ -1,0 +1,79 @@
+"""All that people say of datasets, under one roof."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+from lumos.config import Settings
+from lumos.engine.people.desks import Docs, Labels, PropertyDesk, Terms
+from lumos.engine.people.owners import Owners
+from lumos.engine.people.reports import MissingDocsReport, WordsReport
+from lumos.engine.people.scribe import Scribe
+from lumos.lineage.reported import Described
+
+
+class People:
+    """Owners, tags, documentation, properties, terms and compliance labels of one store."""
+
+    def __init__(self, settings: Settings, scribe: Scribe) -> None:
+        self._settings = settings
+        self._scribe = scribe
+
+    @cached_property
+    def owners(self) -> Owners:
+        """Users and groups, and what they answer for."""
+        return Owners(self._settings, self._scribe)
+
+    @cached_property
+    def tags(self) -> Labels:
+        """Free labels."""
+        return Labels(self._scribe, "tag", noun="tag")
+
+    @cached_property
+    def compliance(self) -> Labels:
+        """Labels that rules of law hang on, such as GDPR."""
+        return Labels(self._scribe, "compliance", noun="compliance label")
+
+    @cached_property
+    def docs(self) -> Docs:
+        """Descriptions, business context and domains."""
+        return Docs(self._scribe)
+
+    @cached_property
+    def properties(self) -> PropertyDesk:
+        """Free-form properties."""
+        return PropertyDesk(self._scribe)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The glossary, and what is about its terms."""
+        return Terms(self._scribe)
+
+    def enrich(self, file: str | Path, *, dry_run: bool = False) -> WordsReport:
+        """Brings the store to what a YAML file under review says.
+
+        What an earlier version of the file said and this one does not is taken back.
+        """
+        from lumos.engine.people.enriching import enrich
+
+        return enrich(self._settings, self._scribe, Path(file), dry_run=dry_run)
+
+    def infer(self, *, dry_run: bool = False) -> WordsReport:
+        """Describes what nobody described, from names, by the rules of the configuration."""
+        from lumos.engine.people.inference import infer
+
+        return infer(self._settings, self._scribe, dry_run=dry_run)
+
+    def missing(self, dataset: str | None = None) -> MissingDocsReport:
+        """Which datasets lack documentation that the configuration requires."""
+        from lumos.engine.people.requirements import missing
+
+        return missing(self._settings.documentation, self._scribe.store, dataset)
+
+    def describe(
+        self, reporter: str, described: Iterable[tuple[str, Described]], *, dry_run: bool = False
+    ) -> WordsReport:
+        """Makes what a reporter says of datasets, by URN, all that it says; people's words stay."""
+        from lumos.engine.people.reporting import apply_described
+
+        return apply_described(self._scribe, reporter, described, dry_run=dry_run)

@@ -1,0 +1,336 @@
+"""Writes what somebody says of datasets: words, the event that tells of them, and the catalog."""
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from lumos.analysis.comparison import compare
+from lumos.analysis.compatibility import judge
+from lumos.analysis.phrases import sentences_of, summary_of_words
+from lumos.analysis.versioning import level_of
+from lumos.analysis.words import is_person, paths_of, reworded, settle, words_in
+from lumos.engine.audit import audit, who
+from lumos.engine.claims import tell_catalog
+from lumos.engine.entries import is_scanned
+from lumos.engine.people.attribution import attributed
+from lumos.engine.people.reports import KeptWord, RewordedDataset, WordsReport
+from lumos.engine.versions.steps import Steps, step_id
+from lumos.model.change import ChangeEvent, EventType, Finding
+from lumos.model.dataset import ASPECTS, Dataset, Versioning
+from lumos.model.words import INFERRED, PLACE, USER, Key, Said, Word, Words
+from lumos.platforms import Platform
+from lumos.store import KnownDataset, Store, Transaction
+from lumos.store.entries import StoredEntry
+from lumos.store.remarks import said_of
+
+_TOGETHER: Final = 50
+
+
+class Unsaid(enum.Enum):
+    """That somebody takes a word back."""
+
+    UNSAID = "unsaid"
+
+
+UNSAID: Final = Unsaid.UNSAID
+Wanted: TypeAlias = Mapping[Key, str | Unsaid | None]
+# What a reporter wants to say of a dataset, given what it has said of it so far. None says that
+# something is not so.
+Edit: TypeAlias = Callable[[Dataset, Words], Wanted]
+
+
+class Revision(NamedTuple):
+    """A dataset with other words, and what is said of it then."""
+
+    dataset: Dataset
+    said: Said
+    changes: dict[Key, str | None]
+    before: dict[Key, str]
+    kept: tuple[tuple[Key, str], ...]
+
+
+class Scribe:
+    """Writes words into one store and, where one is configured, a catalog."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        steps: Steps,
+        *,
+        platform: Callable[[], Platform | None],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._open = store
+        self._steps = steps
+        self._platform_of = platform
+        self._clock = clock
+
+    @property
+    def store(self) -> Store:
+        """The store that is written to."""
+        return self._open()
+
+    def platform(self) -> Platform | None:
+        """The catalog that hears of changes, if there is one."""
+        return self._platform_of()
+
+    def now(self) -> datetime:
+        """The time of a change that begins now."""
+        return self._clock()
+
+    def write(
+        self,
+        urns: Iterable[str],
+        edit: Edit,
+        *,
+        action: str,
+        target: str,
+        reporter: str = USER,
+        dry_run: bool = False,
+    ) -> WordsReport:
+        """Lets a reporter say something of some datasets; those that are gone are passed by.
+
+        The datasets are written some at a time. A dataset of which all is said already is left
+        alone, and nobody is told.
+        """
+        store, platform, at = self._open(), self._platform_of(), self._clock()
+        writing = _Writing(edit, reporter=reporter, at=at, author=who())
+        # A catalog that refuses a dataset must not take others back with it.
+        size = 1 if platform is not None else _TOGETHER
+        remaining = iter(dict.fromkeys(urns))
+        while some := list(islice(remaining, size)):
+            if dry_run:
+                for stored in store.entries.some(some).values():
+                    writing.plan(stored)
+                continue
+            with store.transaction() as transaction:
+                for revised in list(self._revised(transaction, some, writing)):
+                    self._save(transaction, *revised, platform=platform, writing=writing)
+        report = writing.report(action, dry_run=dry_run)
+        if report.changed and not dry_run:
+            with store.transaction() as transaction:
+                details = f"{report.changed} of {report.matched} datasets"
+                audit(transaction, action, target, at=at, details=details)
+            self._steps.written([each.urn for each in report.datasets])
+        return report
+
+    def _revised(
+        self, transaction: Transaction, urns: Sequence[str], writing: "_Writing"
+    ) -> Iterator[tuple[StoredEntry, Revision]]:
+        for urn in urns:
+            transaction.known(urn)
+        for stored in transaction.entries.get(urns).values():
+            if (revision := writing.revise(stored)) is not None:
+                yield stored, revision
+
+    def _save(
+        self,
+        transaction: Transaction,
+        stored: StoredEntry,
+        revision: Revision,
+        *,
+        platform: Platform | None,
+        writing: "_Writing",
+    ) -> None:
+        urn, before = stored.known.urn, said_of(stored.beside)
+        for reporter in before.keys() | revision.said.keys():
+            if before.get(reporter) != revision.said.get(reporter):
+                transaction.remarks.put(urn, reporter, revision.said.get(reporter, {}))
+        if not revision.changes:
+            return
+        findings = _findings(stored.dataset, revision.dataset)
+        after = self._after(transaction, stored.known, revision, findings, at=writing.at)
+        event = ChangeEvent(
+            event_id=step_id("words", urn, after.cloud_version),
+            urn=urn,
+            type=EventType.METADATA_CHANGED,
+            at=writing.at,
+            cause="user",
+            author=writing.author,
+            cloud_version=after.cloud_version,
+            schema_version=after.schema_version,
+            source_path=stored.dataset.location.uri if stored.dataset.location else None,
+            old_schema=stored.known.schema_hash,
+            new_schema=after.schema_hash,
+            findings=findings,
+            summary=summary_of_words(revision.before, revision.changes),
+            metadata={"reporter": writing.reporter, "source": stored.known.source},
+        )
+        aspects = {name: getattr(revision.dataset, name) for name in ASPECTS}
+        transaction.entries.put(
+            after, aspects, before=stored, writer=writing.reporter, at=writing.at
+        )
+        transaction.save_event(event)
+        if findings:
+            transaction.save_schema_version(after, event)
+        writing.note(after, revision, event.event_id)
+        if platform is not None:
+            versions = Versioning(
+                cloud_version=after.cloud_version, schema_version=after.schema_version
+            )
+            dataset = msgspec.structs.replace(revision.dataset, versioning=versions)
+            tell_catalog(platform, transaction, dataset)
+
+    def _after(
+        self,
+        transaction: Transaction,
+        known: KnownDataset,
+        revision: Revision,
+        findings: tuple[Finding, ...],
+        *,
+        at: datetime,
+    ) -> KnownDataset:
+        after = self._steps.after(known, level_of(findings), at=at)
+        schema = revision.dataset.schema
+        if schema is None:
+            return after
+        return msgspec.structs.replace(
+            after, schema_hash=transaction.save_schema(schema), fingerprint=schema.full
+        )
+
+
+class _Writing:
+    """One reporter's edit of many datasets, and what it came to."""
+
+    def __init__(self, edit: Edit, *, reporter: str, at: datetime, author: str) -> None:
+        self._edit = edit
+        self.reporter = reporter
+        self.at = at
+        self.author = author
+        self._matched = 0
+        self._datasets: list[RewordedDataset] = []
+        self._kept: list[KeptWord] = []
+
+    def revise(self, stored: StoredEntry) -> Revision | None:
+        """What becomes of a dataset; nothing where it is gone or nothing is to be written."""
+        if stored.known.state != "live":
+            return None
+        self._matched += 1
+        said = said_of(stored.beside)
+        own = said.get(self.reporter, {})
+        wanted = self._edit(stored.dataset, own)
+        if not wanted:
+            return None
+        revision = revised(
+            stored.dataset,
+            said,
+            wanted,
+            reporter=self.reporter,
+            at=self.at,
+            author=self.author,
+            is_scanned=is_scanned(stored),
+        )
+        self._kept += [
+            KeptWord(urn=stored.known.urn, field=key.path, what=_what(key), by=by)
+            for key, by in revision.kept
+        ]
+        return revision
+
+    def plan(self, stored: StoredEntry) -> None:
+        """Notes what would become of a dataset."""
+        revision = self.revise(stored)
+        if revision is not None and revision.changes:
+            self.note(stored.known, revision, None)
+
+    def note(self, known: KnownDataset, revision: Revision, event_id: str | None) -> None:
+        """Keeps account of a dataset that changed."""
+        self._datasets.append(
+            RewordedDataset(
+                urn=known.urn,
+                name=known.name,
+                changes=tuple(sentences_of(revision.before, revision.changes)),
+                cloud_version=known.cloud_version,
+                schema_version=known.schema_version,
+                event_id=event_id,
+            )
+        )
+
+    def report(self, action: str, *, dry_run: bool) -> WordsReport:
+        """What it came to."""
+        return WordsReport(
+            action=action,
+            dry_run=dry_run,
+            matched=self._matched,
+            changed=len(self._datasets),
+            datasets=tuple(self._datasets),
+            kept=tuple(self._kept),
+        )
+
+
+def revised(
+    dataset: Dataset,
+    said: Said,
+    wanted: Wanted,
+    *,
+    reporter: str,
+    at: datetime,
+    author: str | None,
+    is_scanned: bool,
+) -> Revision:
+    """A dataset of which one reporter says something else."""
+    said = attributed(said, dataset, wanted, is_scanned=is_scanned)
+    others = {each: words for each, words in said.items() if each != reporter}
+    if is_person(reporter) and INFERRED in others:
+        # Nobody needs a guess where somebody has spoken.
+        guessed = others[INFERRED].items()
+        others[INFERRED] = {
+            key: word for key, word in guessed if not isinstance(wanted.get(key), str)
+        }
+    own = dict(said.get(reporter, {}))
+    for key, value in wanted.items():
+        if value is UNSAID or (value is None and not _is_said(others, key)):
+            own.pop(key, None)
+        elif key not in own or own[key].value != value:
+            assert not isinstance(value, Unsaid)
+            own[key] = Word(value=value, author=author, at=at)
+    after = _without_needless({**others, reporter: own})
+    before, changes = words_in(dataset), {}
+    there = set(paths_of(dataset.schema)) if dataset.schema is not None else set()
+    kept = []
+    for key in wanted:
+        if key.path and key.path not in there:
+            continue
+        found = settle({**others, reporter: own}, key)
+        value = None if found is None else found.word.value
+        if before.get(key) != value:
+            changes[key] = value
+        if found is not None and key in own and own[key].value != value:
+            kept.append((key, found.word.author or found.reporter))
+    return Revision(
+        dataset=reworded(dataset, changes) if changes else dataset,
+        said=after,
+        changes=changes,
+        before={key: before[key] for key in changes if key in before},
+        kept=tuple(kept),
+    )
+
+
+def _is_said(said: Said, key: Key) -> bool:
+    found = settle(said, key)
+    return found is not None and found.word.value is not None
+
+
+def _without_needless(said: Said) -> Said:
+    """What is said, without a place's words that nobody has others for."""
+    claimed = {key for reporter, words in said.items() if reporter != PLACE for key in words}
+    kept = {
+        reporter: words
+        if reporter != PLACE
+        else {key: word for key, word in words.items() if key in claimed}
+        for reporter, words in said.items()
+    }
+    return {reporter: words for reporter, words in kept.items() if words}
+
+
+def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:
+    if before.schema is None or after.schema is None or before.schema == after.schema:
+        return ()
+    return judge(compare(before.schema, after.schema), format=after.format)
+
+
+def _what(key: Key) -> str:
+    return f"{key.slot} {key.name}".strip().replace("_", " ")
