@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from lumos.lineage.reported import Place, Reference, TableName
+from lumos.lineage.reported import Known, Place, Reference, TableName
+from lumos.model.urn import SCHEME
 
 _S3: Final = ("s3", "s3a", "s3n")
 _PLACES: Final = frozenset(
@@ -32,6 +33,8 @@ _PART: Final = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|\[([^\]]*)\]|([^.]
 
 def reference(namespace: str, name: str) -> Reference:
     """What the namespace and the name of a dataset refer to."""
+    if name.startswith(SCHEME):
+        return Known(urn=name)
     scheme, _, authority = namespace.partition("://")
     scheme = scheme.lower()
     if scheme in _PLACES:

@@ -1,0 +1,92 @@
+"""Where the boxes of a picture stand: in layers from left to right, with few crossings."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+_SWEEPS: Final = 8
+
+
+def layers(boxes: Sequence[str], arrows: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The boxes by layer, each after all that lead to it, and ordered within its layer.
+
+    Arrows that close a cycle are left out of account.
+    """
+    known = set(boxes)
+    following: dict[str, list[str]] = {box: [] for box in boxes}
+    for before, after in sorted(set(arrows)):
+        if before != after and before in known and after in known:
+            following[before].append(after)
+    forward = _without_cycles(boxes, following)
+    return _in_order(_by_layer(boxes, forward), forward)
+
+
+def _without_cycles(
+    boxes: Sequence[str], following: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """The arrows but those that lead back to a box on the way to where they begin."""
+    forward: dict[str, list[str]] = {box: [] for box in boxes}
+    state: dict[str, bool] = {}
+    for root in boxes:
+        if root in state:
+            continue
+        state[root] = False
+        path = [(root, iter(following[root]))]
+        while path:
+            box, rest = path[-1]
+            for after in rest:
+                if state.get(after) is False:
+                    continue
+                forward[box].append(after)
+                if after not in state:
+                    state[after] = False
+                    path.append((after, iter(following[after])))
+                    break
+            else:
+                state[box] = True
+                path.pop()
+    return forward
+
+
+def _by_layer(boxes: Sequence[str], forward: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    waiting = dict.fromkeys(boxes, 0)
+    for ends in forward.values():
+        for end in ends:
+            waiting[end] += 1
+    layer = dict.fromkeys(boxes, 0)
+    ready = [box for box in boxes if not waiting[box]]
+    for box in ready:
+        for after in forward[box]:
+            layer[after] = max(layer[after], layer[box] + 1)
+            waiting[after] -= 1
+            if not waiting[after]:
+                ready.append(after)
+    # What nothing leads to stands right before the first that it leads to.
+    led_to = {after for ends in forward.values() for after in ends}
+    for box in reversed(ready):
+        if box not in led_to and forward[box]:
+            layer[box] = min(layer[after] for after in forward[box]) - 1
+    found: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
+    for box in boxes:
+        found[layer[box]].append(box)
+    return [each for each in found if each]
+
+
+def _in_order(found: list[list[str]], forward: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Boxes moved to the middle of their neighbours, layer by layer, to and fro."""
+    before: dict[str, list[str]] = {box: [] for box in forward}
+    for box, ends in forward.items():
+        for end in ends:
+            before[end].append(box)
+    place = {box: number for layer in found for number, box in enumerate(layer)}
+    for sweep in range(_SWEEPS):
+        is_rightward = sweep % 2 == 0
+        neighbours = before if is_rightward else forward
+        for layer in found if is_rightward else reversed(found):
+            middles = {box: _middle(neighbours[box] or [box], place) for box in layer}
+            layer.sort(key=middles.__getitem__)
+            place.update({box: number for number, box in enumerate(layer)})
+    return found
+
+
+def _middle(neighbours: Collection[str], place: Mapping[str, int]) -> float:
+    return sum(place[each] for each in neighbours) / len(neighbours)

@@ -1,0 +1,52 @@
+"""What a picture of lineage shows, whatever it is drawn with."""
+
+from typing import Literal
+
+import msgspec
+
+from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
+
+Mark = Literal["breaking", "undetermined", "compatible"]
+
+
+class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A dataset, how far it is from where one looks (less than 0: upstream), and its columns.
+
+    `state` is empty for what the store only knows from others; `mark` paints a verdict.
+    """
+
+    urn: str
+    name: str
+    platform: str
+    depth: int = 0
+    state: str = ""
+    owners: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    mark: Mark | None = None
+
+
+class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Data flows from one dataset to another; who says so, which jobs move it, which columns."""
+
+    upstream: str
+    downstream: str
+    type: LineageType = "TRANSFORMED"
+    confidence: float = 1.0
+    origins: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    columns: tuple[ColumnMapping, ...] = ()
+    uses: tuple[ColumnUse, ...] = ()
+    mark: Mark | None = None
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Datasets and how they hang together, seen from one of them or from one of its columns."""
+
+    urn: str
+    column: str | None = None
+    boxes: tuple[Box, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
+    cycles: tuple[tuple[str, ...], ...] = ()
+    # Datasets within reach, and whether some of them are not in the picture.
+    total: int = 0
+    truncated: bool = False
