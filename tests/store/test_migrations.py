@@ -1,5 +1,6 @@
 """Migrations, on every database."""
 
+import json
 from pathlib import Path
 
 from alembic import command
@@ -7,6 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 
+from lumos.model.lineage import Edge
 from lumos.store import Database, Facets, Store, tables
 from lumos.store.database import HEAD, REVISIONS
 from store.conftest import AT, dataset
@@ -55,3 +57,32 @@ def test_a_store_of_the_first_revision_is_brought_up_to_date_with_its_data(
 def test_upgrading_twice_changes_nothing(database: Database) -> None:
     Store.open(database, create=True)
     assert database.upgrade() == (HEAD, HEAD)
+
+
+def test_lineage_that_was_told_before_there_were_edges_counts_in_the_graph(
+    database: Database,
+) -> None:
+    if database.engine.dialect.name == "sqlite":
+        Path(str(database.engine.url.database)).touch()
+    migrate(database, "0005")
+    sales, orders = dataset("sales").urn, dataset().urn
+    mapping = {"upstream": "id", "downstream": "sale"}
+    told = {
+        "upstream": [{"urn": orders, "type": "VIEW", "columns": [mapping]}, {"urn": "lumos://x/y"}],
+        "downstream": [{"urn": orders}],
+    }
+    with database.writing() as connection:
+        row = {name: getattr(dataset("sales"), name) for name in dataset().__struct_fields__}
+        connection.execute(tables.dataset.insert().values(**row))
+        aspect = {"urn": sales, "name": "lineage", "body": json.dumps(told).encode()}
+        connection.execute(tables.aspect.insert().values(**aspect, writer="import", updated_at=AT))
+    database.upgrade()
+    store = Store.open(database)
+    edges = {(edge.upstream, edge.downstream): edge for edge in store.lineage.all()}
+    assert set(edges) == {(orders, sales), ("lumos://x/y", sales), (sales, orders)}
+    view = edges[orders, sales]
+    assert (view.origin, view.type, view.at) == (f"snapshot:{sales}", "VIEW", AT)
+    assert [(each.upstream, each.downstream) for each in view.columns] == [("id", "sale")]
+    with store.transaction() as transaction:
+        edge = Edge(upstream="lumos://new/one", downstream=orders, origin="user", at=AT)
+        assert transaction.lineage.report("user", [edge], at=AT).added == 1

@@ -19,19 +19,28 @@ from lumos.errors import MisuseError
 from lumos.model.catalog import Entry, Timestamps
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding
 from lumos.model.codec import from_json, to_json
-from lumos.model.dataset import ASPECTS, Versioning, VersionRecord
+from lumos.model.dataset import ASPECTS, Lineage, Versioning, VersionRecord
 from lumos.model.schema import Schema
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.store import KnownDataset, Transaction
 from lumos.store.entries import NewVersion, StoredEntry, StoredVersion
+from lumos.store.lineage.aspect import fingerprint, given_out, left_to_tell, says_all
 
 # The source of datasets that no scan of this store has seen.
 IMPORTED: Final = "import"
 _VERSIONING: Final = "versioning"
 _TIMESTAMPS: Final = "timestamps"
 _CARRIED: Final = "carried"
+_LINEAGE: Final = "lineage"
 # The mark of events that came with a dataset's history.
 _HISTORY: Final = "history"
+
+
+class _ToldLineage(msgspec.Struct, frozen=True, kw_only=True):
+    """What an entry said of lineage, word for word, and a print of what reporters said then."""
+
+    lineage: Lineage | None
+    reported: str
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +60,9 @@ def entry_of(stored: StoredEntry) -> Entry:
         else _timestamps(stored)
     )
     return Entry.of(
-        msgspec.structs.replace(stored.dataset, versioning=_versioning(stored)),
+        msgspec.structs.replace(
+            stored.dataset, versioning=_versioning(stored), lineage=_lineage(stored)
+        ),
         timestamps=timestamps,
         deleted=stored.known.state != "live",
         carried=from_json(beside[_CARRIED], dict) if _CARRIED in beside else {},
@@ -83,10 +94,12 @@ def put_entry(
     ).versions()
     if before is None:
         transaction.drop_alias(entry.urn)
-    aspects = {name: getattr(entry, name) for name in ASPECTS}
+    reported = transaction.entries.reported(entry.urn) if before is None else before.reported
+    told = msgspec.structs.replace(entry.dataset, lineage=left_to_tell(entry.lineage, reported))
+    aspects = {name: getattr(told, name) for name in ASPECTS}
     transaction.entries.put(known, aspects, before=before, writer=IMPORTED, at=at)
     _put_versions(transaction, entry.urn, versions, () if before is None else before.versions)
-    after = StoredEntry(known, entry.dataset, {}, versions)
+    after = StoredEntry(known, told, {}, versions, reported)
     beside = _beside(entry, after)
     if before is not None:
         beside |= after_import(entry, before, is_scanned=is_scanned(before), at=at)
@@ -161,6 +174,10 @@ def _beside(entry: Entry, after: StoredEntry) -> dict[str, bytes]:
         beside[_CARRIED] = to_json(entry.carried)
     if _differ(entry.timestamps, _timestamps(after)):
         beside[_TIMESTAMPS] = to_json(entry.timestamps)
+    if _differ(entry.lineage, _lineage(after)) and says_all(entry.lineage, after.reported):
+        beside[_LINEAGE] = to_json(
+            _ToldLineage(lineage=entry.lineage, reported=fingerprint(after.reported))
+        )
     if _differ(entry.versioning, _versioning(after)):
         beside[_VERSIONING] = to_json(
             _Told(
@@ -189,6 +206,15 @@ def _timestamps(stored: StoredEntry) -> Timestamps:
         last_modified=statistics.last_modified if statistics else None,
         last_accessed=usage.last_accessed if usage else None,
     )
+
+
+def _lineage(stored: StoredEntry) -> Lineage | None:
+    """What the dataset was told and what reporters say, in the order that it was told in."""
+    if _LINEAGE in stored.beside:
+        told = from_json(stored.beside[_LINEAGE], _ToldLineage)
+        if told.reported == fingerprint(stored.reported):
+            return told.lineage
+    return given_out(stored.dataset.lineage, stored.reported)
 
 
 def _versioning(stored: StoredEntry) -> Versioning | None:

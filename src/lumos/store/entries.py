@@ -21,6 +21,7 @@ from lumos.model.dataset import ASPECTS, Dataset, Versioning
 from lumos.model.schema import Schema
 from lumos.store import search, tables
 from lumos.store.database import Database
+from lumos.store.lineage.aspect import ReportedUpstream, reported_upstream
 from lumos.store.records import KnownDataset
 from lumos.store.rows import replace
 
@@ -49,12 +50,16 @@ class StoredVersion(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """All that the store has of a dataset; `beside` holds what is no aspect, by name, as JSON."""
+    """All that the store has of a dataset; `beside` holds what is no aspect, by name, as JSON.
+
+    The lineage of `dataset` is what was told of it; `reported` is what reporters say.
+    """
 
     known: KnownDataset
     dataset: Dataset
     beside: dict[str, bytes]
     versions: tuple[StoredVersion, ...]
+    reported: tuple[ReportedUpstream, ...] = ()
 
 
 class NewVersion(NamedTuple):
@@ -165,7 +170,7 @@ class EntryWriter:
                 delete(table).where(table.c.urn == known.urn, table.c.name.in_(gone))
             )
         if "lineage" in gone:
-            self._transaction.lineage.tell(known.urn, None, writer=writer, at=at)
+            self._transaction.lineage.forget_told(known.urn)
 
     def put_beside(self, urn: str, beside: Mapping[str, bytes], *, is_new: bool = False) -> None:
         """Makes what is known beside the aspects exactly this."""
@@ -188,9 +193,14 @@ class EntryWriter:
             ]
             self._connection.execute(tables.schema_version.insert(), rows)
 
+    def reported(self, urn: str) -> tuple[ReportedUpstream, ...]:
+        """What reporters say that a dataset is made from."""
+        return reported_upstream(self._connection, [urn]).get(urn, ())
+
     def erase(self, urn: str) -> None:
-        """Takes a dataset out with its history; events stay."""
+        """Takes a dataset out with its history; events stay, and what reporters say of it."""
         search.remove(self._connection, [urn])
+        self._transaction.lineage.forget_told(urn)
         for statement in (_FORGET_BESIDE, _FORGET_VERSIONS, *_ERASE):
             self._connection.execute(statement, {"wanted": urn})
         self._transaction.untouch(urn)
@@ -307,9 +317,16 @@ def _entries(connection: Connection, known: Sequence[KnownDataset]) -> Iterator[
     beside: dict[str, dict[str, bytes]] = {}
     for urn, name, body in connection.execute(_BESIDE_OF, urns):
         beside.setdefault(urn, {})[name] = body
+    reported = reported_upstream(connection, urns["urns"])
     datasets = datasets_of(connection, known, schemas)
     for each, dataset in zip(known, datasets, strict=True):
-        yield StoredEntry(each, dataset, beside.get(each.urn, {}), tuple(steps.get(each.urn, ())))
+        yield StoredEntry(
+            each,
+            dataset,
+            beside.get(each.urn, {}),
+            tuple(steps.get(each.urn, ())),
+            reported.get(each.urn, ()),
+        )
 
 
 # Statements are made once: making one takes longer than running it.

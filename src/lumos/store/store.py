@@ -236,7 +236,7 @@ class Store:
             yield from map(known_of, connection.execute(statement))
 
     def get(self, urn: str) -> Dataset:
-        """A dataset with all its aspects."""
+        """A dataset with all its aspects; its lineage is what anybody says of it."""
         resolved = self.resolve(urn)
         with self._database.reading() as connection:
             row = connection.execute(
@@ -246,7 +246,8 @@ class Store:
                 raise UnknownDataset(urn, self._nearest(connection, urn))
             known = known_of(row)
             schemas = schemas_of(connection, {known.schema_hash} if known.schema_hash else ())
-            return datasets_of(connection, [known], schemas)[0]
+            dataset = datasets_of(connection, [known], schemas)[0]
+        return msgspec.structs.replace(dataset, lineage=self.lineage.around(resolved))
 
     def state(self, urn: str) -> State:
         """Whether a dataset is still there."""
@@ -491,7 +492,7 @@ class Transaction:
         self.lineage.settle()
         identity.hand_over(self._connection, known.urn, into)
         self._move_usage(known.urn, into, at=at)
-        self.lineage.absorb(known.urn, into, at=at)
+        self.lineage.absorb(known.urn, into)
         self._touched[into] = None
         self.save_alias(known.urn, of=into, reason="merged", at=at)
 

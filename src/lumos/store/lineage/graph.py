@@ -126,13 +126,14 @@ def shortest_paths(
     left = _distances(goals, backward)
     found: list[list[Step]] = []
     turns = count()
-    # By the length that a way has at least; those begun first come first among equals.
-    waiting: list[tuple[int, int, Node, list[Step], frozenset[Node]]] = []
+    # By the length that a way has at least; among equals the nearest to its goal goes on, lest all
+    # are begun and none is finished.
+    waiting: list[tuple[int, int, int, Node, list[Step], frozenset[Node]]] = []
     if start in left:
-        waiting.append((left[start], next(turns), start, [], frozenset([start])))
+        waiting.append((left[start], 0, next(turns), start, [], frozenset([start])))
     tries = 0
     while waiting:
-        _, _, node, way, visited = heapq.heappop(waiting)
+        *_, node, way, visited = heapq.heappop(waiting)
         if node in goals:
             if len(found) == limit:
                 return found, True
@@ -143,9 +144,8 @@ def shortest_paths(
             return found, True
         for after, step in onward.get(node, ()):
             if after in left and after not in visited:
-                length = len(way) + 1 + left[after]
-                entry = (length, next(turns), after, [*way, step], visited | {after})
-                heapq.heappush(waiting, entry)
+                order = (len(way) + 1 + left[after], left[after], next(turns))
+                heapq.heappush(waiting, (*order, after, [*way, step], visited | {after}))
     return found, False
 
 

@@ -81,12 +81,14 @@ def merged(base: Job | None, theirs: Job | None, ours: Job) -> Job:
 
 def merged_runs(known: Iterable[JobRun], told: Iterable[JobRun]) -> tuple[JobRun, ...]:
     """Runs by their ids, latest last; events may come twice and in any order."""
-    runs = {run.run_id: run for run in known}
-    new = {run.run_id: run for run in told}
-    if all(runs.get(id) == run for id, run in new.items()):
-        return tuple(runs.values())
-    for id, run in new.items():
+    before = tuple(known)
+    runs = {run.run_id: run for run in before}
+    for run in told:
+        id = run.run_id
         runs[id] = _merged_run(runs[id], run) if id in runs else run
+    if tuple(runs.values()) == before:
+        # More than are kept may have been imported, and nothing is new.
+        return before
     ordered = sorted(runs.values(), key=lambda run: (run.started_at, run.run_id))
     return tuple(ordered[-MOST_RUNS:])
 

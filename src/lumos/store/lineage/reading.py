@@ -8,14 +8,17 @@ from sqlalchemy import Connection, func, select, tuple_
 
 from lumos.model.catalog import Job
 from lumos.model.codec import from_json
+from lumos.model.dataset import Lineage
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.lineage import columns, graph
+from lumos.store.lineage.aspect import downstream_of, upstream_of
 from lumos.store.lineage.columns import ColumnNode
 from lumos.store.lineage.rows import (
     DOWNSTREAM,
     EDGE,
     EDGES,
+    REPORTER,
     UPSTREAM,
     batches,
     edges_of,
@@ -55,12 +58,21 @@ class LineageReader:
         """What each reporter says of the edges into (upstream) or out of a dataset."""
         with self._database.reading() as connection:
             known = _resolved(connection, [urn])
-            edges = _edges_at(connection, known.values(), direction)
-        return tuple(sorted(edges, key=_order))
+            return tuple(sorted(_edges_at(connection, known.values(), direction), key=_order))
 
     def merged_of(self, urn: str, direction: Direction) -> tuple[MergedEdge, ...]:
         """The edges into (upstream) or out of a dataset, each once, with all that say so."""
         return merged(self.edges_of(urn, direction))
+
+    def around(self, urn: str) -> Lineage | None:
+        """What a dataset is made from and what is made from it, whoever says so."""
+        upstream, downstream = (self.merged_of(urn, side) for side in ("upstream", "downstream"))
+        if not upstream and not downstream:
+            return None
+        return Lineage(
+            upstream=tuple(map(upstream_of, upstream)),
+            downstream=tuple(map(downstream_of, downstream)),
+        )
 
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
         """All that is known of some links, such as those of a walk."""
@@ -96,16 +108,29 @@ class LineageReader:
 
     def jobs(self) -> Iterator[Job]:
         """Every job with its runs, by URN; what it reads and writes under present names."""
-        item, alias = tables.item.c, tables.alias.c
+        item = tables.item.c
         statement = select(item.body).where(item.kind == JOBS).order_by(item.key)
         with self._database.reading() as connection:
-            moved = dict(connection.execute(select(alias.urn, alias.dataset_urn)).tuples().all())
+            moved = {row.urn: row.dataset_urn for row in connection.execute(_ALIASES)}
             for body in connection.scalars(statement, execution_options=_PAGED):
                 yield _renamed(from_json(body, Job), moved)
 
     def job(self, urn: str) -> Job | None:
         """One job by its URN."""
-        return next((job for job in self.jobs() if job.urn == urn), None)
+        item = tables.item.c
+        statement = select(item.body).where(item.kind == JOBS, item.key == urn)
+        with self._database.reading() as connection:
+            body = connection.execute(statement).scalar_one_or_none()
+            if body is None:
+                return None
+            job = from_json(body, Job)
+            return _renamed(job, _resolved(connection, [*job.inputs, *job.outputs]))
+
+    def told_by(self, reporter: str) -> tuple[KeptEdge, ...]:
+        """All edges that one reporter tells of."""
+        with self._database.reading() as connection:
+            edges = edges_of(connection, EDGES.where(REPORTER.name == reporter))
+            return tuple(sorted(edges, key=_order))
 
     def walk(
         self,
@@ -238,7 +263,7 @@ class LineageReader:
         def expand(nodes: Collection[int]) -> Iterator[tuple[int, int]]:
             for some in batches(nodes):
                 statement = select(begin, end).distinct().where(begin.in_(some))
-                yield from connection.execute(statement).tuples()
+                yield from map(tuple, connection.execute(statement))
 
         most = _WIDE if limit is None else min(_WIDE, limit)
         found = graph.reach(start, expand, depth=depth, most=most)
@@ -267,6 +292,7 @@ class LineageReader:
 
 _NO_NODE: Final = 0
 _KEPT: Final = "lineage graph"
+_ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
 
 
 def _ends(direction: Direction) -> tuple[Any, Any]:
@@ -286,8 +312,8 @@ def _edges_at(
 def _resolved(connection: Connection, urns: Collection[str]) -> dict[str, str]:
     """URNs and those under which the datasets are known now."""
     alias = tables.alias.c
-    statement = select(alias.urn, alias.dataset_urn).where(alias.urn.in_(urns))
-    return {urn: urn for urn in urns} | dict(connection.execute(statement).tuples().all())
+    moved = connection.execute(_ALIASES.where(alias.urn.in_(urns)))
+    return {urn: urn for urn in urns} | {row.urn: row.dataset_urn for row in moved}
 
 
 def _urns(connection: Connection, ids: Collection[int]) -> dict[int, str]:

@@ -9,19 +9,19 @@ import msgspec
 from sqlalchemy import Connection, bindparam, delete, select, text, update
 
 from lumos.model.catalog import Job
+from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
 from lumos.model.lineage import Edge
 from lumos.store import tables
 from lumos.store.lineage import jobs as reported_jobs
 from lumos.store.lineage import naming
+from lumos.store.lineage.aspect import TOLD
 from lumos.store.lineage.merging import all_mappings, all_uses
 from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, batches, body_of
 from lumos.store.lineage.values import Reporting
 from lumos.store.locks import lock_key
 from lumos.store.rows import replace
 
-# Who tells what an imported entry or a catalog says of a dataset.
-TOLD: Final = "snapshot:"
 _ROW: Final = 1
 
 
@@ -39,7 +39,7 @@ class LineageWriter:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._told: dict[str, tuple[Lineage | None, str, datetime]] = {}
+        self._told: dict[str, tuple[list[Edge], datetime | None]] = {}
         self._is_other_graph = False
 
     def report(
@@ -60,21 +60,26 @@ class LineageWriter:
 
     def withdraw(self, reporter: str, links: Collection[tuple[str, str]]) -> Reporting:
         """Takes a reporter's word on some links back, under whichever job."""
-        ends = self._nodes([urn for link in links for urn in link])
-        wanted = {(ends[before], ends[after]) for before, after in links}
-        id = self._reporter(reporter)
+        table = tables.lineage_reporter.c
+        ids = self._connection.scalars(select(table.id).where(table.name == reporter)).all()
+        nodes = self._nodes({urn for link in links for urn in link})
+        wanted = {(nodes[before], nodes[after]) for before, after in links}
         gone = {
             key: row
-            for key, row in self._present([id]).items()
+            for key, row in self._present(ids).items()
             if (key.upstream, key.downstream) in wanted
         }
         self._delete(row.id for row in gone.values())
-        touched = {urn for link in links for urn in link} if gone else ()
-        return Reporting(removed=len(gone), touched=tuple(sorted(touched)))
+        touched = {end for key in gone for end in (key.upstream, key.downstream)}
+        return Reporting(removed=len(gone), touched=self._urns(touched))
 
-    def tell(self, urn: str, lineage: Lineage | None, *, writer: str, at: datetime) -> None:
+    def tell(self, urn: str, lineage: Lineage, *, writer: str, at: datetime) -> None:
         """Lets what a dataset's lineage aspect says count as edges once the transaction ends."""
-        self._told[urn] = lineage, writer, at
+        self._told[urn] = _edges(urn, lineage, writer, at), at
+
+    def forget_told(self, urn: str) -> None:
+        """Takes back what a dataset's lineage aspect said."""
+        self._told[urn] = [], None
 
     def rename(self, urn: str, to: str) -> None:
         """Lets all that is known of a dataset's lineage follow it to another URN."""
@@ -82,12 +87,16 @@ class LineageWriter:
         naming.rename_reporters(self._connection, urn, to)
         naming.rename_in_told(self._connection, urn, to)
 
-    def absorb(self, urn: str, into: str, *, at: datetime) -> None:
+    def absorb(self, urn: str, into: str) -> None:
         """Gives a dataset the edges of another that becomes part of it."""
         self._is_other_graph |= naming.move_edges(self._connection, urn, into)
         naming.rename_in_told(self._connection, urn, into)
-        self._replace({f"{TOLD}{urn}": ()}, at=at)
-        self._forget_silent([f"{TOLD}{urn}"])
+        self._silence([f"{TOLD}{urn}"])
+        aspect = tables.aspect.c
+        statement = select(tables.aspect).where(aspect.urn == into, aspect.name == "lineage")
+        if (row := self._connection.execute(statement).one_or_none()) is not None:
+            told = from_json(row.body, Lineage)
+            self.tell(into, told, writer=row.writer, at=row.updated_at)
 
     def finish(self) -> None:
         """Writes what was told, and that there are other edges now."""
@@ -100,14 +109,14 @@ class LineageWriter:
 
     def settle(self) -> None:
         """Writes what was told so far."""
+        told, self._told = self._told, {}
         by_time: dict[datetime, dict[str, list[Edge]]] = {}
-        for urn, (lineage, writer, at) in self._told.items():
-            edges = _edges(urn, lineage or Lineage(), writer, at)
-            by_time.setdefault(at, {})[f"{TOLD}{urn}"] = edges
-        self._told.clear()
-        for at, told in by_time.items():
-            self._replace(told, at=at)
-            self._forget_silent([name for name, edges in told.items() if not edges])
+        for urn, (edges, at) in told.items():
+            if edges and at is not None:
+                by_time.setdefault(at, {})[f"{TOLD}{urn}"] = edges
+        for at, reports in by_time.items():
+            self._replace(reports, at=at)
+        self._silence([f"{TOLD}{urn}" for urn, (edges, _) in told.items() if not edges])
 
     def _replace(
         self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, partly: bool = False
@@ -246,11 +255,14 @@ class LineageWriter:
             )
         )
 
-    def _forget_silent(self, names: Collection[str]) -> None:
-        """Takes reporters out that have nothing more to say."""
+    def _silence(self, names: Collection[str]) -> None:
+        """Takes reporters out with all that they said of edges."""
         reporter = tables.lineage_reporter
         for some in batches(names):
-            self._connection.execute(delete(reporter).where(reporter.c.name.in_(some)))
+            statement = select(reporter.c.id).where(reporter.c.name.in_(some))
+            ids = self._connection.scalars(statement).all()
+            self._delete(row.id for row in self._present(ids).values())
+            self._connection.execute(delete(reporter).where(reporter.c.id.in_(ids)))
 
 
 def _edges(urn: str, lineage: Lineage, writer: str, at: datetime) -> list[Edge]:

@@ -1,0 +1,175 @@
+"""A dataset gives out the lineage that it was told and what reporters say, and keeps them apart."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from lumos import Lumos
+from lumos.engine.entries import entry_of, put_entry
+from lumos.model.catalog import Entry
+from lumos.model.codec import to_json
+from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, UseKind
+from lumos.store import Store
+
+AT = datetime(2024, 3, 1, tzinfo=UTC)
+A, B, C, D = (f"lumos://s3/lake/{name}" for name in "abcd")
+MAPPED = (ColumnMapping(upstream="x", downstream="y", transformation="upper(x)"),)
+USED = (ColumnUse(upstream="day", usage=UseKind.FILTER, expression="day > 3"),)
+
+
+@pytest.fixture
+def store(stored: dict[str, object]) -> Store:
+    opened = Store.open(Lumos(overrides=stored).database, create=True)
+    for urn in (A, B, C):
+        put(opened, entry(urn))
+    return opened
+
+
+def entry(urn: str, **facts: Any) -> Entry:
+    return Entry(urn=urn, name=urn[-1], platform="s3", **facts)
+
+
+def made_from(*upstream: UpstreamEdge | str, downstream: tuple[str, ...] = ()) -> Lineage:
+    edges = (UpstreamEdge(urn=each) if isinstance(each, str) else each for each in upstream)
+    return Lineage(
+        upstream=tuple(edges), downstream=tuple(UpstreamEdge(urn=urn) for urn in downstream)
+    )
+
+
+def put(store: Store, entry: Entry) -> None:
+    with store.transaction() as transaction:
+        before = transaction.entries.get([entry.urn]).get(entry.urn)
+        put_entry(transaction, entry, before=before, at=AT)
+
+
+def report(store: Store, *edges: tuple[str, str], reporter: str = "sql:m", **facts: Any) -> None:
+    with store.transaction() as transaction:
+        told = [
+            Edge(upstream=up, downstream=down, origin=reporter, at=AT, **facts)
+            for up, down in edges
+        ]
+        transaction.lineage.report(reporter, told, at=AT)
+
+
+def got(store: Store, urn: str) -> Entry:
+    stored = store.entries.get(urn)
+    assert stored is not None
+    return entry_of(stored)
+
+
+def kept_as_told(store: Store, urn: str) -> Lineage | None:
+    with store.transaction() as transaction:
+        told: Lineage | None = transaction.aspect(urn, "lineage")
+        return told
+
+
+def test_what_reporters_say_is_given_out_beside_what_was_told(store: Store) -> None:
+    put(store, entry(B, lineage=made_from(C)))
+    report(store, (A, B), columns=MAPPED, uses=USED)
+    reported = UpstreamEdge(urn=A, columns=MAPPED, uses=USED)
+    assert got(store, B).lineage == made_from(C, reported)
+    assert got(store, A).lineage is None
+    assert kept_as_told(store, B) == made_from(C)
+
+
+def test_what_is_said_of_one_edge_by_both_is_one_edge(store: Store) -> None:
+    other = ColumnMapping(upstream="a", downstream="b")
+    put(store, entry(B, lineage=made_from(UpstreamEdge(urn=A, type="COPIED", columns=(other,)))))
+    report(store, (A, B), columns=MAPPED, uses=USED)
+    assert got(store, B).lineage == made_from(
+        UpstreamEdge(urn=A, type="COPIED", columns=(other, *MAPPED), uses=USED)
+    )
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(None, id="nothing"),
+        pytest.param(made_from(), id="empty"),
+        pytest.param(made_from(C), id="another"),
+        pytest.param(made_from(A), id="the-same"),
+        pytest.param(made_from(UpstreamEdge(urn=A, type="VIEW")), id="another-type"),
+        pytest.param(made_from(A, downstream=(C,)), id="downstream"),
+    ],
+)
+def test_what_is_given_out_comes_back_without_becoming_told(
+    store: Store, told: Lineage | None
+) -> None:
+    put(store, entry(B, lineage=told))
+    report(store, (A, B), columns=MAPPED)
+    first = got(store, B)
+    put(store, first)
+    assert to_json(got(store, B)) == to_json(first)
+    put(store, got(store, B))
+    assert to_json(got(store, B)) == to_json(first)
+    report(store)
+    left = got(store, B).lineage
+    assert all(edge.columns == () for edge in (left.upstream if left else ()))
+
+
+def test_an_edge_that_a_reporter_withdraws_goes_although_it_was_exported_and_imported(
+    store: Store,
+) -> None:
+    put(store, entry(B, lineage=made_from(C)))
+    report(store, (A, B), columns=MAPPED)
+    put(store, got(store, B))
+    report(store)
+    assert got(store, B).lineage == made_from(C)
+    assert {edge.upstream for edge in store.lineage.all()} == {C}
+
+
+def test_an_entry_keeps_its_own_order_until_reporters_say_something_else(store: Store) -> None:
+    report(store, (A, B), columns=MAPPED)
+    wanted = made_from(UpstreamEdge(urn=A, columns=MAPPED), C)
+    put(store, entry(B, lineage=wanted))
+    assert got(store, B).lineage == wanted
+    assert kept_as_told(store, B) == made_from(C)
+    report(store, (A, B), uses=USED)
+    assert got(store, B).lineage == made_from(C, UpstreamEdge(urn=A, uses=USED))
+
+
+def test_a_snapshot_does_not_silence_reporters(store: Store) -> None:
+    report(store, (A, B), columns=MAPPED)
+    put(store, entry(B))
+    assert got(store, B).lineage == made_from(UpstreamEdge(urn=A, columns=MAPPED))
+
+
+def test_edges_from_what_the_store_has_not_stay_inside(store: Store) -> None:
+    report(store, (D, B), (A, B))
+    assert got(store, B).lineage == made_from(A)
+    put(store, entry(D))
+    assert got(store, B).lineage == made_from(A, D)
+
+
+def test_what_a_dangling_snapshot_says_comes_out_again(store: Store) -> None:
+    report(store, (D, B))
+    put(store, entry(B, lineage=made_from(D)))
+    assert got(store, B).lineage == made_from(D)
+
+
+def test_show_tells_of_both_sides_whoever_says_so(store: Store) -> None:
+    put(store, entry(B, lineage=made_from(C)))
+    report(store, (A, B), (B, D), columns=MAPPED)
+    shown = store.get(B).lineage
+    assert shown is not None
+    assert [edge.urn for edge in shown.upstream] == [A, C]
+    assert [edge.urn for edge in shown.downstream] == [D]
+    assert store.get(C).lineage == made_from(downstream=(B,))
+
+
+def test_told_lineage_goes_with_its_dataset(store: Store) -> None:
+    put(store, entry(B, lineage=made_from(C, A)))
+    put(store, msgspec.structs.replace(got(store, B), lineage=None))
+    assert list(store.lineage.all()) == []
+
+
+def test_an_entry_told_again_keeps_when_its_edges_were_first_seen(store: Store) -> None:
+    put(store, entry(B, lineage=made_from(C)))
+    with store.transaction() as transaction:
+        later = AT + timedelta(days=1)
+        transaction.save_aspect(B, "lineage", made_from(C, A), writer="import", at=later)
+    seen = {edge.upstream: edge.at for edge in store.lineage.all()}
+    assert seen == {C: AT, A: AT + timedelta(days=1)}
