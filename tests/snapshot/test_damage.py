@@ -176,6 +176,27 @@ def test_a_version_that_never_was_is_refused(tmp_path: Path, version: object) ->
     assert problems(file) == [("format", "format_version")]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "code", "words"),
+    [
+        ("a.yaml", "format: lumos-snapshot\nformat_version: 2.0\n", "newer_version", "format 2.0"),
+        (
+            "a.json",
+            '{"format": "lumos-snapshot", "format_version": 2}',
+            "newer_version",
+            "format 2.0",
+        ),
+        ("a.yaml", "format: lumos-snapshot\nformat_version: 1.0\n", "format", "with quotes"),
+    ],
+)
+def test_a_version_without_quotes_is_understood(
+    tmp_path: Path, name: str, text: str, code: str, words: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (problem,) = validate(tmp_path / name)
+    assert (problem.code, problem.path, words in problem.text) == (code, "format_version", True)
+
+
 def test_a_dataset_that_stands_twice_is_told(tmp_path: Path) -> None:
     file = written(tmp_path)
     lines = file.read_text().splitlines()

@@ -287,6 +287,163 @@ def test_keys_that_nobody_knows_are_carried_along(tmp_path: Path) -> None:
     assert entry.carried == {"founding": {"tier": 1, "database": "ELSEWHERE"}}
 
 
+def written(folder: Path, **parts: object) -> Path:
+    """A file in the flat layout with one dataset, or other parts."""
+    head = {"lumos_version": "1.0.0", "export_timestamp": "2024-01-15T10:30:00Z"}
+    (folder / "flat.json").write_bytes(msgspec.json.encode(head | parts))
+    return folder / "flat.json"
+
+
+@pytest.mark.parametrize(
+    ("part", "carried"),
+    [
+        ({"schema": {"fields": [], "primary_key": ["id"]}}, {"schema.primary_key": ["id"]}),
+        (
+            {"schema": {"fields": [{"name": "a", "type": "string", "classification": "secret"}]}},
+            {"schema.fields[0].classification": "secret"},
+        ),
+        ({"lineage": {"source": "parser"}}, {"lineage.source": "parser"}),
+        (
+            {"lineage": {"upstream": [{"urn": "lumos://s3/b", "confidence": 0.8}]}},
+            {"lineage.upstream[0].confidence": 0.8},
+        ),
+        (
+            {"lineage": {"upstream": [{"urn": "lumos://s3/b", "relationship_type": "Feeds"}]}},
+            {"lineage.upstream[0].relationship_type": "Feeds"},
+        ),
+        ({"ownership": {"last_changed": "2024"}}, {"ownership.last_changed": "2024"}),
+        (
+            {"ownership": {"owners": [{"user": "ann", "email": "a@example.com"}]}},
+            {"ownership.owners[0].email": "a@example.com"},
+        ),
+        ({"governance": {"retention": "7y"}}, {"governance.retention": "7y"}),
+        ({"documentation": {"wiki": "x"}}, {"documentation.wiki": "x"}),
+        ({"properties": {"wiki": "x"}}, {"properties.wiki": "x"}),
+        ({"versioning": {"branch": "main"}}, {"versioning.branch": "main"}),
+        ({"cost": {"cost_center": "CC1"}}, {"cost.cost_center": "CC1"}),
+        (
+            {"cost": {"monthly_storage_cost": 1.0, "monthly_total_cost": 3.0}},
+            {"cost.monthly_total_cost": 3.0},
+        ),
+        ({"quality": {"score": 98.5, "grade": "A"}}, {"quality.grade": "A"}),
+        (
+            {"quality": {"quality_score": 0.9, "rules": ["r"], "quality_metrics": {"a": "b"}}},
+            {"quality.rules": ["r"], "quality.quality_metrics": {"a": "b"}},
+        ),
+        ({"timestamps": {"archived": "2024-02-01"}}, {"timestamps.archived": "2024-02-01"}),
+        ({"schedule": {"cron": "0 3 * * *", "calendar": "bank"}}, {"schedule.calendar": "bank"}),
+        ({"usage": {"readers": [{"name": "bi", "team": "x"}]}}, {"usage.readers[0].team": "x"}),
+    ],
+)
+def test_keys_inside_of_parts_are_carried_along_by_their_path(
+    tmp_path: Path, part: dict[str, object], carried: dict[str, object]
+) -> None:
+    file = written(tmp_path, datasets=[{"urn": "lumos://s3/a"} | part])
+    with open_snapshot(file) as snapshot:
+        (entry,) = snapshot.datasets()
+    assert entry.carried == {"founding": carried}
+
+
+def test_what_the_present_format_knows_is_not_carried_but_read(tmp_path: Path) -> None:
+    step = {"version": "S-1", "schema_version": "1.0.0", "timestamp": "2024-01-01T00:00:00Z"}
+    versioning = {"cloud_version": "S-1", "schema_version": "1.0.0"}
+    dataset = {
+        "urn": "lumos://s3/a",
+        "schema": {"fields": []},
+        "versioning": versioning | {"version_history": [step | {"author": "bob"}]},
+        "governance": {"glossary_terms": ["urn:li:glossaryTerm:Sales: Net"]},
+    }
+    with open_snapshot(written(tmp_path, datasets=[dataset])) as snapshot:
+        (entry,) = snapshot.datasets()
+    assert entry.schema == Schema()
+    assert entry.versioning is not None
+    assert entry.versioning.history[0].author == "bob"
+    assert entry.governance == Governance(terms=("Sales: Net",))
+    assert entry.carried == {}
+
+
+def test_names_keep_their_colons_and_people_their_descriptions(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        glossary=["Sales: Net", {"name": "urn:li:glossaryTerm:Costs: Net", "description": "d"}],
+        users=[{"user": "urn:li:corpuser:bob", "description": "the boss"}],
+        groups=[{"group": "g", "description": "a group"}],
+        jobs=[
+            {"urn": "lumos://airflow/d", "name": "d", "platform": "airflow", "team": "x"}
+            | {"inputs": ["urn:li:dataset:(s3,a,PROD)"]}
+        ],
+    )
+    with open_snapshot(file) as snapshot:
+        assert list(snapshot.terms()) == [
+            GlossaryTerm(name="Costs: Net", definition="d"),
+            GlossaryTerm(name="Sales: Net"),
+        ]
+        carried = {"founding": {"description": "the boss"}}
+        assert list(snapshot.users()) == [User(name="bob", carried=carried)]
+        assert list(snapshot.groups()) == [Group(name="g", description="a group")]
+        (job,) = snapshot.jobs()
+    assert job.inputs == ("lumos://s3/a",)
+    assert job.carried == {"founding": {"team": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("platform", "type", "read"),
+    [
+        ("snowflake", "NUMBER(38,2)", "DECIMAL(38,2)"),
+        ("csv", "NUMBER(38,2)", "DECIMAL(38,2)"),
+        ("bigquery", "BIGNUMERIC", "DECIMAL(76,38)"),
+        ("postgres", "int", "INT32"),
+        ("snowflake", "int", "DECIMAL(38,0)"),
+        ("csv", "money bag", "UNKNOWN('money bag')"),
+    ],
+)
+def test_types_are_read_in_the_words_of_their_platform(
+    tmp_path: Path, platform: str, type: str, read: str
+) -> None:
+    schema = {"fields": [{"name": "a", "type": type}]}
+    dataset = {"urn": f"lumos://{platform}/a", "schema": schema}
+    with open_snapshot(written(tmp_path, datasets=[dataset])) as snapshot:
+        (entry,) = snapshot.datasets()
+    assert entry.schema is not None
+    assert entry.schema.fields[0].type.text == read
+    assert entry.schema.fields[0].native_type == type
+
+
+@pytest.mark.parametrize(
+    ("head", "code", "path"),
+    [
+        ({"lumos_version": 2}, "newer_version", "lumos_version"),
+        ({"lumos_snapshot": {"version": 2.0}}, "newer_version", "lumos_snapshot.version"),
+        ({"lumos_snapshot": {"version": "x"}}, "format", "lumos_snapshot.version"),
+        ({"lumos_version": "1.0.0"}, "format", "export_timestamp"),
+        ({"lumos_snapshot": {"version": "1.0"}}, "format", "lumos_snapshot.exported_at"),
+        (
+            {"lumos_version": "1.0", "export_timestamp": "2024-01-15T10:30:00Z"}
+            | {"statistics": {"datasets": 3}},
+            "count",
+            "statistics.datasets",
+        ),
+        (
+            {
+                "lumos_snapshot": {
+                    "version": "1.0.0",
+                    "exported_at": "2024-01-15T10:30:00Z",
+                    "metadata": {"total_datasets": 3},
+                }
+            },
+            "count",
+            "lumos_snapshot.metadata.total_datasets",
+        ),
+    ],
+)
+def test_problems_of_an_earlier_header_have_the_paths_of_its_layout(
+    tmp_path: Path, head: dict[str, object], code: str, path: str
+) -> None:
+    (tmp_path / "a.json").write_bytes(msgspec.json.encode(head))
+    (problem,) = validate(tmp_path / "a.json")
+    assert (problem.code, problem.path) == (code, path)
+
+
 @pytest.mark.parametrize("version", ["1.1.0", "2.0", "10.0.0"])
 @pytest.mark.parametrize("key", ["lumos_version", "lumos_snapshot"])
 def test_a_later_version_of_an_earlier_layout_is_refused(

@@ -182,7 +182,9 @@ def _counts(
 ) -> Iterator[Problem]:
     if header.counts is None:
         text = "It has no counts, so that nobody can tell whether it is whole."
-        yield Problem(code="count", path="counts", text=text, severity="warning")
+        yield Problem(
+            code="count", path=container.header_place("counts"), text=text, severity="warning"
+        )
         return
     found = msgspec.structs.asdict(tally.counts)
     # Layouts before format 1.0 count but a part, and edges in a way of their own.
@@ -190,7 +192,7 @@ def _counts(
         if name in found and wanted != found[name]:
             yield Problem(
                 code="count",
-                path=f"counts.{name}",
+                path=container.header_place(f"counts.{name}"),
                 text=f"It should have {wanted} {_words(name)} and has {found[name]}.",
                 severity="warning" if is_upgraded and name != DATASETS.plural else "error",
             )

@@ -43,7 +43,8 @@ class Snapshot:
         try:
             self.header: Header = header_of(container.header)
         except Malformed as problem:
-            raise self.wrong(problem.path.removeprefix("."), problem) from None
+            place = container.header_place(problem.path.removeprefix("."))
+            raise self.wrong(place, problem) from None
 
     def __enter__(self) -> Self:
         return self

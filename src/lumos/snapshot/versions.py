@@ -7,7 +7,7 @@ are to be changed. Streams are upgraded as they are read.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
 
 from lumos.snapshot import founding
 from lumos.snapshot.codec import Malformed, canonical, plain_json
@@ -19,16 +19,20 @@ _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
 
 
 class Step(NamedTuple):
-    """What leads from one version to the next; both functions take and give plain JSON."""
+    """What leads from one version to the next; both functions take and give plain JSON.
+
+    `paths` say where the version has what stands elsewhere in the next one's header.
+    """
 
     to: str
     header: Callable[[Mapping[str, Any]], dict[str, Any]]
     entry: Callable[[Kind, Any], dict[str, Any]]
+    paths: Mapping[str, str] = {}
 
 
 STEPS: Final[dict[str, Step]] = {
-    founding.NESTED: Step("1.0", founding.header_of_nested, founding.entry),
-    founding.FLAT: Step("1.0", founding.header_of_flat, founding.entry),
+    founding.NESTED: Step("1.0", founding.header_of_nested, founding.entry, founding.NESTED_PATHS),
+    founding.FLAT: Step("1.0", founding.header_of_flat, founding.entry, founding.FLAT_PATHS),
 }
 
 
@@ -78,6 +82,11 @@ class Upgraded(Container):
     def place(self, kind: Kind, position: int) -> str:
         return self._inner.place(kind, position)
 
+    def header_place(self, path: str) -> str:
+        for step in reversed(self._steps):
+            path = step.paths.get(path, path)
+        return self._inner.header_place(path)
+
 
 def _version(file: Path, header: Mapping[str, Any]) -> str:
     if founding.NESTED in header:
@@ -91,17 +100,34 @@ def _version(file: Path, header: Mapping[str, Any]) -> str:
             f"This is no Lumos snapshot: one has the key 'format' with the value '{FORMAT}'.",
         )
     version = header.get("format_version")
+    if _is_number(version):
+        _refuse_number(file, version)
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         problem = f"{version!r} is no version of the format. One looks like '{FORMAT_VERSION}'."
         raise SnapshotError(file, "format_version", problem)
     return version
 
 
-def _founding(file: Path, header: Mapping[str, Any], key: str, layout: str) -> str:
-    version = str(header.get(key))
+def _refuse_number(file: Path, version: float) -> NoReturn:
+    """A version is text: 1.10 as a number is 1.1."""
+    if version > float(FORMAT_VERSION):
+        raise _unreadable(file, str(float(version)), FORMAT_VERSION)
+    problem = f"{version} is a number. A version is text, with quotes: '{FORMAT_VERSION}'."
+    raise SnapshotError(file, "format_version", problem)
+
+
+def _is_number(version: object) -> TypeGuard[float]:
+    return isinstance(version, int | float) and not isinstance(version, bool)
+
+
+def _founding(file: Path, header: object, key: str, layout: str) -> str:
+    is_nested = layout == founding.NESTED
+    path = f"{layout}.{key}" if is_nested else key
+    told = header.get(key) if isinstance(header, dict) else None
+    version = str(float(told) if _is_number(told) else told)
     match = _VERSION.fullmatch(version)
     if match is None or (int(match[1]), int(match[2])) != (1, 0):
-        raise _unreadable(file, version, "1.0.0", key)
+        raise _unreadable(file, version, "1.0.0", path)
     return layout
 
 

@@ -53,6 +53,10 @@ class Container(ABC):
     def place(self, kind: Kind, position: int) -> str:
         """The path to an entry, to which a path inside it can be added."""
 
+    def header_place(self, path: str) -> str:
+        """Where the file has what stands at a path of the header."""
+        return path
+
     def present(self, kind: Kind, body: bytes) -> bytes:  # noqa: ARG002
         """An entry as the present version of the format has it."""
         return body
