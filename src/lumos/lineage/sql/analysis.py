@@ -1,21 +1,39 @@
 """From a text of SQL to what it reads, writes and does with columns."""
 
 import logging
-from collections.abc import Iterator, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
 
 import msgspec
-from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token
 
 from lumos.lineage.sql.context import Columns, Context, no_columns
 from lumos.lineage.sql.names import dialect_named
+from lumos.lineage.sql.preparing import UNRENDERED, Unrendered, prepared
 from lumos.lineage.sql.recording import Recorder
-from lumos.lineage.sql.script import Parts, Script, Statement
+from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement
+from lumos.lineage.sql.splitting import (
+    Declared,
+    Piece,
+    Plain,
+    Routine,
+    Rows,
+    SameRows,
+    Splitter,
+    Triggered,
+)
 from lumos.lineage.sql.statements import StatementReader
 from lumos.lineage.sql.texts import SourceText
+from lumos.lineage.sql.tokens import tokenized
+from lumos.lineage.sql.words import VERBS, upper, without_options
 
-# What the parser does not know is reported by us, with its place.
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+_DEEP_STACK: Final = 512 * 1024 * 1024
+_DEEPEST: Final = 250_000
 
 
 def analyse(
@@ -29,33 +47,188 @@ def analyse(
 
     `columns` tells the columns of a table by the parts of its name, or None if nobody knows them.
     """
-    spoken = dialect_named(dialect)
-    context = Context(spoken, columns)
-    recorder = Recorder()
-    reader = StatementReader(context, recorder)
-    statements: list[Statement] = []
-    tokens = spoken.tokenize(text)
-    source = SourceText(text, tokens)
-    for number, words in enumerate(_split(tokens), start=1):
-        context.begin(number, words[0].line, source)
+
+    def analysed() -> Script:
+        return _Analysis(dialect, columns).script(text, file)
+
+    try:
+        return analysed()
+    except RecursionError:
+        return _in_deep_stack(analysed)
+
+
+def _in_deep_stack(work: Callable[[], Script]) -> Script:
+    """Runs what is nested deeper than the stack of an ordinary thread."""
+    done: list[Script] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
         try:
-            nodes = spoken.parser().parse(list(words), text)
-        except ParseError as problem:
-            context.report(_reason(problem), words[0].start)
-            continue
-        statements += [reader.read(node) for node in nodes if node is not None]
-    return Script(
-        statements=tuple(_renamed(each, context.renamed) for each in statements),
-        edges=tuple(recorder.edges),
-        unresolved=tuple(context.unresolved),
-        coverage=recorder.coverage,
-        file=file,
-    )
+            done.append(work())
+        except BaseException as problem:  # noqa: BLE001 - raised again by the caller's thread
+            failed.append(problem)
+
+    limit = sys.getrecursionlimit()
+    stack = threading.stack_size(_DEEP_STACK)
+    try:
+        sys.setrecursionlimit(_DEEPEST)
+        thread = threading.Thread(target=run, name="lumos-sql")
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(stack)
+        sys.setrecursionlimit(limit)
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+class _Analysis:
+    """The way of one text through tokenizer, parser and reader."""
+
+    def __init__(self, dialect: str | None, columns: Columns) -> None:
+        self._dialect = dialect_named(dialect)
+        self._context = Context(self._dialect, columns)
+        self._recorder = Recorder()
+        self._reader = StatementReader(self._context, self._recorder)
+        self._splitter = Splitter(is_tsql=self._context.habits.name in ("tsql", "fabric"))
+        self._statements: list[Statement] = []
+        self._number = 0
+        self._source = SourceText("", ())
+        self._text = ""
+        # What the parser does not know is reported by us, with its place.
+        logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+    def script(self, text: str, file: str | None) -> Script:
+        ready = prepared(text, self._context.habits.name)
+        for source, part, tokens in self._tokenized(ready.text):
+            self._source, self._text = source, part
+            for piece in self._splitter.pieces(tokens):
+                self._piece(piece)
+        edges = tuple(edge for edge in self._recorder.spelled_edges() if not _is_unrendered(edge))
+        self._report_templates(ready.unrendered, text)
+        return Script(
+            statements=tuple(_renamed(each, self._context.renamed) for each in self._statements),
+            edges=edges,
+            unresolved=tuple(self._context.unresolved),
+            coverage=self._recorder.coverage,
+            file=file,
+        )
+
+    def _tokenized(self, text: str) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
+        """The words of the text; where a quote is never closed, of every statement by itself."""
+        try:
+            tokens = tokenized(text, self._dialect)
+        except SqlglotError:
+            line = 1
+            for part in text.split(";"):
+                yield from self._tokenized_part(part, line)
+                line += part.count("\n")
+        else:
+            yield SourceText(text, tokens), text, tokens
+
+    def _tokenized_part(
+        self, part: str, line: int
+    ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
+        try:
+            tokens = tokenized(part, self._dialect)
+        except SqlglotError as problem:
+            self._number += 1
+            blank = part[: len(part) - len(part.lstrip())].count("\n")
+            self._context.begin(self._number, line + blank, SourceText(part, ()))
+            self._context.report(f"not understood: {_first_line(str(problem))}", None)
+        else:
+            yield SourceText(part, tokens, first_line=line), part, tokens
+
+    def _piece(self, piece: Piece) -> None:
+        context = self._context
+        if isinstance(piece, Plain):
+            self._statement(piece.tokens)
+        elif isinstance(piece, Declared):
+            context.variables.update(piece.names)
+        elif isinstance(piece, Routine):
+            context.variables.clear()
+            context.rows.clear()
+        elif isinstance(piece, SameRows):
+            if piece.cursor in context.rows:
+                context.rows[piece.name] = context.rows[piece.cursor]
+        elif isinstance(piece, Rows):
+            for node in self._parsed(piece.tokens):
+                context.rows[piece.name] = self._reader.rows(node)
+        elif isinstance(piece, Triggered):
+            self._triggered(piece)
+
+    def _triggered(self, piece: Triggered) -> None:
+        names = [token for token in piece.tokens if token.text != "."]
+        table = exp.Table(
+            **{
+                key: exp.to_identifier(token.text)
+                for key, token in zip(("this", "db", "catalog"), reversed(names), strict=False)
+            }
+        )
+        relation = self._reader.table(table)
+        self._context.rows.update({"new": relation, "old": relation})
+        for name in ("inserted", "deleted"):
+            self._context.temporary[name,] = relation
+
+    def _statement(self, tokens: Sequence[Token]) -> None:
+        for node in self._parsed(tokens):
+            self._statements.append(self._reader.read(node))
+
+    def _parsed(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
+        self._number += 1
+        line = self._source.line(tokens[0].start)
+        self._context.begin(self._number, line, self._source)
+        problem: ParseError | None = None
+        nodes: Sequence[exp.Expr | None] = ()
+        try:
+            nodes = self._dialect.parser().parse(list(tokens), self._text)
+        except ParseError as failed:
+            problem = failed
+        if problem is not None or any(isinstance(node, exp.Command) for node in nodes):
+            bare = without_options(tokens)
+            if bare is not None:
+                with suppress(ParseError):
+                    nodes = self._dialect.parser().parse(bare, self._text)
+                    problem = None
+        # What begins with another word moves no data, whatever it says.
+        if problem is not None and (upper(tokens[0]) in VERBS or upper(tokens[0]) == "("):
+            self._context.report(_reason(problem), _place(problem, tokens))
+        yield from (node for node in nodes if node is not None)
+
+    def _report_templates(self, unrendered: Sequence[Unrendered], text: str) -> None:
+        source = SourceText(text, ())
+        for each in unrendered:
+            self._context.begin(self._context.statement, source.line(each.offset), source)
+            self._context.report(
+                f"a template that nobody rendered: {each.text}", each.offset, is_remark=False
+            )
 
 
 def _reason(problem: ParseError) -> str:
     told = problem.errors[0] if problem.errors else {}
-    return f"not understood: {told.get('description') or problem}, near '{told.get('highlight')}'"
+    description = str(told.get("description") or _first_line(str(problem))).rstrip(".")
+    near = told.get("highlight")
+    return f"not understood: {description}" + (f", near '{near}'" if near else "")
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0] if text else "no SQL"
+
+
+def _place(problem: ParseError, tokens: Sequence[Token]) -> int:
+    """Where the parser stopped, or else where the statement begins."""
+    told = problem.errors[0] if problem.errors else {}
+    line, column = told.get("line"), told.get("col")
+    for token in tokens:
+        if token.line == line and token.col == column:
+            return token.start
+    return tokens[0].start
+
+
+def _is_unrendered(edge: ColumnEdge) -> bool:
+    names = (*edge.from_table, edge.from_column, *(edge.to_table or ()), edge.to_column or "")
+    return any(UNRENDERED * 3 in name for name in names)
 
 
 def _renamed(statement: Statement, names: dict[Parts, Parts]) -> Statement:
@@ -66,14 +239,3 @@ def _renamed(statement: Statement, names: dict[Parts, Parts]) -> Statement:
         for write in statement.writes
     )
     return msgspec.structs.replace(statement, writes=writes)
-
-
-def _split(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    start = 0
-    for position, token in enumerate(tokens):
-        if token.token_type is TokenType.SEMICOLON:
-            if position > start:
-                yield tokens[start:position]
-            start = position + 1
-    if start < len(tokens):
-        yield tokens[start:]

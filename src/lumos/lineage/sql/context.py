@@ -31,6 +31,9 @@ class Context:
         # Temporary tables: lineage leads through them.
         self.temporary: dict[Parts, Relation] = {}
         self.renamed: dict[Parts, Parts] = {}
+        # The rows of cursors and loops, and those that a trigger sees.
+        self.rows: dict[str, Relation] = {}
+        self.values: dict[str, Column] = {}
         self.variables: set[str] = set()
         self.statement = 0
         self.line = 1
@@ -47,6 +50,7 @@ class Context:
         self.line = line
         self.source = source
         self.reads = {}
+        self.values = {}
 
     def columns_of(self, table: Parts) -> list[str] | None:
         """The names of a table's columns, if anybody knows them."""
@@ -55,12 +59,8 @@ class Context:
         if table not in self._known:
             told = self._columns(table)
             # A schema of no columns tells nothing.
-            self._known[table] = [self._folded(name) for name in told] if told else None
+            self._known[table] = [self.folding.stored(name) for name in told] if told else None
         return self._known[table]
-
-    def _folded(self, name: str) -> str:
-        stores_upper_case = name == name.upper() or name == name.lower()
-        return self.folding.text(name, quoted=not stores_upper_case)
 
     def is_own(self, table: Parts) -> bool:
         """Whether the script itself made the table."""

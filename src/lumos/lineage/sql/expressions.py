@@ -254,7 +254,8 @@ class Expressions:
     ) -> Iterator[tuple[exp.Expr, Role]]:
         del scope, reading
         role = role.changed()
-        yield node.this, role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
+        deciding = role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
+        yield node.this, role if _is_made_up(node) else deciding
         for key in ("true", "false"):
             if node.args.get(key) is not None:
                 yield node.args[key], role
@@ -272,15 +273,37 @@ class Expressions:
             is_result = position > 0 and (position % 2 == 0 or is_default)
             yield part, role if is_result else deciding
 
+    def _function(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """A function that the parser does not know; in multiIf every second argument decides."""
+        del scope, reading
+        role = role.changed()
+        deciding = role
+        if node.name.lower() == "multiif":
+            deciding = role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
+        last = len(node.expressions) - 1
+        for position, part in enumerate(node.expressions):
+            yield part, deciding if position % 2 == 0 and position != last else role
+
     def _window(
         self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
     ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
+        del reading
         yield node.this, role.changed()
-        for part in node.args.get("partition_by") or ():
-            yield part, role.changed().deciding(UseKind.WINDOW, Clause.PARTITION)
-        if node.args.get("order") is not None:
-            yield node.args["order"], role.changed().deciding(UseKind.WINDOW, Clause.ORDER)
+        windows: list[exp.Expr] = [node]
+        # OVER name, and a window that is made from another.
+        while (name := windows[-1].args.get("alias") or windows[-1].args.get("window")) and (
+            named := scope.windows.get(self._queries.name(name))
+        ):
+            if any(named is each for each in windows):
+                break
+            windows.append(named)
+        for window in windows:
+            for part in window.args.get("partition_by") or ():
+                yield part, role.changed().deciding(UseKind.WINDOW, Clause.PARTITION)
+            if window.args.get("order") is not None:
+                yield window.args["order"], role.changed().deciding(UseKind.WINDOW, Clause.ORDER)
 
     def _filter(
         self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
@@ -371,6 +394,11 @@ class Expressions:
             yield inner, role.changed()
 
 
+def _is_made_up(node: exp.Expr) -> bool:
+    """Whether the parser wrote IF for a function such as DIV0 or ZEROIFNULL."""
+    return any(place_of(literal) is None for literal in node.find_all(exp.Literal))
+
+
 def _children(node: exp.Expr) -> Iterator[exp.Expr]:
     for value in node.args.values():
         if isinstance(value, list):
@@ -393,6 +421,7 @@ _SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
     exp.If: Expressions._if,
     exp.Nvl2: Expressions._if,
     exp.DecodeCase: Expressions._decode,
+    exp.Anonymous: Expressions._function,
     exp.Window: Expressions._window,
     exp.Filter: Expressions._filter,
     exp.WithinGroup: Expressions._within_group,

@@ -26,6 +26,23 @@ def dialect_named(name: str | None) -> Dialect:
     return Dialect.get_or_raise(wanted or None)
 
 
+class Name(str):
+    """A name that is compared as the dialect folds it, and remembers how it was quoted."""
+
+    spelled: str
+
+    @classmethod
+    def of(cls, folded: str, spelled: str) -> "Name":
+        made = cls(folded)
+        made.spelled = spelled
+        return made
+
+
+def spelled(name: str) -> str:
+    """A name as it was quoted, or else in lower case."""
+    return name.spelled if isinstance(name, Name) else name
+
+
 class Folding:
     """How one dialect folds names; unquoted ones leave in lower case, whatever it stores."""
 
@@ -39,12 +56,19 @@ class Folding:
 
     def text(self, name: str, *, quoted: bool) -> str:
         """A name that equals every other spelling that the dialect takes for the same."""
-        if not quoted or not self._quotes_keep_case:
-            return name.lower()
+        folded = name.lower()
+        if not quoted or folded == name:
+            return folded
         # A quoted name in the case that the dialect stores is the unquoted one.
-        if self._stores_upper_case and name == name.upper():
-            return name.lower()
-        return name
+        is_stored_so = self._stores_upper_case and name == name.upper()
+        if self._quotes_keep_case and not is_stored_so:
+            return name
+        return Name.of(folded, name)
+
+    def stored(self, name: str) -> str:
+        """A name from a schema; what only quotes could have made keeps its case."""
+        is_plain = name in (name.lower(), name.upper())
+        return name if self._quotes_keep_case and not is_plain else name.lower()
 
     def name(self, node: exp.Expr | str | None) -> str:
         """The name of an identifier, or of whatever stands in the place of one."""

@@ -15,7 +15,7 @@ from lumos.lineage.sql.relation import (
     ValueStar,
 )
 from lumos.lineage.sql.scope import Scope, Source
-from lumos.lineage.sql.texts import Clause, place_of
+from lumos.lineage.sql.texts import Clause, place_of, place_within
 
 if TYPE_CHECKING:
     from lumos.lineage.sql.queries import QueryReader
@@ -80,8 +80,10 @@ class Projections:
 
     def text(self, node: exp.Expr) -> str:
         """An expression as written, in lower case outside of quotes."""
-        excerpt = self._queries.excerpt(place_of(node), Clause.ITEM)
-        text = excerpt.text if excerpt is not None else None
+        offset, depth = place_within(node)
+        text = None
+        if offset is not None:
+            text = self._queries.source.around(offset, Clause.ITEM, outwards=depth)
         return lower_outside_quotes(text or self._queries.context.text_of(node))
 
     def _star(

@@ -63,6 +63,8 @@ class QueryReader:
         made = Scope(outer=outer, has_structs=self.context.habits.has_structs)
         made.ctes = dict(ctes)
         made.variables = frozenset(self.context.variables)
+        made.rows = self.context.rows
+        made.values = self.context.values
         return made
 
     def read(self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, Relation]) -> Relation:
@@ -91,17 +93,25 @@ class QueryReader:
         if clause is None:
             return ctes
         known = dict(ctes)
+        values = self.context.values
         for each in clause.expressions:
             name = self.name(each.args["alias"].this)
             columns = [self.name(column) for column in each.args["alias"].columns]
             may_recurse = clause.args.get("recursive") or (
                 self.context.habits.recurses_without_keyword
             )
-            if may_recurse and isinstance(each.this, exp.SetOperation):
+            if each.args.get("scalar"):
+                # ClickHouse's WITH (query or expression) AS name gives a value a name.
+                values[name] = self._value(each.this, outer, known)
+            elif may_recurse and isinstance(each.this, exp.SetOperation):
                 known[name] = self._recursive(name, columns, each.this, outer, known)
             else:
                 known[name] = self.read(each.this, outer, known).under(columns)
         return known
+
+    def _value(self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, Relation]) -> Column:
+        scope = self.scope(outer, ctes)
+        return self.expressions.read([node], scope, Role(Clause.ITEM)).column("")
 
     def _recursive(
         self, name: str, columns: list[str], body: exp.SetOperation, outer: Scope | None,

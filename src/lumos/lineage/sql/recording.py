@@ -3,6 +3,7 @@
 import msgspec
 
 from lumos.lineage.reported import Coverage
+from lumos.lineage.sql.names import Name, spelled
 from lumos.lineage.sql.relation import Column, Excerpt, Fact, Relation, Star, Use
 from lumos.lineage.sql.script import ALL, ColumnEdge, Parts
 
@@ -37,6 +38,23 @@ class Recorder:
         for relation in result.ancestry():
             for use in relation.uses:
                 self._use(statement, table, None, use)
+
+    def spelled_edges(self) -> tuple[ColumnEdge, ...]:
+        """The edges with every name as it was quoted somewhere, the same everywhere."""
+        tables: dict[Parts, Parts] = {}
+        columns: dict[tuple[Parts, str], str] = {}
+        for edge in self.edges:
+            for table, column in (
+                (edge.from_table, edge.from_column),
+                (edge.to_table or (), edge.to_column or ""),
+            ):
+                if any(isinstance(part, Name) for part in table):
+                    tables.setdefault(table, tuple(map(spelled, table)))
+                if isinstance(column, Name):
+                    columns.setdefault((table, column), column.spelled)
+        if not tables and not columns:
+            return tuple(self.edges)
+        return tuple(_spelled(edge, tables, columns) for edge in self.edges)
 
     def rename(self, before: Parts, after: Parts) -> None:
         """A table that the script wrote goes on under another name."""
@@ -101,3 +119,16 @@ class Recorder:
         if key not in self._seen:
             self._seen.add(key)
             self.edges[edge] = None
+
+
+def _spelled(
+    edge: ColumnEdge, tables: dict[Parts, Parts], columns: dict[tuple[Parts, str], str]
+) -> ColumnEdge:
+    target, column = edge.to_table, edge.to_column
+    return msgspec.structs.replace(
+        edge,
+        from_table=tables.get(edge.from_table, edge.from_table),
+        from_column=columns.get((edge.from_table, edge.from_column), edge.from_column),
+        to_table=None if target is None else tables.get(target, target),
+        to_column=None if column is None else columns.get((target or (), column), column),
+    )

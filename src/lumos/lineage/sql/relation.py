@@ -18,10 +18,13 @@ class Excerpt(NamedTuple):
     offset: int
     clause: Clause
     end: int | None = None
+    outwards: int = 0
 
     @property
     def text(self) -> str | None:
-        return self.source.around(self.offset, self.clause, end=self.end)
+        """The clause, or the item of a list if there is no such clause around the place."""
+        found = self.source.around(self.offset, self.clause, end=self.end, outwards=self.outwards)
+        return found or self.source.around(self.offset, Clause.ITEM, end=self.end)
 
     @property
     def line(self) -> int:

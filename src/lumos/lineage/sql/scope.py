@@ -1,6 +1,6 @@
 """Which column a name means, among the sources of a query and of those around it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -38,6 +38,10 @@ class Scope:
         self.aliases: dict[str, Column] = {}
         # Qualified names in this query prove that a source has the column.
         self.witnessed: set[tuple[str, str]] = set()
+        # Rows that a routine holds under a name.
+        self.rows: Mapping[str, Relation] = {}
+        # Values that WITH gives a name.
+        self.values: Mapping[str, Column] = {}
         self.ctes: dict[str, Relation] = {}
         self.windows: dict[str, exp.Expr] = {}
         self.variables: frozenset[str] = outer.variables if outer else frozenset()
@@ -75,6 +79,8 @@ class Scope:
                 if source.parts and source.parts[-len(qualifier) :] == qualifier:
                     return source
             scope = scope.outer
+        if len(qualifier) == 1 and qualifier[0] in self.rows:
+            return Source(qualifier[0], self.rows[qualifier[0]])
         return None
 
     def _has_column(self, name: str) -> bool:
@@ -119,6 +125,8 @@ class Scope:
             return certain[0][1]
         if certain:
             return _ambiguous(name, [source for source, _ in certain])
+        if name in self.values:
+            return self.values[name].renamed(name)
         if name in self.aliases:
             return self.aliases[name]
         for source in self.sources:

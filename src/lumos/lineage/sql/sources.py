@@ -81,6 +81,8 @@ class Sources:
         elif isinstance(node, exp.Values):
             relation = self._values(node, scope, clauses)
             self._append(scope, alias, relation, node)
+        elif isinstance(node, exp.Final):
+            self.add(node.this, scope, clauses)
         elif isinstance(node, exp.Query):
             relation = self._queries.read(node, scope.outer, scope.ctes)
             self._append(scope, alias, relation, node)
@@ -194,7 +196,10 @@ class Sources:
         names = self._columns_of(alias)
         has_name = alias is not None and alias.this is not None
         offset = node.args.get("offset")
-        counted = [Column(self._queries.name(offset))] if isinstance(offset, exp.Expr) else []
+        # The place of an element is made from the array, too.
+        counted = [values[0].renamed(self._queries.name(offset))] if (
+            isinstance(offset, exp.Expr) and values
+        ) else []  # fmt: skip
         if not has_name and len(names) == 1:
             # The alias names the elements themselves.
             relation = Relation([ValueStar(values[0].renamed(names[0])), *counted])
@@ -203,9 +208,7 @@ class Sources:
         items: list[Item] = []
         if names:
             for position, name in enumerate(names):
-                value = values[min(position, len(values) - 1)]
-                is_ordinal = bool(offset) and position >= len(values)
-                items.append(Column(name) if is_ordinal else value.renamed(name))
+                items.append(values[min(position, len(values) - 1)].renamed(name))
         else:
             items = [ValueStar(value) for value in values]
         name = self._queries.name(alias.this) if alias is not None and has_name else ""
@@ -266,7 +269,7 @@ class Sources:
             excerpt = self._queries.excerpt(offset, Clause.ON)
             for use in reading.uses:
                 clauses.uses[Use(use.origin, use.usage, excerpt)] = None
-            scope.merged[name] = _one_of(sides, str(join.args.get("side") or ""), name)
+            scope.merged[name] = _one_of(sides, name)
 
     def _side(self, name: str, scope: Scope, offset: int | None) -> Column | None:
         found = scope.resolve((name,))
@@ -286,13 +289,12 @@ class Sources:
         return [name for name in dict.fromkeys(sides[0]) if name in there]
 
 
-def _one_of(sides: list[Column | None], side: str, name: str) -> Column:
+def _one_of(sides: list[Column | None], name: str) -> Column:
+    """The standard's COALESCE of both sides."""
     left, right = sides
     if left is None or right is None:
         return left or right or Column(name, is_resolved=False)
-    if side == "FULL":
-        return left.merged(right)
-    return right if side == "RIGHT" else left
+    return left.merged(right)
 
 
 def _defined_columns(node: exp.Expr) -> list[exp.Expr]:

@@ -6,6 +6,7 @@ from typing import Final
 from sqlglot import exp
 
 from lumos.lineage.sql.context import Context
+from lumos.lineage.sql.names import spelled
 from lumos.lineage.sql.queries import QueryReader
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.relation import Column, Item, Relation, Star
@@ -32,7 +33,9 @@ class StatementReader:
         self._written = []
         kind = self._dispatch(node)
         reads = tuple(
-            TableRead(table=table, columns=tuple(sorted(columns)))
+            TableRead(
+                table=tuple(map(spelled, table)), columns=tuple(sorted(map(spelled, columns)))
+            )
             for table, columns in sorted(self._context.reads.items())
         )
         return Statement(
@@ -43,11 +46,22 @@ class StatementReader:
             writes=tuple(dict.fromkeys(self._written)),
         )
 
+    def rows(self, node: exp.Expr) -> Relation:
+        """The rows of a query that a cursor or a loop goes over."""
+        return self._queries.read(node, None, {})
+
+    def table(self, node: exp.Table) -> Relation:
+        """The rows of a table, without reading it."""
+        return self._context.table(self._queries.sources.table_name(node), is_read=False)
+
     def _dispatch(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Create):
             return self._create(node)
         if isinstance(node, exp.MultitableInserts):
             return self._multitable(node)
+        if isinstance(node, exp.Insert) and isinstance(node.this, exp.Directory):
+            self._record(None, self._queries.read(node.expression, None, {}))
+            return "INSERT"
         if isinstance(node, exp.Insert | exp.Update | exp.Delete | exp.Merge):
             for written in self._writes.read(node, {}):
                 self._keep(written)
@@ -83,10 +97,10 @@ class StatementReader:
         sources = {each.table for each in relations if each.table is not None}
         self._written.append(
             TableWrite(
-                table=written.table,
+                table=tuple(map(spelled, written.table)),
                 is_view=is_view,
-                columns=tuple(column.name for column in written.result.columns),
-                sources=tuple(sorted(sources)),
+                columns=tuple(spelled(column.name) for column in written.result.columns),
+                sources=tuple(sorted(tuple(map(spelled, each)) for each in sources)),
             )
         )
         self._record(written.table, written.result, positional=written.positional)
@@ -160,6 +174,9 @@ class StatementReader:
         if not table:
             return f"CREATE_{kind}"
         is_view = "VIEW" in kind
+        poured = _poured_into(node)
+        if poured is not None:
+            table, is_view = self._queries.sources.table_name(poured), False
         query = node.args.get("expression")
         relation: Relation | None = None
         if isinstance(query, exp.Query | exp.Table | exp.Values):
@@ -261,8 +278,18 @@ def _with_source(insert: exp.Expr, source: exp.Expr, condition: exp.Expr | None)
     return made
 
 
+def _poured_into(node: exp.Create) -> exp.Table | None:
+    """The table that a materialised view of ClickHouse writes to, instead of being one."""
+    properties = node.args.get("properties")
+    for each in properties.expressions if properties is not None else ():
+        if isinstance(each, exp.ToTableProperty) and isinstance(each.this, exp.Table):
+            return each.this
+    return None
+
+
 def _is_temporary(node: exp.Create) -> bool:
     properties = node.args.get("properties")
     return properties is not None and any(
-        isinstance(each, exp.TemporaryProperty) for each in properties.expressions
+        isinstance(each, exp.TemporaryProperty | exp.VolatileProperty)
+        for each in properties.expressions
     )

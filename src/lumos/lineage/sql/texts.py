@@ -43,6 +43,9 @@ _ALSO_FUNCTIONS: Final = frozenset(
 )
 
 
+_QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES})
+
+
 class Clause(Enum):
     """Which stretch around a name is meant, by the keywords that begin it."""
 
@@ -75,9 +78,10 @@ _ITEMS: Final = frozenset({Clause.ITEM, Clause.VALUE})
 class SourceText:
     """A text of SQL and its words."""
 
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+    def __init__(self, text: str, tokens: Sequence[Token], *, first_line: int = 1) -> None:
         self._text = text
         self._tokens = tokens
+        self._first_line = first_line
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -121,14 +125,20 @@ class SourceText:
 
     def line(self, offset: int) -> int:
         """The line of a place, from 1."""
-        return bisect_left(self._line_ends, offset) + 1
+        return bisect_left(self._line_ends, offset) + self._first_line
 
-    def around(self, offset: int, clause: Clause, *, end: int | None = None) -> str | None:
+    def around(
+        self, offset: int, clause: Clause, *, end: int | None = None, outwards: int = 0
+    ) -> str | None:
         """The text of the nearest such clause around a place, up to `end` (an alias) if given.
 
         An item is one of a list, such as a projection; a value is what SET gives a column.
+        `outwards` is how many queries around the place are part of the clause.
         """
         number = bisect_right(self._starts, offset) - 1
+        while outwards and number >= 0:
+            number = self._brackets.around[number]
+            outwards -= self._kind(number + 1) in _QUERIES
         while number >= 0:
             bracket = self._brackets.around[number]
             keywords = self._brackets.keywords.get(bracket, [])
@@ -209,3 +219,21 @@ def place_of(node: exp.Expr | None) -> int | None:
         if meta and "start" in meta:
             return int(meta["start"])
     return None
+
+
+def place_within(node: exp.Expr) -> tuple[int | None, int]:
+    """A place in an expression, outside of the queries in it if there is one; else how deep."""
+    for each in node.walk(prune=lambda part: isinstance(part, exp.Query) and part is not node):
+        meta = each._meta
+        if meta and "start" in meta:
+            return int(meta["start"]), 0
+    for query in node.find_all(exp.Select):
+        offset = place_of(query)
+        if offset is not None:
+            depth = 0
+            parent: exp.Expr | None = query
+            while parent is not None and parent is not node.parent:
+                depth += isinstance(parent, exp.Select)
+                parent = parent.parent
+            return offset, depth
+    return None, 0

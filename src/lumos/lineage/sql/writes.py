@@ -325,9 +325,14 @@ class Writes:
         self, action: exp.Insert, table: Parts, scope: Scope, source: Source
     ) -> Written:
         values = action.args.get("expression")
+        columns = action.this
+        if isinstance(columns, exp.Tuple) and len(columns.expressions) == 1:
+            # The parser takes VALUES (...) without a list of columns for a function.
+            only = columns.expressions[0]
+            if isinstance(only, exp.Anonymous) and only.name.lower() == "values":
+                values, columns = exp.Tuple(expressions=only.expressions), None
         if not isinstance(values, exp.Expr):
             return Written(table, self._by_name(table, source.relation))
-        columns = action.this
         listed: list[exp.Expr] = []
         if isinstance(columns, exp.Tuple | exp.Schema):
             listed = columns.expressions

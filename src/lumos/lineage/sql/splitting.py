@@ -1,0 +1,253 @@
+"""A script cut into statements, those inside of routines and control flow, too."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from lumos.lineage.sql.words import VERBS, Words, is_name, upper
+
+
+class Plain(NamedTuple):
+    """A statement."""
+
+    tokens: Sequence[Token]
+
+
+class Declared(NamedTuple):
+    """Names of variables and parameters, which are no columns."""
+
+    names: tuple[str, ...]
+
+
+class Rows(NamedTuple):
+    """A name for the rows of a query: a cursor, or what a loop goes over."""
+
+    name: str
+    tokens: Sequence[Token]
+
+
+class SameRows(NamedTuple):
+    """A name for the rows of a cursor."""
+
+    name: str
+    cursor: str
+
+
+class Triggered(NamedTuple):
+    """The table whose rows a trigger sees as OLD and NEW."""
+
+    tokens: Sequence[Token]
+
+
+class Routine(NamedTuple):
+    """A procedure, function or trigger begins."""
+
+
+Piece: TypeAlias = Plain | Declared | Rows | SameRows | Triggered | Routine
+
+_ROUTINES: Final = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "PACKAGE", "TASK"})
+_AFTER_BEGIN: Final = frozenset({"TRY", "CATCH", "TRANSACTION", "TRAN", "WORK", "ATOMIC", "NOT"})
+_AFTER_END: Final = frozenset(
+    {"IF", "LOOP", "WHILE", "FOR", "CASE", "TRY", "CATCH", "REPEAT", "TRANSACTION"}
+)
+_SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
+# Words that end the head of a routine.
+_BODIES: Final = frozenset(
+    {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
+)
+_QUERIES: Final = frozenset({"SELECT", "WITH", "("})
+
+
+class Splitter:
+    """Cuts the words of a script into pieces."""
+
+    def __init__(self, *, is_tsql: bool) -> None:
+        self._is_tsql = is_tsql
+        self._in_routine = False
+        self._in_declarations = False
+
+    def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        """Statements and declarations in their order."""
+        for chunk in _chunks(tokens):
+            if _is_routine_head(chunk):
+                body = _body(chunk)
+                yield from self._head(chunk, body)
+                chunk = chunk[body:]
+            if self._is_tsql:
+                for part in Words(chunk).statements():
+                    yield from self._piece(part)
+            else:
+                yield from self._piece(chunk)
+
+    def _piece(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        while tokens:
+            word = upper(tokens[0])
+            rest = self._control(word, tokens)
+            if rest == 0:
+                break
+            if word == "FOR":
+                yield from self._loop(tokens[:rest])
+            tokens = tokens[rest:]
+        if tokens:
+            yield from self._statement(tokens)
+
+    def _statement(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        word = upper(tokens[0])
+        cursor = _cursor(tokens)
+        if cursor is not None:
+            yield cursor
+        elif word == "DECLARE":
+            if self._is_tsql:
+                yield Plain(tokens)
+                return
+            self._in_declarations = True
+            yield from self._declaration(tokens[1:])
+        elif word == "LET":
+            yield from self._declaration(tokens[1:])
+        elif self._in_declarations and word not in VERBS:
+            yield from self._declaration(tokens)
+        elif word == "RETURN":
+            yield from self._returned(tokens[1:])
+        elif word in VERBS or not self._in_routine:
+            yield Plain(tokens)
+
+    def _returned(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        while tokens and upper(tokens[0]) in ("QUERY", "TABLE", "NEXT"):
+            tokens = tokens[1:]
+        if tokens and upper(tokens[0]) in _QUERIES and (
+            upper(tokens[0]) != "(" or (len(tokens) > 1 and upper(tokens[1]) in _QUERIES)
+        ):  # fmt: skip
+            yield Plain(tokens)
+
+    def _declaration(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        cursor = _cursor(tokens)
+        if cursor is not None:
+            yield cursor
+            return
+        names = []
+        for position, token in enumerate(tokens):
+            if not is_name(token):
+                break
+            names.append(token.text.lower())
+            if (
+                position + 1 >= len(tokens)
+                or tokens[position + 1].token_type is not TokenType.COMMA
+            ):
+                break
+        names = names or [tokens[0].text.lower()] if tokens else []
+        if names:
+            yield Declared(tuple(names))
+
+    def _control(self, word: str, tokens: Sequence[Token]) -> int:
+        """How many words of control flow stand before the next statement."""
+        words = Words(tokens)
+        if word == "BEGIN":
+            self._in_declarations = False
+            return words.skip(1, _AFTER_BEGIN)
+        if word == "END":
+            rest = words.skip(1, _AFTER_END)
+            is_label = rest < len(tokens) and upper(tokens[rest]) not in VERBS | _SKIPPED
+            return len(tokens) if is_label and not self._is_tsql else rest
+        if word in _SKIPPED:
+            return 1
+        if word in ("IF", "ELSIF", "ELSEIF", "WHEN", "CASE") and not self._is_tsql:
+            found = words.find({"THEN"})
+            return found + 1 if found is not None else 0
+        if word == "WHILE" and not self._is_tsql:
+            found = words.find({"LOOP", "DO"})
+            return found + 1 if found is not None else 0
+        if word in ("IF", "WHILE"):
+            found = words.find(VERBS | {"BEGIN"}, start=1)
+            return found if found is not None else len(tokens)
+        if word == "FOR":
+            found = words.find({"LOOP", "DO"})
+            return found + 1 if found is not None else 0
+        is_label = (
+            len(tokens) > 2 and tokens[1].token_type is TokenType.COLON and is_name(tokens[0])
+        )
+        return 2 if is_label and upper(tokens[2]) in ("LOOP", "BEGIN", "WHILE", "REPEAT") else 0
+
+    def _loop(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        """FOR row IN query LOOP"""
+        found = Words(tokens).find({"IN"})
+        if found is None or found < 2:
+            return
+        name = tokens[1].text.lower()
+        inside = tokens[found + 1 : -1]
+        if inside and upper(inside[0]) in _QUERIES:
+            yield Rows(name, inside)
+        elif len(inside) == 1:
+            yield SameRows(name, inside[0].text.lower())
+        else:
+            yield Declared((name,))
+
+    def _head(self, tokens: Sequence[Token], body: int) -> Iterator[Piece]:
+        """The beginning of a routine, up to its body."""
+        self._in_routine = True
+        # Between IS and BEGIN, PL/SQL declares without saying so.
+        self._in_declarations = not self._is_tsql and upper(tokens[body - 1]) in ("AS", "IS")
+        yield Routine()
+        words = Words(tokens)
+        table = words.find({"ON"})
+        if table is not None and table < body and _kind(tokens) == "TRIGGER":
+            yield Triggered(tokens[table + 1 : words.end_of_name(table + 1)])
+        names = words.parameters(body)
+        if names:
+            yield Declared(names)
+
+
+def _is_routine_head(tokens: Sequence[Token]) -> bool:
+    if upper(tokens[0]) not in ("CREATE", "ALTER", "REPLACE"):
+        return False
+    for token in tokens[1:8]:
+        if upper(token) in _ROUTINES:
+            return True
+        if upper(token) in ("TABLE", "VIEW", "INTO", "INDEX", "SCHEMA", "AS", "("):
+            return False
+    return False
+
+
+def _kind(tokens: Sequence[Token]) -> str:
+    return next((upper(each) for each in tokens[1:8] if upper(each) in _ROUTINES), "")
+
+
+def _body(tokens: Sequence[Token]) -> int:
+    """How many words a routine has before its body."""
+    words = Words(tokens)
+    start = 2
+    if _kind(tokens) == "TRIGGER":
+        start = (words.find({"ON"}) or 1) + 1
+    body = words.find(_BODIES, start=start)
+    while body is not None and upper(tokens[body - 1]) in ("EXECUTE", "EXEC"):
+        body = words.find(_BODIES, start=body + 1)
+    if body is None:
+        return len(tokens)
+    return body + 1 if upper(tokens[body]) in ("AS", "IS") else body
+
+
+def _chunks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    start = 0
+    for position, token in enumerate(tokens):
+        if token.token_type is TokenType.SEMICOLON:
+            if position > start:
+                yield tokens[start:position]
+            start = position + 1
+    if start < len(tokens):
+        yield tokens[start:]
+
+
+def _cursor(tokens: Sequence[Token]) -> Rows | None:
+    """CURSOR name IS query; DECLARE name CURSOR FOR query; name CURSOR FOR query"""
+    for position, token in enumerate(tokens[:8]):
+        if upper(token) != "CURSOR":
+            continue
+        behind = Words(tokens).find({"FOR", "IS", "AS"}, start=position)
+        if behind is None or behind + 1 >= len(tokens):
+            return None
+        name = tokens[position - 1] if position and is_name(tokens[position - 1]) else None
+        if name is None or upper(name) in ("DECLARE", "LET"):
+            name = tokens[position + 1]
+        if upper(tokens[behind + 1]) in _QUERIES:
+            return Rows(name.text.lower(), tokens[behind + 1 :])
+    return None

@@ -1,0 +1,207 @@
+"""Words of SQL before they are parsed."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+VERBS: Final = frozenset(
+    {
+        "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "CREATE", "ALTER", "DROP",
+        "TRUNCATE", "REPLACE", "COPY", "UPSERT", "SET", "FROM",
+    }
+)  # fmt: skip
+# What begins a statement of T-SQL, where nothing parts one from the next.
+_BEGINNINGS: Final = (VERBS - {"FROM", "REPLACE", "COPY", "UPSERT"}) | {
+    "DECLARE", "IF", "WHILE", "EXEC", "EXECUTE", "PRINT", "RETURN", "BEGIN", "END", "ELSE", "USE",
+    "THROW", "RAISERROR", "COMMIT", "ROLLBACK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "GRANT",
+}  # fmt: skip
+_CONTINUING: Final = frozenset({"UNION", "ALL", "EXCEPT", "INTERSECT", "AS", "(", ",", "THEN"})
+_OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
+_CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
+_QUOTED: Final = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING})
+_TEMPORARY: Final = frozenset({"TEMP", "TEMPORARY", "VOLATILE"})
+_MODES: Final = frozenset({"IN", "OUT", "INOUT", "VARIADIC"})
+
+
+def upper(token: Token) -> str:
+    """A word in upper case; what stands in quotes is no keyword."""
+    return "" if token.token_type in _QUOTED else token.text.upper()
+
+
+def is_name(token: Token) -> bool:
+    """Whether a word may be a name."""
+    return token.token_type is TokenType.IDENTIFIER or token.text[:1].isidentifier()
+
+
+def without_options(tokens: Sequence[Token]) -> list[Token] | None:
+    """CREATE TABLE or VIEW name AS query, without the options that a parser may not know."""
+    words = Words(tokens)
+    if upper(tokens[0]) not in ("CREATE", "REPLACE", "ALTER"):
+        return None
+    kind = next(
+        (place for place, token in enumerate(tokens[:9]) if upper(token) in ("TABLE", "VIEW")), None
+    )
+    if kind is None:
+        return None
+    name = words.skip(kind + 1, ("IF", "NOT", "EXISTS"))
+    if name >= len(tokens):
+        return None
+    end = words.end_of_name(name)
+    behind = words.find({"AS"}, start=end)
+    while behind is not None and not _begins_query(tokens, behind + 1):
+        behind = words.find({"AS"}, start=behind + 1)
+    if behind is None:
+        return None
+    temporary = [
+        each for each in tokens[1:kind] if upper(each) in ("TEMP", "TEMPORARY", "VOLATILE")
+    ]
+    columns = _column_list(tokens, end)
+    query = tokens[behind + 1 :]
+    last = Words(query).find({"WITH"}, start=1) if upper(query[0]) != "WITH" else None
+    if last is not None and [upper(each) for each in query[last + 1 : last + 3]][-1:] == ["DATA"]:
+        query = query[:last]
+    return [tokens[0], *temporary[:1], tokens[kind], *tokens[name:end], *columns,
+            tokens[behind], *query]  # fmt: skip
+
+
+def _begins_query(tokens: Sequence[Token], place: int) -> bool:
+    while place < len(tokens) and upper(tokens[place]) == "(":
+        place += 1
+    return place < len(tokens) and upper(tokens[place]) in ("SELECT", "WITH", "FROM", "VALUES")
+
+
+def _column_list(tokens: Sequence[Token], start: int) -> Sequence[Token]:
+    """Bare names in brackets."""
+    if start >= len(tokens) or tokens[start].token_type is not TokenType.L_PAREN:
+        return ()
+    for place in range(start + 1, len(tokens), 2):
+        if not is_name(tokens[place]) or place + 1 >= len(tokens):
+            return ()
+        if tokens[place + 1].token_type is TokenType.R_PAREN:
+            return tokens[start : place + 2]
+        if tokens[place + 1].token_type is not TokenType.COMMA:
+            return ()
+    return ()
+
+
+class Words:
+    """A run of words, searched outside of brackets."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+
+    def outside(self, start: int = 0) -> Iterator[tuple[int, Token]]:
+        """Every word that stands in no bracket and no CASE."""
+        open_at: list[TokenType] = []
+        for position in range(start, len(self._tokens)):
+            token = self._tokens[position]
+            kind = token.token_type
+            if kind in _CLOSING:
+                if open_at:
+                    open_at.pop()
+            elif kind is TokenType.END and open_at and open_at[-1] is TokenType.CASE:
+                open_at.pop()
+            elif kind in _OPENING and not (kind is TokenType.CASE and self._is_end(position)):
+                if not open_at:
+                    yield position, token
+                open_at.append(kind)
+            elif not open_at:
+                yield position, token
+
+    def _kind(self, position: int) -> TokenType | None:
+        return self._tokens[position].token_type if position < len(self._tokens) else None
+
+    def _is_end(self, position: int) -> bool:
+        """Whether CASE stands in END CASE."""
+        return position > 0 and self._tokens[position - 1].token_type is TokenType.END
+
+    def find(self, wanted: Collection[str], *, start: int = 0) -> int | None:
+        """The place of the first of these words outside of brackets."""
+        for position, token in self.outside(start):
+            if upper(token) in wanted:
+                return position
+        return None
+
+    def skip(self, start: int, words: Collection[str]) -> int:
+        """The place behind such words."""
+        while start < len(self._tokens) and upper(self._tokens[start]) in words:
+            start += 1
+        return start
+
+    def end_of_name(self, start: int) -> int:
+        """The place behind a name with dots."""
+        position = start + 1
+        while (
+            position + 1 < len(self._tokens) and self._tokens[position].token_type is TokenType.DOT
+        ):
+            position += 2
+        return position
+
+    def parameters(self, end: int) -> tuple[str, ...]:
+        """The names in the first brackets before a place: those of a routine's parameters."""
+        names: list[str] = []
+        depth = 0
+        expects_name = False
+        for token in self._tokens[:end]:
+            kind = token.token_type
+            if kind in _OPENING:
+                depth += 1
+                expects_name = depth == 1
+            elif kind in _CLOSING:
+                depth -= 1
+                if depth == 0:
+                    break
+            elif kind is TokenType.COMMA:
+                expects_name = depth == 1
+            elif expects_name and upper(token) not in _MODES and is_name(token):
+                names.append(token.text.lower())
+                expects_name = False
+        return tuple(names)
+
+    def statements(self) -> Iterator[Sequence[Token]]:
+        """Statements that no semicolon parts."""
+        start = 0
+        verb = before = ""
+        seen: set[str] = set()
+        for position, token in self.outside():
+            # A keyword beside a dot is a name.
+            is_name_part = before == "." or (
+                position + 1 < len(self._tokens)
+                and self._tokens[position + 1].token_type is TokenType.DOT
+            )
+            word = token.text if is_name_part else upper(token)
+            if (
+                word in _BEGINNINGS
+                and not is_name_part
+                and not self._continues(word, verb, seen, before, position)
+            ):
+                if position > start:
+                    yield self._tokens[start:position]
+                start, verb, seen = position, word, set()
+            else:
+                if verb == "WITH" and word in VERBS:
+                    verb = word
+                seen.add(word)
+            before = word
+        if start < len(self._tokens):
+            yield self._tokens[start:]
+
+    def _continues(self, word: str, verb: str, seen: set[str], before: str, position: int) -> bool:
+        """Whether a word that could begin a statement belongs to the one before it."""
+        if before in _CONTINUING:
+            return True
+        following = [upper(token) for token in self._tokens[position + 1 : position + 3]]
+        if word in ("SELECT", "EXEC", "EXECUTE"):
+            if verb == "INSERT":
+                return not seen & {"SELECT", "VALUES", "EXEC", "EXECUTE"}
+            return verb == "WITH" or ("CURSOR" in seen and before == "FOR")
+        if word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            return verb == "WITH" or before in ("FOR", "ON", "AFTER", "OF")
+        if word == "SET":
+            return (verb == "UPDATE" and "SET" not in seen) or before == "UPDATE"
+        if word == "WITH":
+            return len(following) < 2 or following[0] == "(" or following[1] not in ("AS", "(")
+        if word == "IF":
+            return following[:1] == ["EXISTS"] and verb in ("DROP", "ALTER", "TRUNCATE", "CREATE")
+        return word in ("DROP", "ALTER") and (verb == "ALTER" or before == "OR")
