@@ -38,6 +38,7 @@ from lumos.cli import (
     schema,
     search,
     term,
+    usage,
     validate,
     version,
     watch,
@@ -81,6 +82,7 @@ app.add_typer(term.app, name="term")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
 app.add_typer(notify.app, name="notify")
+app.add_typer(usage.app, name="usage")
 
 
 def _print_version(asked: bool) -> None:

@@ -219,6 +219,18 @@ class Scan(Section, frozen=True, kw_only=True):
     datasets: tuple[DatasetHint, ...] = ()
 
 
+class UsageSettings(Section, frozen=True, kw_only=True):
+    """How reads are kept that query logs tell of; `hashed` readers need a key."""
+
+    readers: Literal["names", "hashed"] = "names"
+    key: Secret | None = None
+    retention_days: Days = 400
+
+    def __post_init__(self) -> None:
+        if self.readers == "hashed" and self.key is None:
+            raise MisuseError("Hashed readers need a 'key', which keeps others from guessing them.")
+
+
 class OlderSpelling(msgspec.Struct, frozen=True, kw_only=True):
     """A key that still works under a name of the past."""
 
@@ -274,6 +286,7 @@ class Settings(Section, frozen=True, kw_only=True):
     spark: Spark = Spark()
     state_uri: Location | None = None
     scan: Scan = Scan()
+    usage: UsageSettings = UsageSettings()
     origin: Annotated[Origin, Meta(extra={INTERNAL: True})] = Origin()
 
     def __post_init__(self) -> None:

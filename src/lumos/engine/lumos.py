@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
     from lumos.engine.snapshots import Snapshots
+    from lumos.engine.usage import UsageDesk
     from lumos.engine.versions import VersionDesk
     from lumos.engine.versions.steps import Steps
     from lumos.engine.watching import WatchReport
@@ -339,6 +340,17 @@ class Lumos:
         from lumos.engine.people.people import People
 
         return People(self.settings, self.scribe)
+
+    @cached_property
+    def usage(self) -> "UsageDesk":
+        """Who read what and when, and what nobody reads."""
+        from lumos.engine.usage import UsageDesk
+
+        return UsageDesk(
+            self.settings,
+            self._store,
+            lambda: Store.open(self.database, create=True, listeners=self._listeners),
+        )
 
     def explain(self, path: str | Path) -> ExplainReport:
         """What was decided about a file or folder, by which rule, and why."""

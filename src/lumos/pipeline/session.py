@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,13 +66,15 @@ def spark_session(
     settings: Mapping[str, str],
     short: bool = True,
     meanwhile: Callable[[], None] = lambda: None,
+    libraries: Sequence[str] = (),
 ) -> Iterator["SparkSession"]:
     """A session on `master`, a cluster's or a Spark Connect address, or local threads.
 
     A session that the process already has is used and left running, and so is a local one that
     is made here: it ends with the process, and the next job finds it warm. `short` says that the
     job is expected to be over soon, so that a local JVM should rather start quickly than run long.
-    `meanwhile` is done beside the start, in another thread.
+    `meanwhile` is done beside the start, in another thread. `libraries` are shipped to executors
+    beside the package itself.
     """
     from pyspark.sql import SparkSession
 
@@ -89,7 +91,7 @@ def spark_session(
             other = thread.submit(meanwhile)
             if not _is_connect(master):
                 thread.submit(_import_what_pyspark_will)
-            session = _started(master, settings, short=short)
+            session = _started(master, settings, short=short, libraries=libraries)
         other.result()
         try:
             with _ended_by_interrupts():
@@ -157,12 +159,14 @@ def _use_this_python() -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def _started(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
-    if _is_connect(master):
-        return _connected(master, settings)
+def _started(
+    master: str, settings: Mapping[str, str], *, short: bool, libraries: Sequence[str]
+) -> "SparkSession":
     if is_local(master):
         return _local(master, settings, short=short)
-    return _on_cluster(master, settings)
+    session = (_connected if _is_connect(master) else _on_cluster)(master, settings)
+    shipment.ship_package(session, *libraries)
+    return session
 
 
 def _is_connect(master: str) -> bool:
@@ -201,9 +205,7 @@ def _on_cluster(master: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).config(map={**_ALWAYS, **settings})
-    session = builder.getOrCreate()
-    shipment.ship_package(session)
-    return session
+    return builder.getOrCreate()
 
 
 def _connected(address: str, settings: Mapping[str, str]) -> "SparkSession":
@@ -214,9 +216,7 @@ def _connected(address: str, settings: Mapping[str, str]) -> "SparkSession":
     except ModuleNotFoundError:
         raise MissingDependency("Spark Connect", "grpcio", "connect") from None
     builder = SparkSession.builder.remote(address).config(map={**_ALWAYS, **settings})
-    session = builder.getOrCreate()
-    shipment.ship_package(session)
-    return session
+    return builder.getOrCreate()
 
 
 @contextmanager

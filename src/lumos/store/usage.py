@@ -91,6 +91,21 @@ class UsageRecord:
             known = select(tables.dataset.c.urn)
             return tuple(connection.scalars(read.where(tables.usage_reads.c.urn.not_in(known))))
 
+    def views(self) -> list[tuple[str, str]]:
+        """Every table or view, and a view that shows it, as anybody tells."""
+        edge = tables.lineage_edge.c
+        above, below = tables.lineage_node.alias(), tables.lineage_node.alias()
+        statement = (
+            select(above.c.urn, below.c.urn)
+            .select_from(tables.lineage_edge)
+            .join(above, above.c.id == edge.upstream)
+            .join(below, below.c.id == edge.downstream)
+            .where(edge.type == "VIEW")
+            .distinct()
+        )
+        with self._database.reading() as connection:
+            return [(row[0], row[1]) for row in connection.execute(statement)]
+
     def logs(self) -> tuple[ReportedLog, ...]:
         """Every log that was taken in, by its name."""
         column = tables.usage_log.c

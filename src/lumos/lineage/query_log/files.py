@@ -57,6 +57,8 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     delimiter: str = ","
     has_header: bool = True
     compressed: bool = False
+    # When the file was written, in microseconds: the time of sums that tell none.
+    written_at: int = 0
 
     @property
     def name(self) -> str:
@@ -79,7 +81,13 @@ def look(path: str | Path, mapping: Mapping[str, str] | None = None) -> Log | No
     file = Path(path)
     with file.open("rb") as stream:
         data = stream.read(_HEAD)
-    size = file.stat().st_size
+    facts = file.stat()
+    log = _found(file, data, facts.st_size, mapping)
+    return log and msgspec.structs.replace(log, written_at=facts.st_mtime_ns // 1000)
+
+
+def _found(file: Path, data: bytes, size: int, mapping: Mapping[str, str] | None) -> Log | None:
+    path = str(file)
     if data[:4] == b"PAR1":
         return _parquet(file, size, mapping)
     compressed = data.startswith(b"\x1f\x8b")
@@ -90,13 +98,13 @@ def look(path: str | Path, mapping: Mapping[str, str] | None = None) -> Log | No
             return None
     text = data.decode("utf-8-sig", "replace").lstrip()
     log = (
-        _json(str(path), data, size, mapping, compressed=compressed)
+        _json(path, data, size, mapping, compressed=compressed)
         if text[:1] in ("{", "[")
         else _delimited(text, mapping) or _server_log(text)
     )
     if log is None:
         return None
-    return msgspec.structs.replace(log, path=str(path), size=size, compressed=compressed)
+    return msgspec.structs.replace(log, path=path, size=size, compressed=compressed)
 
 
 def pieces(log: Log, size: int = _PIECE) -> Iterator[Piece]:

@@ -51,6 +51,11 @@ def normal(statement: str, dialect: str | None = None) -> str:
     return text.rstrip("; ")
 
 
+def without_literals(text: str, dialect: str | None = None) -> str:
+    """The text with a question mark for each literal, and without comments."""
+    return " ".join(_replacing(dialect)(text).split())
+
+
 @cache
 def _replacing(dialect: str | None) -> Callable[[str], str]:
     double_is_text = dialect in _TEXT_IN_DOUBLE_QUOTES

@@ -47,6 +47,8 @@ class Example(msgspec.Struct, frozen=True, omit_defaults=True):
 
     digest: bytes
     statement: str = ""
+    dialect: str | None = None
+    platform: str | None = None
     database: str | None = None
     schema: str | None = None
     accessed: bytes = b""
@@ -64,11 +66,9 @@ class Piecewise:
         *,
         dialect: str | None = None,
         readers: Callable[[str], str] | None = None,
-        exported_at: int = 0,
     ) -> None:
         self._dialect = dialect
         self._readers = readers
-        self._exported_at = exported_at
         self._met: set[bytes] = set()
         self.left_out: Counter[Left] = Counter()
 
@@ -76,16 +76,22 @@ class Piecewise:
         """The statements of a piece, and of each that is unlike all before also its text."""
         layout = piece.log.recognised.layout
         dialect = self._dialect or layout.dialect
+        written_at = piece.log.written_at if layout.cumulative else 0
         repeated: Counter[int] = Counter()
         for row in rows(piece):
-            found = self._read(row, layout, dialect, repeated)
+            found = self._read(row, layout, dialect, repeated, written_at)
             if isinstance(found, tuple):
                 yield found
             else:
                 self.left_out[found] += 1
 
     def _read(
-        self, row: Row, layout: Layout, dialect: str | None, repeated: Counter[int]
+        self,
+        row: Row,
+        layout: Layout,
+        dialect: str | None,
+        repeated: Counter[int],
+        written_at: int,
     ) -> tuple[Logged, Example | None] | Left:
         (id, user, time, statement, bytes_, rows_, calls, database, schema, failed, kind, accessed,
          modified, dataset, column, message, line) = row  # fmt: skip
@@ -100,7 +106,7 @@ class Piecewise:
         if not statement and not accessed:
             is_empty = user is None and time is None and message is None
             return "unreadable" if is_empty else "no_statement"
-        at = microseconds(time) if time is not None else self._exported_at
+        at = microseconds(time) if time is not None else written_at
         if not at:
             return "no_time"
         reader = str(user) if user not in (None, "") else UNKNOWN_READER
@@ -128,6 +134,8 @@ class Piecewise:
         example = Example(
             digest=digest,
             statement=statement or "",
+            dialect=dialect,
+            platform=layout.platform,
             database=database or None,
             schema=schema or None,
             accessed=told or _json(accessed),

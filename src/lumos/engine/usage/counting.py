@@ -1,0 +1,198 @@
+"""The statements of logs, counted in this process; Spark does the same with long logs."""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Protocol
+
+import msgspec
+
+from lumos.lineage.query_log import (
+    Example,
+    Logged,
+    Piece,
+    Piecewise,
+    Understood,
+    UnreadableLog,
+    day_of,
+    understand,
+)
+from lumos.model.usage import Met, SummedReads
+
+Readers = Callable[[str], str]
+# Which datasets a kind of statement reads, and which of their columns.
+Meant = tuple[bytes, str, Sequence[str]]
+_DECODE_EXAMPLE = msgspec.msgpack.Decoder(Example).decode
+_DECODE_UNDERSTOOD = msgspec.msgpack.Decoder(Understood).decode
+
+
+class Fresh(Protocol):
+    """Statements that count, each once."""
+
+    def keys(self) -> Mapping[int, "array[int]"]:
+        """What tells the statements of each day from all others."""
+
+    def reads(self, meant: Iterable[Meant]) -> Iterator[SummedReads]:
+        """Who read what."""
+
+    def close(self) -> None:
+        """Lets go of what was held."""
+
+
+class Statements(Protocol):
+    """The statements of a log."""
+
+    def left_out(self) -> Mapping[str, int]:
+        """How many are not counted, by the reason; what could not be read, in a sentence."""
+
+    def count(self) -> int:
+        """How many there are."""
+
+    def days(self) -> Sequence[int]:
+        """The days of the log."""
+
+    def met(self, *, most: int) -> Sequence[Met]:
+        """The kinds of statements, the most frequent first, and no more than `most`."""
+
+    def understood(self, met: Sequence[Met], meaning: Callable[[bytes], bytes]) -> list[bytes]:
+        """What each kind means."""
+
+    def fresh(self, counted: "array[int]") -> Fresh:
+        """The statements that are not counted yet."""
+
+    def close(self) -> None:
+        """Lets go of what was held."""
+
+
+class StatementsInMemory:
+    """The statements of logs that are small enough for one process."""
+
+    def __init__(self, pieces: Iterable[Piece], **reading: Any) -> None:
+        self._examples: dict[bytes, bytes] = {}
+        self._left_out: Counter[str] = Counter()
+        self._statements = list(self._read(pieces, reading))
+
+    def _read(self, pieces: Iterable[Piece], reading: Mapping[str, Any]) -> Iterator[Logged]:
+        rows = chain.from_iterable(read_piece(piece, **reading) for piece in pieces)
+        for *facts, example, left_out in rows:
+            if left_out is not None:
+                self._left_out[left_out] += facts[4]
+                continue
+            if example is not None:
+                self._examples.setdefault(facts[0], example)
+            yield Logged(*facts)
+
+    def left_out(self) -> Mapping[str, int]:
+        return self._left_out
+
+    def count(self) -> int:
+        return len(self._statements)
+
+    def days(self) -> Sequence[int]:
+        return sorted({day_of(each.at) for each in self._statements})
+
+    def met(self, *, most: int) -> Sequence[Met]:
+        times: Counter[bytes] = Counter()
+        first: dict[bytes, int] = {}
+        last: dict[bytes, int] = {}
+        for each in self._statements:
+            times[each.digest] += each.times
+            first[each.digest] = min(first.get(each.digest, each.at), each.at)
+            last[each.digest] = max(last.get(each.digest, each.at), each.at)
+        ordered = sorted(times, key=lambda digest: (-times[digest], digest))
+        return [
+            Met(digest, self._examples[digest], times[digest], first[digest], last[digest])
+            for digest in ordered[:most]
+        ]
+
+    def understood(self, met: Sequence[Met], meaning: Callable[[bytes], bytes]) -> list[bytes]:
+        return [meaning(each.example) for each in met]
+
+    def fresh(self, counted: "array[int]") -> Fresh:
+        known = set(counted)
+        fresh = []
+        for each in self._statements:
+            if each.key not in known:
+                known.add(each.key)
+                fresh.append(each)
+        return _FreshInMemory(fresh)
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
+
+class _FreshInMemory:
+    def __init__(self, statements: Sequence[Logged]) -> None:
+        self._statements = statements
+
+    def keys(self) -> Mapping[int, "array[int]"]:
+        days: dict[int, array[int]] = {}
+        for each in self._statements:
+            days.setdefault(day_of(each.at), array("q")).append(each.key)
+        return days
+
+    def reads(self, meant: Iterable[Meant]) -> Iterator[SummedReads]:
+        meanings: dict[bytes, list[tuple[str, Sequence[str]]]] = {}
+        for digest, urn, columns in meant:
+            meanings.setdefault(digest, []).append((urn, columns))
+        sums: dict[tuple[int, str, str], SummedReads] = {}
+        for each in self._statements:
+            day = day_of(each.at)
+            for urn, columns in meanings.get(each.digest, ()):
+                key = (day, urn, each.reader)
+                before = sums.get(key)
+                by_column: dict[str, int] = {} if before is None else dict(before.columns)
+                for name in columns:
+                    by_column[name] = by_column.get(name, 0) + each.times
+                sums[key] = SummedReads(
+                    urn,
+                    each.reader,
+                    day,
+                    each.times + (before.reads if before else 0),
+                    _added(before.bytes if before else None, each.bytes),
+                    _added(before.rows if before else None, each.rows),
+                    max(each.at, before.last_read if before else 0),
+                    by_column,
+                )
+        return (sums[key] for key in sorted(sums))
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
+
+def read_piece(piece: Piece, **reading: Any) -> Iterator[tuple[Any, ...]]:
+    """The statements of a piece as rows of plain values, and at last what is not counted."""
+    reader = Piecewise(**reading)
+    try:
+        for logged, example in reader.read(piece):
+            encoded = None if example is None else msgspec.msgpack.encode(example)
+            yield (*logged, encoded, None)
+    except UnreadableLog as problem:
+        yield _left_out(str(problem), 1)
+    for reason, times in reader.left_out.items():
+        yield _left_out(reason, times)
+
+
+def _left_out(reason: str, times: int) -> tuple[Any, ...]:
+    return (None, None, None, None, times, None, None, None, reason)
+
+
+class Meaning:
+    """Says what an encoded example means, encoded; on executors as well as here."""
+
+    def __init__(self, columns: Mapping[tuple[str, ...], Sequence[str]]) -> None:
+        self._columns = columns
+
+    def __call__(self, example: bytes) -> bytes:
+        return msgspec.msgpack.encode(
+            understand(_DECODE_EXAMPLE(example), columns=self._columns.get)
+        )
+
+
+decode_example = _DECODE_EXAMPLE
+decode_understood = _DECODE_UNDERSTOOD
+
+
+def _added(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other

@@ -1,0 +1,253 @@
+"""Usage: who read what and when, from query logs and others who tell; and what nobody reads."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.engine.audit import audit
+from lumos.engine.lineage.names import Names
+from lumos.engine.usage.ingesting import SPARK_FROM_BYTES, LogIngest, settle
+from lumos.engine.usage.recording import record_reads
+from lumos.engine.usage.reports import (
+    ForgottenReport,
+    ListedLog,
+    LogsReport,
+    TopReport,
+    UnreadReport,
+    UsageDay,
+    UsageIngestReport,
+    UsageShowReport,
+    UsedDataset,
+)
+from lumos.engine.usage.tables import Tables
+from lumos.engine.usage.unread import Evidence, unread_report
+from lumos.errors import MisuseError, UnknownName
+from lumos.lineage.query_log import Log, look
+from lumos.lineage.reported import Read
+from lumos.model.moment import moment
+from lumos.store import Store
+from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
+
+
+class UsageDesk:
+    """Usage, as `Lumos().usage` offers it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Callable[[], Store],
+        make_store: Callable[[], Store],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._make_store = make_store
+
+    def ingest(
+        self,
+        *paths: str | Path,
+        dialect: str | None = None,
+        name: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        announce: Callable[..., None] = lambda _step: None,
+    ) -> UsageIngestReport:
+        """Takes query logs in: files, or folders of them.
+
+        `columns` names the columns of a log that says it in its own words. `name` is what all of
+        these are known by; without it each is known by its file.
+        """
+        return self.ingest_logs(
+            _logs(paths, columns), dialect=dialect, name=name, announce=announce
+        )
+
+    def ingest_logs(
+        self,
+        logs: Sequence[Log],
+        *,
+        dialect: str | None = None,
+        name: str | None = None,
+        announce: Callable[..., None] = lambda _step: None,
+        spark_from_bytes: int = SPARK_FROM_BYTES,
+    ) -> UsageIngestReport:
+        """Takes query logs in that somebody has recognised."""
+        store = self._make_store()
+        ingest = LogIngest(
+            store,
+            Tables(store, self._names(store)),
+            self._settings,
+            announce=announce,
+            spark_from_bytes=spark_from_bytes,
+        )
+        return ingest.ingest(logs, dialect=dialect, name=name)
+
+    def _names(self, store: Store) -> Names:
+        directory, settings = store.directory, self._settings
+        return Names(
+            directory.datasets(),
+            directory.ends(),
+            rules=settings.sql_names,
+            environment=settings.environment,
+        )
+
+    def record(self, reporter: str, reads: Iterable[tuple[str, Read]]) -> int:
+        """Counts reads of datasets by their URNs, each once; gives how many were new."""
+        return record_reads(
+            self._make_store(),
+            reporter,
+            reads,
+            settings=self._settings.usage,
+            at=datetime.now(UTC),
+        )
+
+    def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
+        """Who read a dataset, when and how often."""
+        store = self._store()
+        urn = store.find(dataset)
+        known = store.get(urn)
+        start = _day(since)
+        reads = store.usage.of(urn, since=start)
+        usage = usage_of(reads)
+        columns = {} if usage is None else usage.columns
+        fields = [field.name for field in known.schema.fields] if known.schema else []
+        is_vague = not reads or UNKNOWN_COLUMNS in columns
+        return UsageShowReport(
+            urn=urn,
+            name=known.name,
+            since=start,
+            known_since=Evidence.of(store.usage.periods()).at(urn),
+            reads=sum(each.reads for each in reads),
+            bytes=_sum(each.bytes for each in reads),
+            rows=_sum(each.rows for each in reads),
+            last_accessed=usage.last_accessed if usage else None,
+            readers=usage.readers if usage else (),
+            columns=columns,
+            unread_columns=None if is_vague else tuple(_unread(fields, columns)),
+            days=tuple(_days(reads)),
+            logs=tuple(sorted({each.reporter for each in reads})),
+        )
+
+    def unread(self, *, since: str | date = "90d", columns: bool = False) -> UnreadReport:
+        """Datasets, and columns of others, that nobody read in a period that is known whole."""
+        start = _day(since)
+        assert start is not None
+        return unread_report(self._store(), since=start, columns=columns)
+
+    def top(self, *, since: str | date | None = None, limit: int = 20) -> TopReport:
+        """What is read most."""
+        store = self._store()
+        start = _day(since)
+        used = sorted(_used(store.usage.since(start)), key=lambda each: (-each.reads, each.urn))
+        datasets = []
+        for each in used[:limit]:
+            entry = store.entries.get(each.urn)
+            name = None if entry is None else entry.known.name
+            datasets.append(msgspec.structs.replace(each, name=name))
+        periods = store.usage.periods()
+        return TopReport(
+            since=start,
+            known_since=min((period.first for period in periods.values()), default=None),
+            datasets=tuple(datasets),
+            total=len(used),
+        )
+
+    def logs(self) -> LogsReport:
+        """The logs that were taken in."""
+        return LogsReport(
+            logs=tuple(
+                ListedLog(
+                    log=each.reporter,
+                    since=each.first,
+                    until=each.last,
+                    statements=each.statements,
+                )
+                for each in self._store().usage.logs()
+            )
+        )
+
+    def forget(self, log: str) -> ForgottenReport:
+        """Takes back all that a log told, so that it can be taken in anew."""
+        store = self._store()
+        known = {each.reporter for each in store.usage.logs()}
+        reporter = log if log in known else f"log:{log}"
+        if reporter not in known:
+            raise UnknownName("log", log, {name.removeprefix("log:") for name in known})
+        at = datetime.now(UTC)
+        with store.alone("query logs"):
+            with store.transaction() as transaction:
+                touched = transaction.usage.forget(reporter)
+                audit(transaction, "usage.forget", reporter, at=at)
+            settle(store, touched, self._settings.usage.retention_days, at=at)
+        return ForgottenReport(log=reporter, datasets=len(touched))
+
+
+def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> list[Log]:
+    found: dict[str, Log] = {}
+    for path in map(Path, paths):
+        if not path.exists():
+            raise MisuseError(f"There is nothing at {path}. Name a query log, or a folder of them.")
+        several = list(_logs_in(path, columns))
+        if not several:
+            raise MisuseError(
+                f"{path} is no query log that Lumos knows. Name its columns: "
+                "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
+            )
+        found |= {os.path.realpath(log.path): log for log in several}
+    return list(found.values())
+
+
+def _logs_in(path: Path, columns: Mapping[str, str] | None) -> Iterator[Log]:
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    for file in files:
+        log = look(file.absolute(), columns)
+        if log is not None:
+            yield log
+
+
+def _day(since: str | date | None) -> date | None:
+    if since is None or isinstance(since, date):
+        return since
+    return moment(since, now=datetime.now(UTC)).date()
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _unread(fields: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
+    read = {name.lower() for name in columns}
+    return (name for name in fields if name.lower() not in read)
+
+
+def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:
+    by_day: dict[date, list[Reads]] = defaultdict(list)
+    for each in reads:
+        by_day[each.day].append(each)
+    for day, several in sorted(by_day.items()):
+        yield UsageDay(
+            day=day,
+            reads=sum(each.reads for each in several),
+            readers=len({each.reader for each in several}),
+            bytes=_sum(each.bytes for each in several),
+            rows=_sum(each.rows for each in several),
+        )
+
+
+def _used(reads: Iterable[Reads]) -> Iterator[UsedDataset]:
+    for urn, of_one in groupby(reads, key=attrgetter("urn")):
+        several = list(of_one)
+        yield UsedDataset(
+            urn=urn,
+            name=None,
+            reads=sum(each.reads for each in several),
+            readers=len({each.reader for each in several}),
+            bytes=_sum(each.bytes for each in several),
+            rows=_sum(each.rows for each in several),
+            last_read=max(each.last_read for each in several),
+        )

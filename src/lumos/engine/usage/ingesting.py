@@ -1,0 +1,283 @@
+"""Takes query logs in: counts who read what, and reports the lineage of what was written."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from typing import Any, Final, NamedTuple, get_args
+
+from lumos.config import Settings
+from lumos.engine.usage.counting import (
+    Fresh,
+    Meaning,
+    Meant,
+    Statements,
+    StatementsInMemory,
+    decode_example,
+    decode_understood,
+)
+from lumos.engine.usage.readers import naming
+from lumos.engine.usage.reports import LogReport, NotUnderstood, UsageIngestReport
+from lumos.engine.usage.tables import Tables
+from lumos.lineage.query_log import Example, Left, Log, Understood, moment_of, normal, pieces
+from lumos.model.lineage import Edge
+from lumos.model.usage import Met, SummedReads
+from lumos.store import Store
+from lumos.store.usage import Reads
+
+# Longer logs are worth the start of a JVM.
+SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
+# Compressed logs are about so many times as long as their files.
+_UNFOLDED: Final = 8
+_MOST_QUERIES: Final = 50_000
+_ROWS_AT_ONCE: Final = 20_000
+_URNS_AT_ONCE: Final = 500
+_SHOWN: Final = 20
+_LONGEST_SHOWN: Final = 200
+_EPOCH: Final = date(1970, 1, 1)
+_REASONS: Final = frozenset(get_args(Left))
+
+
+class _Kind(NamedTuple):
+    """Statements of one kind, and what they mean."""
+
+    met: Met
+    example: Example
+    understood: Understood
+
+
+class LogIngest:
+    """Takes logs in, one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        tables: Tables,
+        settings: Settings,
+        *,
+        announce: Callable[..., None] = lambda _step: None,
+        spark_from_bytes: int = SPARK_FROM_BYTES,
+    ) -> None:
+        self._store = store
+        self._tables = tables
+        self._settings = settings
+        self._announce = announce
+        self._spark_from_bytes = spark_from_bytes
+        self._at = datetime.now(UTC)
+        self._touched: set[str] = set()
+        self._not_understood: list[NotUnderstood] = []
+        self._problems: list[str] = []
+
+    def ingest(
+        self, logs: Sequence[Log], *, dialect: str | None = None, name: str | None = None
+    ) -> UsageIngestReport:
+        """Takes logs in, each under its own name or all under one."""
+        with self._store.alone("query logs"):
+            found_again = find_homes(self._store, self._tables, at=self._at)
+            ordered = sorted(logs, key=lambda log: name or log.name)
+            reports = [
+                self._ingest(f"log:{log_name}", list(several), dialect)
+                for log_name, several in groupby(ordered, key=lambda log: name or log.name)
+            ]
+            settle(self._store, self._touched, self._settings.usage.retention_days, at=self._at)
+        unknown_tables, unknown = self._tables.unknown(_SHOWN)
+        return UsageIngestReport(
+            logs=tuple(reports),
+            datasets=len(self._touched),
+            found_again=found_again,
+            unknown=unknown,
+            unknown_tables=unknown_tables,
+            not_understood=tuple(self._not_understood),
+            problems=tuple(self._problems),
+        )
+
+    def _ingest(self, reporter: str, logs: Sequence[Log], dialect: str | None) -> LogReport:
+        layout = logs[0].recognised.layout
+        self._announce(f"reading {reporter.removeprefix('log:')}")
+        with self._statements(logs, dialect) as statements:
+            left_out = statements.left_out()
+            self._problems += [reason for reason in left_out if reason not in _REASONS]
+            days = [_EPOCH + timedelta(days=day) for day in statements.days()]
+            kinds = self._kinds(statements, reporter)
+            counted = self._store.usage.counted(() if layout.cumulative else days)
+            fresh = statements.fresh(counted)
+            try:
+                new = self._count(reporter, fresh, kinds, replacing=layout.cumulative)
+            finally:
+                fresh.close()
+            found = statements.count()
+        edges, changed = self._report(reporter, kinds)
+        return LogReport(
+            log=reporter,
+            kind=layout.name,
+            dialect=dialect or layout.dialect,
+            files=len(logs),
+            statements=found,
+            counted=new,
+            counted_before=found - new,
+            left_out={name: left_out[name] for name in sorted(left_out) if name in _REASONS},
+            queries=len(kinds),
+            understood=sum(kind.understood.problem is None for kind in kinds),
+            since=min(days, default=None),
+            until=max(days, default=None),
+            edges=edges,
+            edges_changed=changed,
+        )
+
+    @contextmanager
+    def _statements(self, logs: Sequence[Log], dialect: str | None) -> Iterator[Statements]:
+        """The statements of some logs, in this process or, where there are very many, on Spark."""
+        reading: dict[str, Any] = {
+            "dialect": dialect,
+            "readers": naming(self._settings.usage),
+        }
+        all_pieces = [piece for log in logs for piece in pieces(log)]
+        size = sum(log.size * (_UNFOLDED if log.compressed else 1) for log in logs)
+        if size < self._spark_from_bytes:
+            yield StatementsInMemory(all_pieces, **reading)
+            return
+        from lumos.engine.usage.on_spark import statements_on_spark
+
+        with statements_on_spark(self._settings.spark, all_pieces, reading) as statements:
+            yield statements
+
+    def _kinds(self, statements: Statements, reporter: str) -> list[_Kind]:
+        met = statements.met(most=_MOST_QUERIES)
+        examples = {each.query: decode_example(each.example) for each in met}
+        self._announce(f"reading {len(met):,} kinds of statements")
+        meaning = Meaning(self._tables.columns(examples.values()))
+        meanings = {
+            each.digest: each
+            for each in map(decode_understood, statements.understood(met, meaning))
+        }
+        kinds = [_Kind(each, examples[each.query], meanings[each.query]) for each in met]
+        dark = [kind for kind in kinds if kind.understood.problem is not None]
+        self._not_understood += [
+            NotUnderstood(
+                log=reporter,
+                statement=normal(kind.example.statement, kind.example.dialect)[:_LONGEST_SHOWN],
+                times=kind.met.times,
+                reason=str(kind.understood.problem),
+            )
+            for kind in dark[:_SHOWN]
+        ]
+        return kinds
+
+    def _count(
+        self, reporter: str, fresh: Fresh, kinds: Sequence[_Kind], *, replacing: bool
+    ) -> int:
+        """Adds what is new, some days to a transaction, so that a day is counted whole or not."""
+        self._announce("counting reads")
+        meant = list(self._meant(kinds))
+        keys = {_EPOCH + timedelta(days=day): each for day, each in fresh.keys().items()}
+        if replacing:
+            with self._store.transaction() as transaction:
+                self._touched |= transaction.usage.forget(reporter)
+        reads = fresh.reads(meant) if meant else iter(())
+        remaining = set(keys)
+        for some in _batches(map(_stored, reads)):
+            days = {each.day for each in some} & remaining
+            remaining -= days
+            self._add(reporter, some, {day: keys[day] for day in days})
+        self._add(reporter, [], {day: keys[day] for day in remaining})
+        return sum(map(len, keys.values()))
+
+    def _add(self, reporter: str, reads: Sequence[Reads], keys: dict[date, Any]) -> None:
+        if not reads and not keys:
+            return
+        with self._store.transaction() as transaction:
+            usage = transaction.usage
+            self._touched |= usage.add(reporter, reads)
+            usage.count(reporter, keys)
+
+    def _meant(self, kinds: Sequence[_Kind]) -> Iterator[Meant]:
+        for kind in kinds:
+            columns: dict[str, dict[str, None]] = {}
+            for access in kind.understood.reads:
+                found = self._tables.find(access.table, kind.example.dialect)
+                if found is None:
+                    continue
+                names: tuple[str, ...] = access.columns
+                if self._tables.is_known(found):
+                    names = self._tables.spelled(found.urn, names)
+                else:
+                    self._tables.miss(access, kind.met.times)
+                columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
+            for urn, named in columns.items():
+                yield kind.met.query, urn, list(named)
+
+    def _report(self, reporter: str, kinds: Sequence[_Kind]) -> tuple[int, int]:
+        """Reports what the statements write; gives how many edges there are, and are other ones."""
+        edges = []
+        for kind in kinds:
+            for each in kind.understood.edges:
+                ends = [
+                    self._tables.find(end, kind.example.dialect)
+                    for end in (each.upstream, each.downstream)
+                ]
+                if ends[0] is None or ends[1] is None:
+                    continue
+                edges.append(
+                    Edge(
+                        upstream=ends[0].urn,
+                        downstream=ends[1].urn,
+                        origin=reporter,
+                        at=moment_of(kind.met.first),
+                        type=each.type,
+                        confidence=each.confidence,
+                        columns=each.columns,
+                        uses=each.uses,
+                    )
+                )
+        with self._store.transaction() as transaction:
+            said = transaction.lineage.report(reporter, edges, at=self._at)
+        links = {(edge.upstream, edge.downstream) for edge in edges}
+        return len(links), said.added + said.changed + said.removed
+
+
+def find_homes(store: Store, tables: Tables, *, at: datetime) -> int:
+    """Gives reads of tables that were not known then to the datasets that they are now."""
+    homes = tables.homes(store.usage.homeless())
+    if homes:
+        with store.transaction() as transaction:
+            usage = transaction.usage
+            for urn, home in homes.items():
+                usage.move(urn, home)
+            usage.derive(set(homes.values()), at=at)
+    return len(homes)
+
+
+def settle(store: Store, touched: set[str], retention_days: int, *, at: datetime) -> None:
+    """Brings the aspects of what was read up to date, and lets go of what is too old."""
+    if retention_days:
+        with store.transaction() as transaction:
+            transaction.usage.forget_before(at.date() - timedelta(days=retention_days))
+    urns = sorted(touched)
+    for start in range(0, len(urns), _URNS_AT_ONCE):
+        with store.transaction() as transaction:
+            transaction.usage.derive(urns[start : start + _URNS_AT_ONCE], at=at)
+
+
+def _batches(reads: Iterator[Reads]) -> Iterator[list[Reads]]:
+    """Reads in batches of whole days; they come day by day."""
+    batch: list[Reads] = []
+    for _, several in groupby(reads, key=lambda each: each.day):
+        batch += several
+        if len(batch) >= _ROWS_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _stored(reads: SummedReads) -> Reads:
+    return Reads(
+        reads.urn,
+        _EPOCH + timedelta(days=reads.day),
+        reads.reader,
+        reads.reads,
+        moment_of(reads.last_read),
+        reads.bytes,
+        reads.rows,
+        reads.columns,
+    )

@@ -1,0 +1,130 @@
+"""Datasets and columns that nobody reads, as far as there is evidence."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from lumos.engine.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
+from lumos.model.urn import InvalidUrn, Urn
+from lumos.store import DatasetFilter, KnownDataset, Store
+from lumos.store.usage import UNKNOWN_COLUMNS, Period
+
+
+class Evidence(NamedTuple):
+    """From which day on the reads of each place are known.
+
+    A place is a platform with the database, bucket or folder that a URN begins with. A read there
+    shows that what is read there is logged.
+    """
+
+    since: Mapping[str, date]
+
+    @classmethod
+    def of(cls, periods: Mapping[str, Period]) -> "Evidence":
+        since: dict[str, date] = {}
+        for urn, period in periods.items():
+            place = place_of(urn)
+            since[place] = min(since.get(place, period.first), period.first)
+        return cls(since)
+
+    def at(self, urn: str) -> date | None:
+        """From which day on reads of a dataset would be known."""
+        return self.since.get(place_of(urn))
+
+
+def place_of(urn: str) -> str:
+    """The platform and the first part of the path."""
+    try:
+        parsed = Urn.parse(urn)
+    except InvalidUrn:
+        return urn
+    instance = f"@{parsed.instance}" if parsed.instance else ""
+    return f"{parsed.platform}{instance}/{parsed.path[0]}"
+
+
+def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
+    """What nobody has read since a day; of places that are not known so long nothing is said."""
+    periods = store.usage.periods()
+    evidence = Evidence.of(periods)
+    read = {urn for urn, period in periods.items() if period.last >= since}
+    through_views = _seen_through(read, store.usage.views()) - read
+    unread: list[UnreadDataset] = []
+    unjudged: dict[tuple[str, date | None], int] = defaultdict(int)
+    live: list[KnownDataset] = []
+    for dataset in store.list(DatasetFilter()):
+        live.append(dataset)
+        if dataset.urn in read or dataset.urn in through_views:
+            continue
+        known_since = evidence.at(dataset.urn)
+        if known_since is None or known_since > since:
+            unjudged[place_of(dataset.urn), known_since] += 1
+            continue
+        period = periods.get(dataset.urn)
+        unread.append(
+            UnreadDataset(
+                urn=dataset.urn,
+                name=dataset.name,
+                platform=dataset.platform,
+                last_read=period.last if period else None,
+                known_since=known_since,
+            )
+        )
+    urns = {dataset.urn for dataset in live}
+    found, vague = _columns(store, live, since) if columns else (None, 0)
+    return UnreadReport(
+        since=since,
+        datasets=tuple(unread),
+        columns=found,
+        read=len(read & urns),
+        read_through_views=len(through_views & urns),
+        not_judged=tuple(
+            NotJudged(place=place, datasets=count, known_since=day, reason=_reason(day, since))
+            for (place, day), count in sorted(unjudged.items(), key=lambda each: each[0][0])
+        ),
+        columns_not_judged=vague,
+    )
+
+
+def _reason(known_since: date | None, since: date) -> str:
+    if known_since is None:
+        return "no log tells of reads there"
+    return f"reads there are known from {known_since} on, not from {since}"
+
+
+def _seen_through(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
+    """All that some view shows which was read, through however many views."""
+    shown: dict[str, list[str]] = defaultdict(list)
+    for table, view in views:
+        shown[view].append(table)
+    seen: set[str] = set()
+    waiting = [table for urn in read for table in shown.get(urn, ())]
+    while waiting:
+        table = waiting.pop()
+        if table not in seen:
+            seen.add(table)
+            waiting += shown.get(table, ())
+    return seen
+
+
+def _columns(
+    store: Store, live: Iterable[KnownDataset], since: date
+) -> tuple[tuple[UnreadColumns, ...], int]:
+    """Unread columns of datasets that are read; how many datasets have reads of unknown columns."""
+    read: dict[str, set[str]] = defaultdict(set)
+    for each in store.usage.since(since):
+        read[each.urn].update(name.lower() for name in each.columns)
+    wanted = [dataset for dataset in live if dataset.urn in read]
+    vague = {dataset.urn for dataset in wanted if UNKNOWN_COLUMNS in read[dataset.urn]}
+    schemas = store.directory.schemas({dataset.urn for dataset in wanted} - vague)
+    found = []
+    for dataset in wanted:
+        if dataset.urn not in schemas:
+            continue
+        names = [field.name for field in schemas[dataset.urn].fields]
+        unread = tuple(name for name in names if name.lower() not in read[dataset.urn])
+        if unread:
+            found.append(
+                UnreadColumns(urn=dataset.urn, name=dataset.name, columns=unread, of=len(names))
+            )
+    return tuple(found), len(vague)

@@ -1,0 +1,215 @@
+"""Query logs of any length on Spark: statements are grouped, and only one of each kind is read.
+
+Tasks read pieces of the log and know each statement by its digest. What leaves them is a row of
+numbers for each statement, and the text of each that they had not met before.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lumos.model.usage import Met, SummedReads
+from lumos.pipeline.arrays import column
+
+_STATEMENTS: Final = pa.schema(
+    [
+        ("query", pa.binary()),
+        ("key", pa.int64()),
+        ("reader", pa.string()),
+        ("at", pa.int64()),
+        ("times", pa.int64()),
+        ("bytes", pa.int64()),
+        ("rows", pa.int64()),
+        ("example", pa.binary()),
+        # Statements that are not counted: so many `times`, and why.
+        ("left_out", pa.string()),
+    ]
+)
+_STATEMENTS_IN_SPARK: Final = (
+    "query binary, key bigint, reader string, at bigint, times bigint, bytes bigint, rows bigint, "
+    "example binary, left_out string"
+)
+_MEANT: Final = pa.schema(
+    [("query", pa.binary()), ("urn", pa.string()), ("columns", pa.list_(pa.string()))]
+)
+_BATCH: Final = 10_000
+_A_DAY: Final = 86_400_000_000
+_FEW: Final = 5_000_000
+_QUERIES_IN_A_TASK: Final = 250
+
+# Gives the statements of the piece with a number, as rows like those above.
+Read: TypeAlias = Callable[[int], Iterable[tuple[Any, ...]]]
+# Says what an encoded example means, encoded.
+Understand: TypeAlias = Callable[[bytes], bytes]
+
+
+class QueryLog:
+    """The statements of a log, read once."""
+
+    def __init__(self, spark: SparkSession, read: Read, *, pieces: int) -> None:
+        self._spark = spark
+        numbers = spark.range(0, pieces, 1, max(1, pieces))
+        found = numbers.mapInArrow(_reading(read), _STATEMENTS_IN_SPARK)
+        self._found = found.withColumn("day", F.expr(f"at div {_A_DAY}")).persist()
+        self._statements = self._found.where(F.col("left_out").isNull())
+
+    def close(self) -> None:
+        self._found.unpersist()
+
+    def left_out(self) -> dict[str, int]:
+        """How many statements are not counted, by the reason."""
+        rows = self._found.where(F.col("left_out").isNotNull()).groupBy("left_out")
+        sums = rows.agg(F.sum("times").alias("times")).toArrow().to_pylist()
+        return {row["left_out"]: row["times"] for row in sums}
+
+    def count(self) -> int:
+        """How many statements there are."""
+        return self._statements.count()
+
+    def days(self) -> list[int]:
+        """The days of the log, counted from 1970."""
+        return list(self._statements.select("day").distinct().toArrow()["day"].to_pylist())
+
+    def met(self, *, most: int) -> list[Met]:
+        """The kinds of statements, the most frequent first, and no more than `most`."""
+        kinds = (
+            self._statements.groupBy("query")
+            .agg(
+                F.max("example").alias("example"),
+                F.sum("times").alias("times"),
+                F.min("at").alias("first"),
+                F.max("at").alias("last"),
+            )
+            .orderBy(F.desc("times"), "query")
+            .limit(most)
+        )
+        return [Met(**row) for row in kinds.toArrow().to_pylist()]
+
+    def understood(self, met: Sequence[Met], understand: Understand) -> list[bytes]:
+        """What each kind means, found out on executors."""
+        examples = pa.table({"example": pa.array([each.example for each in met], pa.binary())})
+        tasks = max(2, len(met) // _QUERIES_IN_A_TASK)
+        meanings = (
+            self._spark.createDataFrame(examples)
+            .repartition(tasks)
+            .mapInArrow(_understanding(understand), "meaning binary")
+        )
+        return list(meanings.toArrow()["meaning"].to_pylist())
+
+    def fresh(self, counted: "array[int]") -> "FreshStatements":
+        """The statements that are not counted yet."""
+        fresh = self._statements.drop("example", "left_out").dropDuplicates(["key"])
+        if counted:
+            known = self._spark.createDataFrame(
+                pa.table({"key": pa.Array.from_buffers(
+                    pa.int64(), len(counted), [None, pa.py_buffer(counted)]
+                )})
+            )  # fmt: skip
+            known = F.broadcast(known) if len(counted) <= _FEW else known
+            fresh = fresh.join(known, on="key", how="left_anti")
+        return FreshStatements(fresh)
+
+
+class FreshStatements:
+    """Statements that count, each once."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame.persist()
+
+    def close(self) -> None:
+        self._frame.unpersist()
+
+    def keys(self) -> dict[int, "array[int]"]:
+        """What tells the statements of each day from all others."""
+        found = self._frame.select("day", "key").toArrow().sort_by("day")
+        days: dict[int, array[int]] = {}
+        for batch in found.to_batches():
+            for day, key in zip(*(each.to_pylist() for each in batch.columns), strict=True):
+                days.setdefault(day, array("q")).append(key)
+        return days
+
+    def reads(self, meant: Iterable[tuple[bytes, str, Sequence[str]]]) -> Iterator[SummedReads]:
+        """Who read what: `meant` has a row for each kind of statement and dataset it reads."""
+        spark = self._frame.sparkSession
+        queries, urns, columns = zip(*meant, strict=True)
+        meanings = spark.createDataFrame(
+            pa.table(
+                [pa.array(each, type=field.type) for each, field in
+                 zip((queries, urns, columns), _MEANT, strict=True)],
+                schema=_MEANT,
+            )
+        )  # fmt: skip
+        found = summed_reads(self._frame, F.broadcast(meanings)).orderBy("day", "urn", "reader")
+        for batch in found.toArrow().to_batches(_BATCH):
+            rows = zip(*(each.to_pylist() for each in batch.columns), strict=True)
+            for row in rows:
+                reads = SummedReads(*row)
+                yield reads._replace(columns=dict(reads.columns or ()))
+
+
+def summed_reads(statements: DataFrame, meanings: DataFrame) -> DataFrame:
+    """Reads by dataset, reader and day, with how often each column was read."""
+    reads = (
+        statements.groupBy("query", "reader", "day")
+        .agg(
+            F.sum("times").alias("reads"),
+            F.sum("bytes").alias("bytes"),
+            F.sum("rows").alias("rows"),
+            F.max("at").alias("last_read"),
+        )
+        .join(meanings, on="query")
+    )
+    key = ["urn", "reader", "day"]
+    by_column = (
+        reads.select(*key, F.explode("columns").alias("column"), "reads")
+        .groupBy(*key, "column")
+        .agg(F.sum("reads").alias("reads"))
+        .groupBy(*key)
+        .agg(F.map_from_entries(F.collect_list(F.struct("column", "reads"))).alias("columns"))
+    )
+    by_dataset = reads.groupBy(*key).agg(
+        F.sum("reads").alias("reads"),
+        F.sum("bytes").alias("bytes"),
+        F.sum("rows").alias("rows"),
+        F.max("last_read").alias("last_read"),
+    )
+    return by_dataset.join(by_column, on=key, how="left").select(
+        *key, "reads", "bytes", "rows", "last_read", "columns"
+    )
+
+
+def _reading(read: Read) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                rows = iter(read(number))
+                while some := list(islice(rows, _BATCH)):
+                    yield _batch(some)
+
+    return reading
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    arrays = [
+        column(values, field.type)
+        for values, field in zip(zip(*rows, strict=True), _STATEMENTS, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
+
+
+def _understanding(
+    understand: Understand,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema = pa.schema([("meaning", pa.binary())])
+
+    def understanding(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            meanings = [understand(example) for example in batch.column(0).to_pylist()]
+            yield pa.RecordBatch.from_arrays([column(meanings, pa.binary())], schema=schema)
+
+    return understanding
