@@ -30,6 +30,7 @@ from lumos.cli import (
     importing,
     ingest,
     init,
+    lineage,
     labels,
     logs,
     notify,
@@ -65,6 +66,7 @@ datasets.add_to(app)
 schema.add_to(app)
 app.add_typer(version.app, name="version")
 changes.add_to(app)
+app.add_typer(lineage.app, name="lineage")
 search.add_to(app)
 export.add_to(app)
 validate.add_to(app)

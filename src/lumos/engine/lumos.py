@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.estates import Estates
     from lumos.engine.ingest import Announce
+    from lumos.engine.lineage.desk import LineageDesk
     from lumos.engine.notifications import Courier, NotificationDesk
     from lumos.engine.people.people import People
     from lumos.engine.people.scribe import Scribe
@@ -252,6 +253,19 @@ class Lumos:
             self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
             mirror=self._mirror,
+        )
+
+    @cached_property
+    def lineage(self) -> "LineageDesk":
+        """How datasets hang together: from SQL, dbt, OpenLineage, declared edges and people."""
+        from lumos.engine.lineage.desk import LineageDesk
+
+        return LineageDesk(
+            self.settings,
+            store=self._store,
+            make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            scribe=lambda: self.scribe,
+            is_empty=self.database.is_empty,
         )
 
     @cached_property

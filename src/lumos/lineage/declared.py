@@ -112,7 +112,7 @@ def report(file: Path, *, name: str) -> Reported:
 
 
 def reference(text: str, *, folder: Path | None = None) -> Reference:
-    """What a person names: a URN, an address or a path, or else a table."""
+    """What a person names: a URN, an address or a path, or else a table or the end of a path."""
     text = text.strip()
     if text.startswith(SCHEME):
         return Known(urn=str(Urn.parse(text.rstrip("/"))))
@@ -121,6 +121,8 @@ def reference(text: str, *, folder: Path | None = None) -> Reference:
     if text.startswith(("./", "../", "~")):
         path = Path(text).expanduser()
         return Place(uri=os.path.normpath(path if folder is None else folder.absolute() / path))
+    if "/" in text:
+        return TableName(parts=tuple(part for part in text.split("/") if part))
     return TableName(parts=parts_of(text, fold=True))
 
 

@@ -5,15 +5,23 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
 
 from lumos.errors import LumosError
 from lumos.lineage import jinja
 from lumos.lineage.comments import SLA, Header, header_above, header_of
 from lumos.lineage.reported import Described, Problem, Reported, ReportedEdge, TableName
-from lumos.lineage.sql import Script, Statement, TableWrite, reported
+from lumos.lineage.sql import Script, reported
+from lumos.lineage.sql.names import dialect_named
 
 ENDINGS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
 _MAX_BYTES: Final = 64 * 1024**2
+_NO_QUERY: Final = frozenset(
+    (TokenType.SEMICOLON, TokenType.INTO, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE,
+     TokenType.MERGE, TokenType.CREATE)
+)  # fmt: skip
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -80,16 +88,31 @@ def _decoded(content: bytes) -> str:
         return content.decode("latin-1")
 
 
-def is_model(script: Script) -> bool:
-    """Whether a script is one query and writes nothing, as the models of dbt."""
-    queries = [statement for statement in script.statements if statement.reads]
-    return len(queries) == 1 and not script.writes
+def model_of(file: SqlFile, dialect: str | None) -> str | None:
+    """A file with nothing but one query, as dbt's models, as SQL that makes the file's table.
+
+    Lines stay as they are. Nothing where the file says itself what it makes.
+    """
+    spoken = dialect_named(dialect)
+    try:
+        tokens = spoken.tokenize(file.sql)
+    except SqlglotError:
+        return None
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens or tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH):
+        return None
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.token_type in _NO_QUERY:
+            return None
+    names = (exp.to_identifier(part, quoted=True).sql(dialect=spoken) for part in file.table)
+    return f"CREATE TABLE {'.'.join(names)} AS {file.sql}"
 
 
 def report(file: SqlFile, script: Script, *, platform: str | None = None) -> Reported:
     """What a file says, given what its SQL says."""
-    if is_model(script):
-        script = as_model(script, file.table)
     said = reported(script, reporter=file.reporter, platform=platform)
     return msgspec.structs.replace(
         said,
@@ -97,29 +120,6 @@ def report(file: SqlFile, script: Script, *, platform: str | None = None) -> Rep
         descriptions=tuple(_descriptions(file, script, platform)),
         problems=(*file.problems, *said.problems),
     )
-
-
-def as_model(script: Script, table: tuple[str, ...]) -> Script:
-    """The script as if its query made a table."""
-    statements = tuple(
-        msgspec.structs.replace(each, writes=(_write(script, each, table),)) if each.reads else each
-        for each in script.statements
-    )
-    edges = tuple(
-        msgspec.structs.replace(edge, to_table=table) if edge.to_table is None else edge
-        for edge in script.edges
-    )
-    return msgspec.structs.replace(script, statements=statements, edges=edges)
-
-
-def _write(script: Script, statement: Statement, table: tuple[str, ...]) -> TableWrite:
-    columns = dict.fromkeys(
-        edge.to_column
-        for edge in script.edges
-        if edge.to_table is None and edge.usage is None and edge.to_column is not None
-    )
-    sources = tuple(read.table for read in statement.reads)
-    return TableWrite(table=table, columns=tuple(columns), sources=sources)
 
 
 def _is_unknown(edge: ReportedEdge) -> bool:

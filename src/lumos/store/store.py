@@ -34,6 +34,7 @@ from lumos.store import identity, outbox, search, tables
 from lumos.store.archive import SchemaArchive
 from lumos.store.change_log import ChangeLog
 from lumos.store.database import Database
+from lumos.store.directory import Directory
 from lumos.store.entries import (
     ASPECT_TYPES,
     Entries,
@@ -114,14 +115,14 @@ class Store:
         return Entries(self._database)
 
     @property
-    def usage(self) -> UsageRecord:
-        """Who read what and when."""
-        return UsageRecord(self._database)
-
-    @property
     def remarks(self) -> Remarks:
         """Which words about datasets are whose."""
         return Remarks(self._database)
+
+    @property
+    def usage(self) -> UsageRecord:
+        """Who read what and when."""
+        return UsageRecord(self._database)
 
     @property
     def journal(self) -> Journal:
@@ -132,6 +133,11 @@ class Store:
     def lineage(self) -> LineageReader:
         """How datasets hang together."""
         return LineageReader(self._database)
+
+    @property
+    def directory(self) -> Directory:
+        """The names and places of all datasets."""
+        return Directory(self._database)
 
     @property
     def ledger(self) -> VersionLedger:
@@ -342,14 +348,14 @@ class Transaction:
         return EntryWriter(self, self._connection)
 
     @property
-    def usage(self) -> UsageWriter:
-        """Counts who read what."""
-        return UsageWriter(self._connection)
-
-    @property
     def remarks(self) -> RemarkWriter:
         """Reads and writes whose words are whose."""
         return RemarkWriter(self._connection)
+
+    @property
+    def usage(self) -> UsageWriter:
+        """Counts who read what."""
+        return UsageWriter(self._connection)
 
     @property
     def journal(self) -> JournalWriter:

@@ -5,6 +5,7 @@ import pytest
 from lumos.config.sql_names import SqlName
 from lumos.engine.lineage.names import Names, Way
 from lumos.errors import MisuseError
+from lumos.lineage.declared import reference
 from lumos.lineage.reported import Known, Place, TableName
 from lumos.store.directory import Listing
 
@@ -162,6 +163,11 @@ def test_a_place_where_nothing_is_known_gets_the_urn_that_a_scan_would_give(uri,
 def test_sql_may_name_urns_and_paths(parts, urn, way):
     answer = NAMES.find(TableName(parts=parts))
     assert (answer.urn, answer.way) == (urn, way)
+
+
+@pytest.mark.parametrize("text", ["raw/users.csv", "lake/raw/users.csv", "raw/users", "raw.users"])
+def test_people_may_name_the_end_of_a_path(text):
+    assert NAMES.find(reference(text)).urn == "lumos://s3/lake/raw/users.csv"
 
 
 def test_other_names_help_where_the_first_is_not_known():

@@ -5,7 +5,7 @@ import pytest
 from lumos.lineage.jinja import UNKNOWN, rendered
 from lumos.lineage.reported import Reported, TableName
 from lumos.lineage.sql import analyse
-from lumos.lineage.sql_files import SqlFile, UnreadableSql, read_sql, report, sql_of
+from lumos.lineage.sql_files import SqlFile, UnreadableSql, model_of, read_sql, report, sql_of
 from lumos.model.dataset import Owner
 
 COLUMNS = {("orders",): ["id", "customer_id", "amount"], ("raw", "events"): ["id", "at"]}
@@ -13,7 +13,8 @@ COLUMNS = {("orders",): ["id", "customer_id", "amount"], ("raw", "events"): ["id
 
 def reported(text: str, name: str = "models/customers.sql") -> Reported:
     file = sql_of(text, name=name)
-    return report(file, analyse(file.sql, columns=COLUMNS.get, file=name))
+    sql = model_of(file, None) or file.sql
+    return report(file, analyse(sql, columns=COLUMNS.get, file=name))
 
 
 def ends(found: Reported) -> set[tuple[str, str]]:
@@ -53,6 +54,29 @@ def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
     assert told.description == "Customer lifetime value calculation"
     assert told.owners == (Owner(name="analytics-team", kind="group"),)
     assert told.properties == {"sla": "Updated daily by 6am UTC"}
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "start"),
+    [
+        ("select 1", None, 'CREATE TABLE "a"."b" AS select'),
+        (
+            "-- note\nwith x as (select 1) select * from x;\n",
+            "bigquery",
+            "CREATE TABLE `a`.`b` AS -- note\nwith",
+        ),
+        ("with x as (select 1) insert into y select * from x", None, None),
+        ("select * into y from x", "tsql", None),
+        ("insert into y select 1", None, None),
+        ("create table x as select 1", None, None),
+        ("select 1; select 2", None, None),
+        ("select 'open", None, None),
+        ("", None, None),
+    ],
+)
+def test_only_a_single_query_is_a_model(text, dialect, start):
+    made = model_of(sql_of(text, name="x/A.b.sql"), dialect)
+    assert made is start or made.startswith(start)
 
 
 def test_several_queries_are_no_model():

@@ -277,8 +277,8 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     schemas that databases put tables in by themselves; what nobody has seen must match in full.
     """
     path = _folded(candidate.path, candidate.platform)
-    last = without_ending(path[-1]) if _is_lake(candidate.platform) else path[-1]
-    path = (*path[:-1], last)
+    if _is_lake(candidate.platform) and path[-1].lower() != folded[-1].lower():
+        path = (*path[:-1], without_ending(path[-1]))
     shared = min(len(path), len(folded))
     equal = [
         mine.lower() == theirs.lower()

@@ -1,0 +1,175 @@
+"""Lineage as the SDK offers it: taking files in, and edges that people add and remove."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumos.config import Settings
+from lumos.engine.audit import audit, who
+from lumos.engine.ingest import Announce
+from lumos.engine.lineage.names import Way
+from lumos.engine.lineage.placing import Placing
+from lumos.engine.lineage.reports import EdgeChange, EdgeReport, LineageIngestReport, TableReport
+from lumos.engine.lineage.schemas import Schemas
+from lumos.errors import MisuseError
+from lumos.lineage.declared import reference
+from lumos.lineage.reported import Described
+from lumos.model.lineage import ColumnMapping, Edge, LineageType
+from lumos.model.urn import Urn
+from lumos.store import Store
+from lumos.store.errors import AmbiguousName
+
+if TYPE_CHECKING:
+    from lumos.engine.lineage.showing import Viewer
+    from lumos.engine.people.scribe import Scribe
+
+# Who says what people add by hand.
+USER = "user"
+
+
+def _say_nothing(_step: str, **_progress: object) -> None:
+    """Announces nothing."""
+
+
+class LineageDesk:
+    """The lineage of one store."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: Callable[[], Store],
+        make_store: Callable[[], Store],
+        scribe: Callable[[], "Scribe"],
+        is_empty: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._open = store
+        self._make = make_store
+        self._scribe = scribe
+        self._is_empty = is_empty
+
+    @cached_property
+    def view(self) -> "Viewer":
+        """Looks at the lineage that is known: around a dataset or column, and ways between two."""
+        from lumos.engine.lineage.showing import Viewer
+
+        return Viewer(self._open)
+
+    def ingest(
+        self,
+        *paths: str | Path,
+        dialect: str | None = None,
+        dry_run: bool = False,
+        accept_removals: bool = False,
+        announce: Announce = _say_nothing,
+    ) -> LineageIngestReport:
+        """Reads SQL, dbt artefacts, OpenLineage events and declared edges, and records lineage.
+
+        What a reporter (a file, a project, a job) said before and does not repeat goes; what others
+        say stays. `accept_removals` believes that all files of a folder are gone.
+        """
+        from lumos.engine.lineage.ingesting import LineageIngest
+
+        if not paths:
+            raise MisuseError("Name what to read: lumos lineage ingest PATH...")
+        store = None if dry_run and self._is_empty() else self._make()
+        return LineageIngest(
+            self._settings,
+            store,
+            dialect=dialect,
+            dry_run=dry_run,
+            accept_removals=accept_removals,
+            describe=lambda reporter, told: self._describe(reporter, told, dry_run=dry_run),
+            announce=announce,
+        ).ingest(paths)
+
+    def add(
+        self,
+        upstream: str,
+        downstream: str,
+        *,
+        type: LineageType = "TRANSFORMED",
+        columns: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+        job: str | None = None,
+        confidence: float = 1.0,
+    ) -> EdgeReport:
+        """Records that data flows from one dataset to another, as a person says.
+
+        `columns` are pairs of an upstream column and the downstream one that is made from it. Both
+        datasets are URNs, paths, tables or names that only one dataset has.
+        """
+        if not 0 <= confidence <= 1:
+            raise MisuseError(f"The confidence {confidence} must be a number from 0 to 1.")
+        store = self._make()
+        at = datetime.now(UTC)
+        schemas = Schemas(store)
+        ends = self._ends(store, schemas, upstream, downstream, at=at)
+        pairs = columns.items() if isinstance(columns, Mapping) else columns
+        edge = Edge(
+            upstream=ends[0].urn,
+            downstream=ends[1].urn,
+            origin=USER,
+            at=at,
+            type=type,
+            confidence=confidence,
+            created_by=who(),
+            job=None if job is None else str(Urn.parse(job)),
+            columns=tuple(
+                ColumnMapping(
+                    upstream=schemas.spelled(ends[0].urn, before),
+                    downstream=schemas.spelled(ends[1].urn, after),
+                )
+                for before, after in pairs
+            ),
+        )
+        with store.transaction() as transaction:
+            done = transaction.lineage.add(USER, [edge], at=at)
+            if done.touched:
+                target = f"{edge.upstream} -> {edge.downstream}"
+                audit(transaction, "lineage add", target, at=at)
+        change: EdgeChange = "added" if done.added else "changed" if done.changed else "unchanged"
+        return EdgeReport(upstream=ends[0], downstream=ends[1], change=change)
+
+    def remove(self, upstream: str, downstream: str) -> EdgeReport:
+        """Takes back what a person said of an edge; what files and others say of it stays."""
+        store = self._open()
+        at = datetime.now(UTC)
+        ends = self._ends(store, Schemas(store), upstream, downstream, at=at)
+        link = (ends[0].urn, ends[1].urn)
+        is_there = any(
+            edge.origin == USER for each in store.lineage.between([link]) for edge in each.origins
+        )
+        if is_there:
+            with store.transaction() as transaction:
+                transaction.lineage.withdraw(USER, [link])
+                audit(transaction, "lineage remove", " -> ".join(link), at=at)
+        others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}
+        return EdgeReport(
+            upstream=ends[0],
+            downstream=ends[1],
+            change="removed" if is_there else "not there",
+            still_told_by=tuple(sorted(others)),
+        )
+
+    def _ends(
+        self, store: Store, schemas: Schemas, upstream: str, downstream: str, *, at: datetime
+    ) -> tuple[TableReport, TableReport]:
+        from lumos.engine.lineage.ingesting import names_of
+
+        placing = Placing(names_of(self._settings, store), schemas, at=at, by=who())
+        ends = [placing.find(reference(text), dialect=None) for text in (upstream, downstream)]
+        for end in ends:
+            # A person can be asked, so that nothing need be assumed.
+            if end.way is Way.AMBIGUOUS:
+                raise AmbiguousName(end.name, end.candidates)
+        return ends[0], ends[1]
+
+    def _describe(
+        self, reporter: str, told: Sequence[tuple[str, Described]], *, dry_run: bool
+    ) -> int:
+        from lumos.engine.people.reporting import apply_described
+
+        return apply_described(self._scribe(), reporter, told, dry_run=dry_run).changed

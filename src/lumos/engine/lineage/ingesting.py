@@ -1,0 +1,177 @@
+"""`lumos lineage ingest`: files of any kind that tell of lineage, into the store."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.engine.audit import who
+from lumos.engine.ingest import Announce
+from lumos.engine.lineage.names import Names
+from lumos.engine.lineage.placing import Placed, Placing
+from lumos.engine.lineage.reading import Failure, FileReader, Said
+from lumos.engine.lineage.recognition import Folder, Recognised, recognise
+from lumos.engine.lineage.recording import Describe, Recorder
+from lumos.engine.lineage.reports import (
+    CoverageReport,
+    LineageIngestReport,
+    ReporterReport,
+    Tally,
+)
+from lumos.engine.lineage.schemas import Schemas
+from lumos.lineage.reported import Coverage, Problem
+from lumos.lineage.sql.names import dialect_named
+from lumos.store import Store
+
+# Reporters that are files: where a folder was looked through, those no longer in it are gone.
+_FILES = ("sql:", "declared:")
+
+
+def names_of(settings: Settings, store: Store | None) -> Names:
+    """All names that datasets are known by."""
+    return Names(
+        () if store is None else store.directory.datasets(),
+        () if store is None else store.directory.ends(),
+        rules=settings.sql_names,
+        environment=settings.environment,
+    )
+
+
+class LineageIngest:
+    """One ingest: what is given, what is said, what is written."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store | None,
+        *,
+        dialect: str | None,
+        dry_run: bool,
+        accept_removals: bool,
+        describe: Describe,
+        announce: Announce,
+    ) -> None:
+        dialect_named(dialect)
+        self._store = store
+        self._dialect = dialect
+        self._dry_run = dry_run
+        self._accept_removals = accept_removals
+        self._announce = announce
+        self._at = datetime.now(UTC)
+        self._names = names_of(settings, store)
+        self._schemas = Schemas(store)
+        self._placing = Placing(self._names, self._schemas, at=self._at, by=who())
+        self._recorder = Recorder(store, at=self._at, dry_run=dry_run, describe=describe)
+        self._problems: list[Problem] = []
+        self._failed: list[str] = []
+        self._coverage = Coverage()
+        self._saids: dict[str, Said] = {}
+        self._reads = 0
+
+    def ingest(self, paths: Sequence[str | Path]) -> LineageIngestReport:
+        """Reads all that lies in the paths and records it."""
+        started = monotonic()
+        self._announce("Looking at files")
+        recognised = recognise(paths, base=Path.cwd())
+        self._problems += recognised.problems
+        reporters = [*self._recorded(recognised)]
+        gone, held = self._gone(recognised, {each.reporter for each in reporters})
+        total = sum((each.edges for each in reporters), Tally())
+        total += self._recorder.withdraw(gone)
+        return LineageIngestReport(
+            dry_run=self._dry_run,
+            edges=total,
+            coverage=CoverageReport.of(self._coverage),
+            reporters=tuple(sorted(reporters, key=lambda each: each.reporter)),
+            tables=self._placing.tables,
+            problems=tuple(dict.fromkeys(self._problems)),
+            files=dict(Counter(str(each.kind) for each in recognised.given)),
+            jobs=sum(each.jobs for each in reporters),
+            runs=sum(each.runs for each in reporters),
+            described=sum(each.described for each in reporters),
+            reads=self._reads,
+            failed=tuple(self._failed),
+            unrecognised=recognised.unknown,
+            gone=tuple(gone),
+            held=tuple(held),
+            seconds=round(monotonic() - started, 3),
+        )
+
+    def _recorded(self, recognised: Recognised) -> Iterator[ReporterReport]:
+        reader = FileReader(
+            self._names, self._schemas, dialect=self._dialect, announce=self._announce
+        )
+        placed = self._placed(reader.read(recognised))
+        for each, tally, described in self._recorder.record(placed):
+            said = self._saids.pop(each.reporter)
+            yield ReporterReport(
+                reporter=each.reporter,
+                edges=tally,
+                coverage=said.reported.coverage,
+                jobs=len(each.jobs),
+                runs=sum(len(job.runs) for job in each.jobs),
+                described=described,
+                problems=len(said.reported.problems) + len(each.problems),
+                model=said.model,
+            )
+
+    def _placed(self, saids: Iterable[Said | Failure]) -> Iterator[Placed]:
+        for each in saids:
+            if isinstance(each, Failure):
+                self._failed.append(each.name)
+                self._problems += each.problems
+                continue
+            self._problems += each.reported.problems
+            if not each.reported.reporter:
+                continue
+            if each.reported.reporter in self._saids:
+                each = self._joined(self._saids[each.reported.reporter], each)
+            placed = self._placing.place(each.reported, dialect=each.dialect)
+            self._coverage += each.reported.coverage
+            self._problems += placed.problems
+            self._reads += len(placed.reads)
+            self._saids[each.reported.reporter] = each
+            yield placed
+
+    @staticmethod
+    def _joined(first: Said, second: Said) -> Said:
+        """Two files of one reporter, such as two manifests of a project: the later one counts."""
+        return msgspec.structs.replace(second, model=second.model or first.model)
+
+    def _gone(self, recognised: Recognised, speaking: set[str]) -> tuple[list[str], list[str]]:
+        """Reporters that were files of the folders and are not there any more.
+
+        Where nothing is left of a folder, a disk may be missing rather than all files.
+        """
+        if self._store is None:
+            return [], []
+        remarks = self._store.remarks
+        known = [
+            each.name
+            for each in self._store.lineage.reporters()
+            if each.name in speaking or each.edges or remarks.urns(each.name)
+        ]
+        unread = {f"{kind}{name}" for kind in _FILES for name in self._failed}
+        gone: dict[str, None] = {}
+        held: dict[str, None] = {}
+        for folder in recognised.folders:
+            own = [name for name in known if _lies_in(name, folder)]
+            absent = [name for name in own if name not in speaking | unread]
+            is_doubtful = not folder.complete or (
+                len(absent) == len(own) and not self._accept_removals
+            )
+            (held if is_doubtful else gone).update(dict.fromkeys(absent))
+        return [name for name in gone if name not in held], list(held)
+
+
+def _lies_in(reporter: str, folder: Folder) -> bool:
+    start = "" if folder.name == "." else f"{folder.name.rstrip('/')}/"
+    for kind in _FILES:
+        name = reporter.removeprefix(kind)
+        if name != reporter:
+            return name.startswith(start) and not (not start and name.startswith("/"))
+    return False

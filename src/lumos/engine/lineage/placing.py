@@ -1,0 +1,173 @@
+"""What reporters say, with the URNs of datasets in the place of names."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+
+from lumos.engine.lineage.names import Found, Names, Way
+from lumos.engine.lineage.reports import TableReport
+from lumos.engine.lineage.schemas import Schemas
+from lumos.lineage.reported import (
+    Described,
+    Known,
+    Place,
+    Problem,
+    Read,
+    Reference,
+    Reported,
+    ReportedEdge,
+    TableName,
+)
+from lumos.lineage.sql.names import dotted
+from lumos.model.catalog import Job
+from lumos.model.lineage import ColumnMapping, ColumnUse, Edge
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reporter says of datasets by their URNs."""
+
+    reporter: str
+    edges: tuple[Edge, ...]
+    jobs: tuple[Job, ...]
+    descriptions: tuple[tuple[str, Described], ...]
+    reads: tuple[tuple[str, Read], ...]
+    problems: tuple[Problem, ...]
+
+
+class Placing:
+    """Finds the datasets of one reporter after the other, and remembers how."""
+
+    def __init__(self, names: Names, schemas: Schemas, *, at: datetime, by: str) -> None:
+        self._names = names
+        self._schemas = schemas
+        self._at = at
+        self._by = by
+        self._tables: dict[str, TableReport] = {}
+
+    @property
+    def tables(self) -> tuple[TableReport, ...]:
+        """Every table and place that was named, by name."""
+        return tuple(self._tables[name] for name in sorted(self._tables))
+
+    def place(self, said: Reported, *, dialect: str | None) -> Placed:
+        """What a reporter says, and which of its names mean more than one dataset."""
+        finding = _Finding(self, said, dialect)
+        edges = tuple(self._edge(finding, said.reporter, each) for each in said.edges)
+        return Placed(
+            reporter=said.reporter,
+            edges=edges,
+            jobs=tuple(_jobs(finding, said, edges)),
+            descriptions=tuple((finding.urn(each.dataset), each) for each in said.descriptions),
+            reads=tuple((finding.urn(each.dataset), each) for each in said.reads),
+            problems=tuple(finding.ambiguities()),
+        )
+
+    def find(
+        self, reference: Reference, *, dialect: str | None, others: Iterable[Reference] = ()
+    ) -> TableReport:
+        """A dataset that is named, and how it was found."""
+        found = self._names.find(reference, dialect=dialect, others=others)
+        report = self._report(reference, found)
+        if not isinstance(reference, Known):
+            self._tables.setdefault(report.name, report)
+        return report
+
+    def _report(self, reference: Reference, found: Found) -> TableReport:
+        return TableReport(
+            name=written(reference),
+            urn=found.urn,
+            way=found.way,
+            known=found.urn in self._names,
+            candidates=found.candidates,
+        )
+
+    def _edge(self, finding: "_Finding", reporter: str, said: ReportedEdge) -> Edge:
+        upstream, downstream = finding.urn(said.upstream), finding.urn(said.downstream)
+        return Edge(
+            upstream=upstream,
+            downstream=downstream,
+            origin=reporter,
+            at=self._at,
+            type=said.type,
+            confidence=said.confidence,
+            created_by=self._by,
+            job=said.job,
+            columns=tuple(self._mapping(each, upstream, downstream) for each in said.columns),
+            uses=tuple(self._use(each, upstream, downstream) for each in said.uses),
+        )
+
+    def _mapping(self, mapping: ColumnMapping, upstream: str, downstream: str) -> ColumnMapping:
+        ends = (
+            self._schemas.spelled(upstream, mapping.upstream),
+            self._schemas.spelled(downstream, mapping.downstream),
+        )
+        if ends == (mapping.upstream, mapping.downstream):
+            return mapping
+        return msgspec.structs.replace(mapping, upstream=ends[0], downstream=ends[1])
+
+    def _use(self, use: ColumnUse, upstream: str, downstream: str) -> ColumnUse:
+        decided = use.downstream
+        if decided is not None:
+            decided = self._schemas.spelled(downstream, decided)
+        used = self._schemas.spelled(upstream, use.upstream)
+        if (used, decided) == (use.upstream, use.downstream):
+            return use
+        return msgspec.structs.replace(use, upstream=used, downstream=decided)
+
+
+class _Finding:
+    """The names of one reporter."""
+
+    def __init__(self, placing: Placing, said: Reported, dialect: str | None) -> None:
+        self._placing = placing
+        self._reporter = said.reporter
+        self._dialect = dialect
+        self._others = {each.dataset: each.others for each in said.aliases}
+        self._ambiguous: dict[str, TableReport] = {}
+
+    def urn(self, reference: Reference) -> str:
+        found = self._placing.find(
+            reference, dialect=self._dialect, others=self._others.get(reference, ())
+        )
+        if found.way is Way.AMBIGUOUS:
+            self._ambiguous[found.name] = found
+        return found.urn
+
+    def ambiguities(self) -> Iterator[Problem]:
+        for name, found in sorted(self._ambiguous.items()):
+            reason = (
+                f"'{name}' may be {' or '.join(found.candidates)}; it was taken for neither and "
+                f"stays {found.urn}. Say which with a rule in 'sql_names', or qualify the name."
+            )
+            yield Problem(place=self._reporter, reason=reason, severity="remark")
+
+
+def _jobs(finding: _Finding, said: Reported, edges: Iterable[Edge]) -> Iterator[Job]:
+    """The jobs with what they read and write."""
+    inputs: dict[str, dict[str, None]] = {}
+    outputs: dict[str, dict[str, None]] = {}
+    for flow in said.flows:
+        inputs.setdefault(flow.job, {}).update(dict.fromkeys(map(finding.urn, flow.inputs)))
+        outputs.setdefault(flow.job, {}).update(dict.fromkeys(map(finding.urn, flow.outputs)))
+    for edge in edges:
+        if edge.job is not None:
+            inputs.setdefault(edge.job, {})[edge.upstream] = None
+            outputs.setdefault(edge.job, {})[edge.downstream] = None
+    for job in said.jobs:
+        yield msgspec.structs.replace(
+            job,
+            inputs=tuple(sorted({*job.inputs, *inputs.get(job.urn, ())})),
+            outputs=tuple(sorted({*job.outputs, *outputs.get(job.urn, ())})),
+        )
+
+
+def written(reference: Reference) -> str:
+    """What a dataset is called by, in words for people."""
+    match reference:
+        case TableName():
+            return dotted(reference.parts)
+        case Place():
+            return reference.uri
+        case Known():
+            return reference.urn

@@ -1,0 +1,169 @@
+"""From recognised files to what their reporters say; SQL is analysed with what is known of it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from lumos.config.tree import ConfigurationError
+from lumos.engine.ingest import Announce
+from lumos.engine.lineage.names import Names
+from lumos.engine.lineage.recognition import Given, Kind, Recognised
+from lumos.engine.lineage.schemas import Columns, Schemas
+from lumos.lineage import dbt, declared, openlineage, sql_files
+from lumos.lineage.dbt import NoManifest, Relations
+from lumos.lineage.reported import Problem, Reported
+from lumos.lineage.sql import Script, analyse, reported
+from lumos.lineage.sql.names import dotted
+from lumos.lineage.sql_files import SqlFile, UnreadableSql
+
+# How often tables that other files make are looked up again, for models made from models.
+_MOST_ROUNDS = 8
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """A report and the dialect that its names are in; `model` as in `ReporterReport`."""
+
+    reported: Reported
+    dialect: str | None = None
+    model: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that could not be read, so that what it said before stays."""
+
+    name: str
+    problems: tuple[Problem, ...]
+
+
+class FileReader:
+    """Reads files of all kinds."""
+
+    def __init__(
+        self, names: Names, schemas: Schemas, *, dialect: str | None, announce: Announce
+    ) -> None:
+        self._names = names
+        self._schemas = schemas
+        self._dialect = dialect
+        self._announce = announce
+
+    def read(self, recognised: Recognised) -> Iterator[Said | Failure]:
+        """What all files say, each kind after the other."""
+        for given in recognised.of(Kind.DECLARED):
+            yield self._declared(given)
+        yield from self._openlineage(recognised.of(Kind.OPENLINEAGE))
+        for given in recognised.of(Kind.DBT):
+            yield self._dbt(given)
+        yield from self._sql(recognised.of(Kind.SQL))
+
+    def _declared(self, given: Given) -> Said | Failure:
+        try:
+            return Said(reported=declared.report(given.file, name=given.name))
+        except ConfigurationError as error:
+            problems = (
+                Problem(place=given.name, line=each.place.line, reason=each.text)
+                for each in error.problems
+            )
+            return Failure(name=given.name, problems=tuple(problems))
+
+    def _openlineage(self, files: Sequence[Given]) -> Iterator[Said | Failure]:
+        """All events of all files together: those of one run may lie in several."""
+        events: list[openlineage.Event] = []
+        for number, given in enumerate(files):
+            self._announce("Reading events", files=number, share=number / len(files))
+            problems = []
+            found = len(events)
+            for each in openlineage.read_events(given.file, name=given.name):
+                if isinstance(each, Problem):
+                    problems.append(each)
+                else:
+                    events.append(each)
+            if problems:
+                is_lost = len(events) == found
+                yield (
+                    Failure(name=given.name, problems=tuple(problems))
+                    if is_lost
+                    else Said(reported=Reported(reporter="", problems=tuple(problems)))
+                )
+        for report in openlineage.reports(events):
+            yield Said(reported=report)
+
+    def _dbt(self, given: Given) -> Said | Failure:
+        try:
+            project = dbt.read_project(given.file, name=given.name)
+        except NoManifest as error:
+            return Failure(
+                name=given.name, problems=(Problem(place=given.name, reason=str(error)),)
+            )
+        relations = Relations(project)
+        dialect = relations.dialect_name or self._dialect
+        columns = Columns(
+            self._names,
+            self._schemas,
+            dialect=dialect,
+            platform=relations.platform,
+            known=relations.columns(),
+        )
+        models = {each.key: each for each in dbt.models_of(project, relations)}
+        texts = {key: (each.text, each.file) for key, each in models.items()}
+        scripts = self._analysed(texts, columns, dialect, f"Reading {given.name}")
+        analysed = {
+            key: reported(script, reporter=f"dbt:{project.name}", platform=relations.platform)
+            for key, script in scripts.items()
+        }
+        return Said(reported=dbt.report(project, analysed), dialect=dialect)
+
+    def _sql(self, files: Sequence[Given]) -> Iterator[Said | Failure]:
+        read: dict[str, SqlFile] = {}
+        for given in files:
+            try:
+                read[given.name] = sql_files.read_sql(given.file, name=given.name)
+            except UnreadableSql as error:
+                problem = Problem(place=given.name, reason=str(error))
+                yield Failure(name=given.name, problems=(problem,))
+        columns = Columns(self._names, self._schemas, dialect=self._dialect)
+        models = {name: sql_files.model_of(file, self._dialect) for name, file in read.items()}
+        texts = {name: (models[name] or file.sql, name) for name, file in read.items()}
+        scripts = self._analysed(texts, columns, self._dialect, "Reading SQL")
+        for name, script in scripts.items():
+            file = read[name]
+            yield Said(
+                reported=sql_files.report(file, script),
+                dialect=self._dialect,
+                model=dotted(file.table) if models[name] else None,
+            )
+
+    def _analysed(
+        self,
+        texts: Mapping[str, tuple[str, str]],
+        columns: Columns,
+        dialect: str | None,
+        step: str,
+    ) -> dict[str, Script]:
+        """The scripts of all texts; what one makes is known to those that read it."""
+        scripts: dict[str, Script] = {}
+        waiting: Iterable[str] = texts
+        for _ in range(_MOST_ROUNDS):
+            some = list(waiting)
+            for number, key in enumerate(some):
+                self._announce(step, files=number, share=number / len(some))
+                text, file = texts[key]
+                scripts[key] = analyse(text, dialect=dialect, columns=columns, file=file)
+            news = columns.learn(_made(scripts.values()))
+            waiting = [
+                key
+                for key, script in scripts.items()
+                if any(read.table in news for read in script.reads)
+            ]
+            if not waiting:
+                break
+        return scripts
+
+
+def _made(scripts: Iterable[Script]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The columns of tables that scripts make, where all of them are known."""
+    return {
+        write.table: write.columns
+        for script in scripts
+        for write in script.writes
+        if write.columns and "*" not in write.columns
+    }

@@ -1,0 +1,121 @@
+"""What reporters say, written to the store: their own earlier words go, everybody else's stay."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Final, TypeVar
+
+from lumos.engine.audit import audit
+from lumos.engine.lineage.placing import Placed
+from lumos.engine.lineage.reports import Tally
+from lumos.lineage.reported import Described
+from lumos.model.lineage import Edge
+from lumos.store import Store, Transaction
+from lumos.store.lineage import Reporting
+
+Value = TypeVar("Value")
+
+# Lets a reporter's descriptions of datasets count; gives how many of them changed.
+Describe = Callable[[str, Sequence[tuple[str, Described]]], int]
+
+_TOGETHER: Final = 100
+# Of past runs, each says what it did; silence on another output takes nothing back.
+_OF_RUNS: Final = "openlineage:"
+
+
+class _DryRun(Exception):
+    """Ends a transaction of which nothing shall stay."""
+
+
+class Recorder:
+    """Writes what reporters say; a dry run only says what would change."""
+
+    def __init__(
+        self, store: Store | None, *, at: datetime, dry_run: bool, describe: Describe
+    ) -> None:
+        self._store = store
+        self._at = at
+        self._dry_run = dry_run
+        self._describe = describe
+
+    def record(self, placed: Iterable[Placed]) -> Iterator[tuple[Placed, Tally, int]]:
+        """Writes reports some at a time; gives what changed, and how many datasets were told of."""
+        if self._store is None:
+            # Nothing is known yet, so that all is new.
+            for each in placed:
+                edges = {(edge.upstream, edge.downstream, edge.job) for edge in each.edges}
+                yield each, Tally(added=len(edges)), 0
+            return
+        for some in _some(placed):
+            tallies = list(self._written(self._store, some))
+            for each, tally in zip(some, tallies, strict=True):
+                yield each, tally, self._described(each)
+
+    def withdraw(self, reporters: Sequence[str]) -> Tally:
+        """Takes back all that reporters said which are no more."""
+        nothing = (
+            Placed(reporter=name, edges=(), jobs=(), descriptions=(), reads=(), problems=())
+            for name in reporters
+        )
+        return sum((tally for _, tally, _ in self.record(nothing)), Tally())
+
+    def _written(self, store: Store, placed: Sequence[Placed]) -> Iterator[Tally]:
+        tallies: list[Tally] = []
+        try:
+            with store.transaction() as transaction:
+                for each in placed:
+                    edges = self._with_earlier(store, each)
+                    done = transaction.lineage.report(each.reporter, edges, each.jobs, at=self._at)
+                    tallies.append(_tally(done))
+                    if done.touched:
+                        self._audit(transaction, each, done)
+                if self._dry_run:
+                    raise _DryRun
+        except _DryRun:
+            pass
+        yield from tallies
+
+    def _with_earlier(self, store: Store, placed: Placed) -> Sequence[Edge]:
+        """The edges to report; of runs, with those to outputs that these runs did not write.
+
+        Events may come late: where the store knows a newer run, they add what nobody knew.
+        """
+        if not placed.reporter.startswith(_OF_RUNS):
+            return placed.edges
+        earlier = store.lineage.told_by(placed.reporter)
+        if not earlier:
+            return placed.edges
+        written = {edge.downstream for edge in placed.edges}
+        if self._is_late(store, placed):
+            known = {edge.downstream for edge in earlier}
+            new = [edge for edge in placed.edges if edge.downstream not in known]
+            return (*earlier, *new)
+        kept = [edge for edge in earlier if edge.downstream not in written]
+        return (*placed.edges, *kept)
+
+    @staticmethod
+    def _is_late(store: Store, placed: Placed) -> bool:
+        newest = max((run.started_at for job in placed.jobs for run in job.runs), default=None)
+        if newest is None:
+            return False
+        known = (store.lineage.job(job.urn) for job in placed.jobs)
+        return any(run.started_at > newest for job in known if job is not None for run in job.runs)
+
+    def _described(self, placed: Placed) -> int:
+        return self._describe(placed.reporter, placed.descriptions)
+
+    def _audit(self, transaction: Transaction, placed: Placed, done: Reporting) -> None:
+        details = f"{done.added} new, {done.changed} changed, {done.removed} gone"
+        audit(transaction, "lineage", placed.reporter, at=self._at, details=details)
+
+
+def _tally(done: Reporting) -> Tally:
+    return Tally(
+        added=done.added, changed=done.changed, removed=done.removed, unchanged=done.unchanged
+    )
+
+
+def _some(values: Iterable[Value]) -> Iterator[list[Value]]:
+    rest = iter(values)
+    while some := list(islice(rest, _TOGETHER)):
+        yield some

@@ -1,0 +1,103 @@
+"""What the commands of lineage answer; these names are a promise."""
+
+from typing import Literal, TypeAlias
+
+from lumos.engine.lineage.names import Way
+from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.lineage.reported import Coverage, Problem
+
+EdgeChange: TypeAlias = Literal["added", "changed", "unchanged", "removed", "not there"]
+
+
+class Tally(Report, frozen=True, kw_only=True):
+    """How many edges there are now, and what of them is new, other or gone."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+
+    @property
+    def edges(self) -> int:
+        return self.added + self.changed + self.unchanged
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(
+            added=self.added + other.added,
+            changed=self.changed + other.changed,
+            removed=self.removed + other.removed,
+            unchanged=self.unchanged + other.unchanged,
+        )
+
+
+class TableReport(Report, frozen=True, kw_only=True):
+    """A table or place that was named, which dataset that is, and how it was found."""
+
+    name: str
+    urn: str
+    way: Way
+    known: bool
+    candidates: tuple[str, ...] = ()
+
+
+class ReporterReport(Report, frozen=True, kw_only=True):
+    """One who told of lineage; `model` is the table that a bare query was taken for."""
+
+    reporter: str
+    edges: Tally
+    coverage: Coverage
+    jobs: int = 0
+    runs: int = 0
+    described: int = 0
+    problems: int = 0
+    model: str | None = None
+
+
+class CoverageReport(Report, frozen=True, kw_only=True):
+    """Of how many output columns it is known what they are made from."""
+
+    columns: int
+    resolved: int
+    share: float | None
+
+    @classmethod
+    def of(cls, coverage: Coverage) -> "CoverageReport":
+        share = round(coverage.resolved / coverage.columns, 4) if coverage.columns else None
+        return cls(columns=coverage.columns, resolved=coverage.resolved, share=share)
+
+
+class LineageIngestReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos lineage ingest`.
+
+    `gone` reporters were files of the folders and are no more; `held` ones as well, but all of them
+    at once, so that they were kept. `failed` files could not be read and say what they said before.
+    """
+
+    format_version: str = FORMAT_VERSION
+    dry_run: bool
+    edges: Tally
+    coverage: CoverageReport
+    reporters: tuple[ReporterReport, ...]
+    tables: tuple[TableReport, ...]
+    problems: tuple[Problem, ...]
+    files: dict[str, int]
+    jobs: int
+    runs: int
+    described: int
+    reads: int
+    failed: tuple[str, ...]
+    unrecognised: tuple[str, ...]
+    gone: tuple[str, ...]
+    held: tuple[str, ...]
+    seconds: float
+
+
+class EdgeReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos lineage add` and `lumos lineage remove`."""
+
+    format_version: str = FORMAT_VERSION
+    upstream: TableReport
+    downstream: TableReport
+    change: EdgeChange
+    # Who else says that data flows this way, after a removal.
+    still_told_by: tuple[str, ...] = ()

@@ -1,0 +1,378 @@
+"""Files of all kinds that tell of lineage, into the store."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.sightings import Sightings
+from lineage.readers.dbt_projects import manifest, write_project
+from lineage.readers.test_openlineage import event
+from lumos import Lumos
+from lumos.config.settings import Settings
+from lumos.engine.lineage.names import Way
+from lumos.engine.lineage.reports import LineageIngestReport
+from lumos.errors import MisuseError, UnknownName
+
+ORDERS = "lumos://file/lake/raw/orders"
+EVENTS = "lumos://file/lake/raw/events"
+
+
+@pytest.fixture
+def lake(seen: Sightings, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Sightings:
+    """Two datasets, and a working folder for files that tell of them."""
+    monkeypatch.chdir(workplace)
+    seen.see("raw/orders", "id INT64\ncustomerId INT64\namount FLOAT64\ncountry STRING")
+    seen.see("raw/events", "id INT64\nat TIMESTAMP(us)")
+    return seen
+
+
+def write(name: str, text: str) -> Path:
+    file = Path(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def ends(lake: Sightings) -> set[tuple[str, str, str]]:
+    return {(each.upstream, each.downstream, each.origin) for each in lake.store.lineage.all()}
+
+
+def columns(lake: Sightings, downstream: str) -> set[tuple[str, str]]:
+    return {
+        (mapping.upstream, mapping.downstream)
+        for edge in lake.store.lineage.edges_of(downstream, "upstream")
+        for mapping in edge.columns
+    }
+
+
+def problems(report: LineageIngestReport) -> list[tuple[str, int | None]]:
+    return [(each.place, each.line) for each in report.problems]
+
+
+def test_a_folder_of_sql_is_recorded_with_columns_from_the_store(lake):
+    write(
+        "models/totals.sql", "create table totals as\nselect * from raw.orders where country = 'DE'"
+    )
+    report = lake.lumos.lineage.ingest("models")
+    assert ends(lake) == {(ORDERS, "lumos://sql/totals", "sql:models/totals.sql")}
+    assert columns(lake, "lumos://sql/totals") == {
+        ("id", "id"), ("customerId", "customerid"), ("amount", "amount"), ("country", "country"),
+    }  # fmt: skip
+    (use,) = lake.store.lineage.edges_of(ORDERS, "downstream")[0].uses
+    assert (use.upstream, use.file, use.line) == ("country", "models/totals.sql", 2)
+    assert report.coverage.share == 1.0
+    assert {each.name: each.way for each in report.tables} == {
+        "raw.orders": Way.NAME,
+        "totals": Way.ASSUMED,
+    }
+
+
+def test_a_second_ingest_changes_nothing(lake):
+    write("models/totals.sql", "-- All of it\nselect id from orders")
+    write(
+        "lineage.yaml", "lineage:\n  - {from: totals, to: lumos://tableau/sales, columns: [id]}\n"
+    )
+    write("events.ndjson", json.dumps(event()))
+    write_project(Path("target"), manifest=manifest())
+    first = lake.lumos.lineage.ingest(".")
+    before = sorted(lake.store.lineage.all(), key=str)
+    second = lake.lumos.lineage.ingest(".")
+    after = sorted(lake.store.lineage.all(), key=str)
+    assert first.edges.added == second.edges.unchanged == len(before) > 0
+    assert (second.edges.added, second.edges.changed, second.edges.removed, second.described) == (
+        0,
+        0,
+        0,
+        0,
+    )
+    assert [(each.at, each.created_by) for each in before] == [
+        (each.at, each.created_by) for each in after
+    ]
+
+
+def test_a_dry_run_writes_nothing(lake):
+    write("a.sql", "create table a as select id from orders")
+    report = lake.lumos.lineage.ingest("a.sql", dry_run=True)
+    assert (report.dry_run, report.edges.added) == (True, 1)
+    assert ends(lake) == set()
+
+
+def test_a_dry_run_needs_no_store(workplace, monkeypatch):
+    monkeypatch.chdir(workplace)
+    write("a.sql", "create table a as select id from orders")
+    lumos = Lumos(overrides={"storage.path": str(workplace / "new.db")})
+    assert lumos.lineage.ingest("a.sql", dry_run=True).edges.added == 1
+    assert not (workplace / "new.db").exists()
+
+
+def test_each_reporter_answers_for_its_own_edges_alone(lake):
+    file = write("a.sql", "create table totals as select id from orders")
+    lake.lumos.lineage.add("raw/orders", "lumos://sql/totals", columns={"id": "id"})
+    lake.lumos.lineage.ingest("a.sql")
+    assert {origin for _, _, origin in ends(lake)} == {"user", "sql:a.sql"}
+    file.write_text("create table totals as select id from events")
+    lake.lumos.lineage.ingest("a.sql")
+    assert ends(lake) == {
+        (ORDERS, "lumos://sql/totals", "user"), (EVENTS, "lumos://sql/totals", "sql:a.sql"),
+    }  # fmt: skip
+
+
+def test_a_file_that_vanished_from_a_folder_says_nothing_more(lake):
+    write("models/a.sql", "create table a as select id from orders")
+    gone = write("models/b.sql", "create table b as select id from orders")
+    write("other/b.sql", "create table c as select id from orders")
+    lake.lumos.lineage.ingest("models", "other")
+    gone.unlink()
+    report = lake.lumos.lineage.ingest("models")
+    assert (report.gone, report.edges.removed) == (("sql:models/b.sql",), 1)
+    assert {origin for _, _, origin in ends(lake)} == {"sql:models/a.sql", "sql:other/b.sql"}
+    assert lake.lumos.lineage.ingest("models").gone == ()
+
+
+def test_a_folder_with_nothing_left_is_doubted(lake):
+    file = write("models/a.sql", "create table a as select id from orders")
+    lake.lumos.lineage.ingest("models")
+    file.unlink()
+    assert lake.lumos.lineage.ingest("models").held == ("sql:models/a.sql",)
+    assert len(ends(lake)) == 1
+    assert lake.lumos.lineage.ingest("models", accept_removals=True).gone == ("sql:models/a.sql",)
+    assert ends(lake) == set()
+
+
+def test_a_folder_that_cannot_be_read_takes_nothing_away(lake, monkeypatch):
+    write("models/a.sql", "create table a as select id from orders")
+    hidden = write("models/deep/b.sql", "create table b as select id from orders")
+    lake.lumos.lineage.ingest("models")
+    real = os_walk_with_failure(hidden.parent)
+    monkeypatch.setattr("lumos.engine.lineage.recognition.os.walk", real)
+    report = lake.lumos.lineage.ingest("models")
+    assert report.held == ("sql:models/deep/b.sql",)
+    assert len(ends(lake)) == 2
+    assert ("models/deep", None) in problems(report)
+
+
+def os_walk_with_failure(folder: Path):
+    import os
+
+    walk = os.walk
+
+    def failing(top, onerror):
+        for place, folders, files in walk(top):
+            folders[:] = [name for name in folders if Path(place, name) != folder]
+            yield place, folders, files
+        onerror(PermissionError(13, "Permission denied", str(folder)))
+
+    return failing
+
+
+def test_a_file_that_can_no_longer_be_read_says_what_it_said_before(lake):
+    file = write("edges.yaml", "lineage:\n  - {from: orders, to: events}\n")
+    lake.lumos.lineage.ingest("edges.yaml")
+    file.write_text("lineage:\n  - {from: orders}\n")
+    report = lake.lumos.lineage.ingest("edges.yaml")
+    assert report.failed == ("edges.yaml",)
+    assert problems(report) == [("edges.yaml", 2)]
+    assert len(ends(lake)) == 1
+
+
+def test_a_statement_that_cannot_be_parsed_is_named_and_the_rest_goes_on(lake):
+    write("a.sql", "select from where;\n\ncreate table b as select id from orders;")
+    report = lake.lumos.lineage.ingest("a.sql")
+    assert problems(report) == [("a.sql", 1)]
+    assert ends(lake) == {(ORDERS, "lumos://sql/b", "sql:a.sql")}
+
+
+def test_models_made_from_models_know_their_columns(lake):
+    write("m/c.sql", "select * from {{ ref('b') }}")
+    write("m/b.sql", "select * from {{ ref('a') }}")
+    write("m/a.sql", "select id, amount, 1 as flag from {{ source('raw', 'orders') }}")
+    report = lake.lumos.lineage.ingest("m")
+    assert report.coverage.share == 1.0
+    assert columns(lake, "lumos://sql/c") == {("id", "id"), ("amount", "amount"), ("flag", "flag")}
+    assert {each.model for each in report.reporters} == {"a", "b", "c"}
+
+
+def test_the_same_table_meets_itself_under_another_casing_or_quoting(lake):
+    write("m/a.sql", 'create table Mart.KPIS as select id from "raw"."orders"')
+    write("m/b.sql", 'insert into other select * from "mart"."kpis"')
+    write("m/c.sql", "create table more as select ID from Raw.ORDERS")
+    lake.lumos.lineage.ingest("m")
+    assert {(up, down) for up, down, _ in ends(lake)} == {
+        (ORDERS, "lumos://sql/mart/kpis"),
+        ("lumos://sql/mart/kpis", "lumos://sql/other"),
+        (ORDERS, "lumos://sql/more"),
+    }
+
+
+def test_a_name_that_several_datasets_have_is_told_and_not_guessed(lake):
+    lake.see("processed/orders", "id INT64")
+    write("a.sql", "create table t as select id from orders")
+    report = lake.lumos.lineage.ingest("a.sql")
+    (ambiguous,) = [each for each in report.tables if each.way is Way.AMBIGUOUS]
+    assert ambiguous.candidates == ("lumos://file/lake/processed/orders", ORDERS)
+    assert any("sql_names" in each.reason for each in report.problems)
+    assert {up for up, _, _ in ends(lake)} == {"lumos://sql/orders"}
+
+
+def test_dbt_models_are_edges_with_columns_jobs_and_runs(lake):
+    report = lake.lumos.lineage.ingest(
+        write_project(Path("shop/target"), manifest=manifest()).parent
+    )
+    model = "lumos://postgres/shop/analytics/orders"
+    assert columns(lake, model) == {("id", "id"), ("amount", "amount")}
+    (edge,) = lake.store.lineage.edges_of(model, "upstream")
+    assert (edge.upstream, edge.job) == (
+        "lumos://postgres/shop/raw/orders",
+        "lumos://dbt/shop/orders",
+    )
+    job = lake.store.lineage.job("lumos://dbt/shop/orders")
+    assert (job.inputs, job.outputs) == (("lumos://postgres/shop/raw/orders",), (model,))
+    assert [run.state for run in job.runs] == ["COMPLETE"]
+    (view,) = {
+        each.type
+        for each in lake.store.lineage.edges_of(
+            "lumos://postgres/shop/analytics/totals", "upstream"
+        )
+        if each.columns
+    }
+    assert (view, report.files, report.coverage.share) == ("VIEW", {"dbt": 1}, 1.0)
+
+
+def test_sql_of_a_dbt_project_is_read_from_its_manifest_alone(lake):
+    write("shop/dbt_project.yml", "name: shop")
+    write("shop/models/orders.sql", "select * from {{ ref('stg_orders') }}")
+    write("shop/lineage.yml", "lineage:\n  - {from: orders, to: events}\n")
+    write_project(Path("shop/target"), manifest=manifest())
+    report = lake.lumos.lineage.ingest("shop")
+    assert report.files == {"dbt": 1, "declared": 1}
+
+
+def test_events_of_several_files_are_one_run(lake):
+    write("events/1.json", json.dumps(event("START", outputs=[])))
+    write("events/2.ndjson", json.dumps(event("COMPLETE", at="2024-01-15T07:00:00Z", inputs=[])))
+    report = lake.lumos.lineage.ingest("events")
+    assert ends(lake) == {
+        ("lumos://s3/lake/raw/orders", "lumos://s3/lake/gold/totals", "openlineage:nightly/totals"),
+    }  # fmt: skip
+    assert (report.jobs, report.runs, report.reads) == (1, 1, 1)
+
+
+def test_events_that_come_late_do_not_overrule_newer_ones(lake):
+    old = {"namespace": "s3://lake", "name": "raw/old"}
+    write("new.json", json.dumps(event(run="2", at="2024-01-16T06:00:00Z")))
+    write("old.json", json.dumps(event(run="1", at="2024-01-15T06:00:00Z", inputs=[old])))
+    lake.lumos.lineage.ingest("new.json")
+    lake.lumos.lineage.ingest("old.json")
+    assert {up for up, _, _ in ends(lake)} == {"lumos://s3/lake/raw/orders"}
+    assert len(lake.store.lineage.job("lumos://openlineage/nightly/totals").runs) == 2
+
+
+def test_later_events_replace_what_a_job_said_of_the_same_output_only(lake):
+    old = {"namespace": "s3://lake", "name": "raw/old"}
+    other = {"namespace": "s3://lake", "name": "gold/other"}
+    write(
+        "1.json",
+        json.dumps(
+            event(
+                run="1",
+                at="2024-01-15T06:00:00Z",
+                inputs=[old],
+                outputs=[event()["outputs"][0], other],
+            )
+        ),
+    )
+    write("2.json", json.dumps(event(run="2", at="2024-01-16T06:00:00Z")))
+    lake.lumos.lineage.ingest("1.json")
+    lake.lumos.lineage.ingest("2.json")
+    assert {(up.rpartition("/")[2], down.rpartition("/")[2]) for up, down, _ in ends(lake)} == {
+        ("orders", "totals"), ("old", "other"),
+    }  # fmt: skip
+
+
+def test_comments_describe_datasets_and_go_with_their_file(lake):
+    write(
+        "m/load.sql",
+        "-- All events, hourly\n-- Owner: data-team\n-- SLA: within the hour\ninsert into raw.events select id, null from raw.orders",
+    )
+    other = write("m/more.sql", "-- Owner: jane\ninsert into raw.orders select * from raw.events")
+    report = lake.lumos.lineage.ingest("m")
+    told = lake.store.get(EVENTS)
+    assert report.described == 2
+    assert told.documentation.description == "All events, hourly"
+    assert [owner.name for owner in told.ownership.owners] == ["data-team"]
+    assert told.properties["sla"] == "within the hour"
+    other.unlink()
+    lake.lumos.lineage.ingest("m")
+    assert not lake.store.get(ORDERS).ownership.owners
+
+
+def test_rules_of_the_configuration_name_datasets(lake):
+    config = write(
+        "lumos.yaml", "sql_names:\n  - match: dwh.*\n    urn: lumos://snowflake@eu/DWH/{table}\n"
+    )
+    lumos = Lumos(
+        config,
+        overrides={name: value for name, value in _storage(lake.lumos.settings).items() if value},
+    )
+    write("a.sql", "create table dwh.kpis as select id from orders")
+    report = lumos.lineage.ingest("a.sql")
+    assert {each.name: (each.urn, each.way) for each in report.tables}["dwh.kpis"] == (
+        "lumos://snowflake@eu/DWH/kpis", Way.RULE,
+    )  # fmt: skip
+
+
+def _storage(settings: Settings) -> dict[str, object]:
+    storage = settings.storage
+    return {
+        "storage.backend": storage.backend,
+        "storage.path": storage.path,
+        "storage.connection_string": storage.connection_string
+        and storage.connection_string.reveal(),
+    }
+
+
+def test_files_that_tell_nothing_are_named(lake):
+    write("d/readme.md", "hello")
+    write("d/config.yaml", "a: 1")
+    write("d/data.json", '{"a": 1}')
+    report = lake.lumos.lineage.ingest("d")
+    assert report.files == {}
+    assert report.unrecognised == ("d/config.yaml", "d/data.json", "d/readme.md")
+
+
+@pytest.mark.parametrize("path", ["nowhere", "s3://bucket/models"])
+def test_a_path_that_is_not_there_is_a_mistake(lake, path):
+    with pytest.raises(MisuseError):
+        lake.lumos.lineage.ingest(path)
+
+
+def test_an_unknown_dialect_is_a_mistake(lake):
+    write("a.sql", "select 1")
+    with pytest.raises(UnknownName, match="klingon"):
+        lake.lumos.lineage.ingest("a.sql", dialect="klingon")
+
+
+def test_an_edge_is_added_and_removed_by_hand(lake):
+    added = lake.lumos.lineage.add(
+        "raw/orders", "raw/events", type="COPIED", columns={"ID": "id"}, job="lumos://airflow/x/y"
+    )
+    assert (added.change, added.upstream.urn, added.downstream.urn) == ("added", ORDERS, EVENTS)
+    assert columns(lake, EVENTS) == {("id", "id")}
+    assert (
+        lake.lumos.lineage.add(
+            "raw.orders", EVENTS, type="COPIED", columns={"id": "id"}, job="lumos://airflow/x/y"
+        ).change
+        == "unchanged"
+    )
+    write("a.sql", "insert into raw.events select id, null from raw.orders")
+    lake.lumos.lineage.ingest("a.sql")
+    removed = lake.lumos.lineage.remove(ORDERS, EVENTS)
+    assert (removed.change, removed.still_told_by) == ("removed", ("sql:a.sql",))
+    assert lake.lumos.lineage.remove(ORDERS, EVENTS).change == "not there"
+
+
+def test_an_edge_by_hand_needs_names_that_are_clear(lake):
+    lake.see("processed/orders", "id INT64")
+    with pytest.raises(MisuseError, match="orders"):
+        lake.lumos.lineage.add("orders", "raw/events")
