@@ -267,6 +267,24 @@ def test_a_new_column_leaves_what_others_say_of_the_rest(file: DatahubFile, path
     assert entry(DatahubFile.at(str(path))).schema == Schema(fields=fields)
 
 
+def test_another_type_of_a_column_leaves_people_s_words_theirs(
+    file: DatahubFile, path: Path
+) -> None:
+    schema = entry(file).schema
+    assert schema is not None
+    edits = entry(file).carried["datahub"]["editableSchemaMetadata"]
+    typed = tuple(
+        msgspec.structs.replace(field, type=INT64, native_type=None)
+        if field.name != "ship"
+        else field
+        for field in schema.fields
+    )
+    changed(file, schema=Schema(fields=typed))
+    again = entry(DatahubFile.at(str(path)))
+    assert again.schema == Schema(fields=typed)
+    assert again.carried["datahub"]["editableSchemaMetadata"] == edits
+
+
 def test_another_word_on_a_column_takes_the_place_of_people_s(
     file: DatahubFile, path: Path
 ) -> None:
@@ -496,3 +514,23 @@ def test_a_hundred_edits_of_one_dataset_leave_one_file(path: Path) -> None:
         )
     assert len(changes(path)) == 2
     assert [each.name for each in path.parent.iterdir()] == ["estate.json"]
+
+
+def test_what_is_packed_into_properties_is_not_carried_a_second_time(path: Path) -> None:
+    file = DatahubFile.at(str(path))
+    counted = Entry(
+        urn=ORDERS_URN, name="orders", platform="hive", statistics=Statistics(row_count=7)
+    )
+    file.put(counted)
+    found = changes(path)
+    found[0]["aspect"]["json"]["externalUrl"] = "http://a"
+    read = entry(opened(path, found))
+    assert read.statistics == Statistics(row_count=7)
+    [statement] = read.carried["datahub"]["datasetProperties"]
+    assert statement["body"] == {
+        "name": "orders",
+        "externalUrl": "http://a",
+        "customProperties": {},
+    }
+    DatahubFile.at(str(path)).put(read)
+    assert changes(path) == found

@@ -1,11 +1,22 @@
 """Names between Lumos and DataHub: nothing is lost in either direction."""
 
+import json
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lumos.model.catalog import Entry
+from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.lineage import ColumnMapping
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_file import names
+from lumos.platforms.datahub_file import DatahubFile, names
+
+from .datahub_samples import proposal
 
 ODD = (
     "", " ", "a.b", "a/b", "a,b", "(", ")", "()", "a(b),c", "%", "%25", "%2C", "%252C", "%2E", "%2F",
@@ -52,6 +63,7 @@ def test_two_datasets_never_have_one_name_where_they_are_kept_apart(one: Urn, tw
     environment=st.sampled_from(("PROD", "NON_PROD", "prod", "STAGING7", "%")),
     instance=st.none() | TEXTS.filter(bool),
 )
+@example(platform="s3", name="0.", environment="PROD", instance="0")
 def test_every_urn_of_datahub_comes_back(
     platform: str, name: str, environment: str, instance: str | None
 ) -> None:
@@ -101,3 +113,89 @@ def test_names_look_as_datahub_s_own_sources_make_them(lumos: str, datahub: str)
 def test_what_names_no_dataset_is_none() -> None:
     assert names.lumos_urn("urn:li:chart:(looker,1)") is None
     assert names.field_name("urn:li:dataset:(a,b,c)") is None
+
+
+COLLIDING = (
+    "lumos://snowflake@eu/F/x", "lumos://snowflake/eu/F/x", "lumos://snowflake@eu.F/x",
+    "lumos://snowflake@EU/F/x", "lumos://s3@eu/F/x", "lumos://s3/eu.F/x", "lumos://s3/a",
+    "lumos://snowflake@eu/F/x?env=STAGING", "lumos://snowflake/eu/F/x?env=STAGING",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@settings(max_examples=120, deadline=None)
+@given(
+    upstream=st.dictionaries(
+        st.sampled_from(COLLIDING),
+        st.lists(st.sampled_from(COLLIDING), unique=True, max_size=3),
+        min_size=1,
+    )
+)
+def test_edges_keep_targets_and_columns_whatever_else_is_written(
+    at_once: bool, upstream: dict[str, list[str]]
+) -> None:
+    estate = {urn: _made_from(urn, targets) for urn, targets in upstream.items()}
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/estate.json"
+        file = DatahubFile.at(path)
+        with file.batch() if at_once else nullcontext():
+            for entry in estate.values():
+                (file if at_once else DatahubFile.at(path)).put(entry)
+        assert {entry.urn: entry for entry in DatahubFile.at(path).export()} == estate
+        gone = next(iter(estate))
+        DatahubFile.at(path).erase(gone)
+        left = {entry.urn: entry for entry in DatahubFile.at(path).export()}
+        assert left == {urn: entry for urn, entry in estate.items() if urn != gone}
+        DatahubFile.at(path).put(estate[gone])
+        assert {entry.urn: entry for entry in DatahubFile.at(path).export()} == estate
+
+
+def test_datasets_that_are_there_have_the_names_that_edges_lead_to(tmp_path: Path) -> None:
+    path = tmp_path / "estate.json"
+    urns = COLLIDING[:2]
+    file = DatahubFile.at(str(path))
+    with file.batch():
+        for urn in ("lumos://s3/a", *urns):
+            file.put(_made_from(urn, urns if urn == "lumos://s3/a" else ()))
+    said = json.loads(path.read_text(encoding="utf-8"))
+    there = {change["entityUrn"] for change in said}
+    [edges] = [
+        change["aspect"]["json"] for change in said if change["aspectName"] == "upstreamLineage"
+        and change["aspect"]["json"]["upstreams"]
+    ]  # fmt: skip
+    assert {edge["dataset"] for edge in edges["upstreams"]} < there
+    columns = [names.field_name(urn) for each in edges["fineGrainedLineages"] for urn in each["upstreams"]]  # fmt: skip
+    assert [column.dataset for column in columns if column] == [
+        edge["dataset"] for edge in edges["upstreams"]
+    ]
+
+
+def test_an_edge_of_datahub_goes_where_datahub_says(tmp_path: Path) -> None:
+    """Without a word of Lumos a name means whatever dataset has it, whoever comes later."""
+    path = tmp_path / "estate.json"
+    name = names.dataset_urn(Urn.parse("lumos://snowflake@eu/F/x"))
+    upstream = {"upstreams": [{"dataset": name, "type": "COPY", "auditStamp": {"time": 1, "actor": "urn:li:corpuser:a"}}]}  # fmt: skip
+    said = [proposal(names.dataset_urn(Urn.parse("lumos://s3/a")), "upstreamLineage", upstream)]
+    path.write_text(json.dumps(said), encoding="utf-8")
+    file = DatahubFile.at(str(path))
+    assert _targets(file) == ["lumos://snowflake/eu/F/x"]
+    file.put(_made_from("lumos://snowflake@eu/F/x", ()))
+    assert _targets(DatahubFile.at(str(path))) == ["lumos://snowflake@eu/F/x"]
+    assert json.loads(path.read_text(encoding="utf-8"))[:1] == said
+
+
+def _targets(file: DatahubFile) -> list[str]:
+    entry = file.get("lumos://s3/a")
+    assert entry is not None
+    assert entry.lineage is not None
+    return [edge.urn for edge in entry.lineage.upstream]
+
+
+def _made_from(urn: str, targets: Iterable[str]) -> Entry:
+    """A dataset that takes another column from each of some datasets."""
+    edges = (
+        UpstreamEdge(urn=each, columns=(ColumnMapping(upstream=f"c{number}", downstream="d"),))
+        for number, each in enumerate(targets)
+    )
+    lineage = Lineage(upstream=tuple(edges))
+    return Entry(urn=urn, name="x", platform=Urn.parse(urn).platform, lineage=lineage)

@@ -50,6 +50,45 @@ def test_edits_in_a_metadata_file_outlive_the_next_scan(lake: Path, workplace: P
     assert entry.versioning.cloud_version == "S-2"
 
 
+def test_a_column_of_another_type_keeps_what_people_wrote_over_it(
+    lake: Path, workplace: Path
+) -> None:
+    write(lake, "id,note", "1,a")
+    Lumos().ingest(lake)
+    path = workplace / "estate.json"
+    changes = json.loads(path.read_text(encoding="utf-8"))
+    info = {"fieldPath": "id", "description": "By hand",
+            "globalTags": {"tags": [{"tag": "urn:li:tag:key", "context": "by hand"}]}}  # fmt: skip
+    edits = {"editableSchemaFieldInfo": [info]}
+    changes.append({"entityType": "dataset", "entityUrn": changes[0]["entityUrn"], "changeType": "UPSERT",
+                    "aspectName": "editableSchemaMetadata", "aspect": {"json": edits}})  # fmt: skip
+    path.write_text(json.dumps(changes), encoding="utf-8")
+    write(lake, "id,note", "one,a")
+    Lumos().ingest(lake)
+    later = {
+        change["aspectName"]: change["aspect"]["json"]
+        for change in json.loads(path.read_text(encoding="utf-8"))
+    }
+    assert later["editableSchemaMetadata"] == edits
+    [id, _] = later["schemaMetadata"]["fields"]
+    assert id["nativeDataType"] == "STRING"
+    assert "description" not in id
+
+
+def test_a_dataset_that_people_hid_stays_hidden_when_its_data_change(
+    lake: Path, workplace: Path
+) -> None:
+    write(lake, "id,note", "1,a")
+    Lumos().ingest(lake)
+    DatahubFile.at(str(workplace / "estate.json")).delete("lumos://file" + str(lake / "orders"))
+    write(lake, "id,note,more", "1,a,b")
+    Lumos().ingest(lake)
+    [entry] = DatahubFile.at(str(workplace / "estate.json")).export()
+    assert entry.deleted
+    assert entry.schema is not None
+    assert len(entry.schema.fields) == 3
+
+
 def test_what_is_gone_from_a_lake_is_hidden_in_the_file(lake: Path, workplace: Path) -> None:
     write(lake, "id,old", "1,a")
     for name in ("a", "b", "c"):

@@ -74,6 +74,26 @@ FIELDS = st.lists(
     unique_by=lambda field: field.name,
     max_size=3,
 ).map(lambda fields: Schema(fields=tuple(fields)))  # fmt: skip
+# What a catalog says of a dataset in a way of its own: things with names, lists, and more of these.
+RECORDS = st.dictionaries(
+    st.sampled_from(WORDS),
+    st.sampled_from(WORDS)
+    | st.lists(st.sampled_from(WORDS), unique=True, max_size=3)
+    | st.lists(
+        st.fixed_dictionaries({"tag": st.sampled_from(WORDS)}, optional={"context": TEXTS}),
+        unique_by=lambda item: item["tag"],
+        max_size=3,
+    ),
+    max_size=3,
+)
+CARRIED = st.dictionaries(
+    st.sampled_from(("datahub", "atlas")),
+    st.dictionaries(
+        st.sampled_from(("embed", "globalTags")),
+        st.lists(st.fixed_dictionaries({"body": RECORDS}), min_size=1, max_size=2),
+        min_size=1,
+    ),
+)
 ENTRIES = st.builds(
     Entry,
     urn=st.just("lumos://s3/lake/orders"),
@@ -89,13 +109,18 @@ ENTRIES = st.builds(
     properties=st.none() | st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS)),
     schedule=st.none() | st.builds(Schedule, cron=st.sampled_from(("0 1 * * *", "0 2 * * *"))),
     lineage=st.none() | st.builds(Lineage, upstream=EDGES, downstream=EDGES),
+    deleted=st.booleans(),
+    carried=CARRIED,
 )
 
 
 def over(entry: Entry, below: Entry) -> Entry:
     """The entry with the aspects of another where it has none."""
     given = {name: value for name in ASPECTS if (value := getattr(entry, name)) is not None}
-    return msgspec.structs.replace(below, name=entry.name, **given)
+    carried = entry.carried or below.carried
+    return msgspec.structs.replace(
+        below, name=entry.name, deleted=entry.deleted, carried=carried, **given
+    )
 
 
 @given(ENTRIES)
@@ -114,7 +139,7 @@ def test_where_nobody_edited_the_catalog_follows_lumos(base: Entry, ours: Entry)
 def test_where_lumos_has_nothing_new_every_edit_stays(base: Entry, theirs: Entry) -> None:
     merged = merge(base, theirs, base)
     assert not merged.conflicts
-    for name in EDITED:
+    for name in (*EDITED, "deleted", "carried"):
         assert getattr(merged.entry, name) == getattr(theirs, name), name
 
 
@@ -202,15 +227,55 @@ def test_a_note_on_a_part_that_is_gone_goes_with_it() -> None:
 
 
 def test_a_catalog_s_own_records_stay_beside_what_lumos_brings() -> None:
-    theirs = Entry(urn="lumos://s3/a", name="a", platform="s3",
-                   carried={"datahub": {"browsePaths": [1], "ownership": [2]}, "atlas": {"x": [3]}})  # fmt: skip
-    ours = Entry(
-        urn="lumos://s3/a", name="a", platform="s3", carried={"datahub": {"ownership": [4]}}
-    )
+    theirs = _carrying(datahub={"browsePaths": [1], "ownership": [2]}, atlas={"x": [3]})
+    ours = _carrying(datahub={"ownership": [4]})
     assert merge(None, theirs, ours).entry.carried == {
-        "datahub": {"browsePaths": [1], "ownership": [4]},
+        "datahub": {"browsePaths": [1], "ownership": [4, 2]},
         "atlas": {"x": [3]},
     }
+
+
+@pytest.mark.parametrize(
+    ("base", "theirs", "ours", "merged"),
+    [
+        pytest.param({"note": "a", "n": 1}, {"note": "b", "n": 1}, {"note": "a", "n": 2},
+                     {"note": "b", "n": 2}, id="keys of one object"),
+        pytest.param({"n": 1}, {"n": 1}, {}, {}, id="gone at the source"),
+        pytest.param({"n": 1}, {}, {"n": 1}, {}, id="taken out by people"),
+        pytest.param({"l": ["a", "b"]}, {"l": ["b", "c"]}, {"l": ["a", "b", "d"]},
+                     {"l": ["b", "d", "c"]}, id="members of a list"),
+        pytest.param({"l": [{"tag": "a"}]}, {"l": [{"tag": "a", "context": "c"}]},
+                     {"l": [{"tag": "a"}, {"tag": "b"}]},
+                     {"l": [{"tag": "a", "context": "c"}, {"tag": "b"}]}, id="things with names"),
+        pytest.param({"o": {"x": 1}}, {"o": {"x": 1, "y": 2}}, {"o": {"x": 3}},
+                     {"o": {"x": 3, "y": 2}}, id="objects in objects"),
+    ],
+)  # fmt: skip
+def test_both_sides_change_a_record_in_different_places(
+    base: Any, theirs: Any, ours: Any, merged: Any
+) -> None:
+    sides = (_carrying(datahub={"embed": [{"body": body}]}) for body in (base, theirs, ours))
+    result = merge(*sides)
+    assert result.entry.carried == {"datahub": {"embed": [{"body": merged}]}}
+    assert not result.conflicts
+
+
+def test_one_conflict_in_two_places_is_told_once() -> None:
+    base, theirs, ours = (
+        Entry(
+            urn="lumos://s3/a", name="a", platform="s3",
+            documentation=Documentation(description=text),
+            carried={"datahub": {"datasetProperties": [{"body": {"description": text}}]}},
+        )
+        for text in ("first", "by hand", "second")
+    )  # fmt: skip
+    assert [each.path for each in merge(base, theirs, ours).conflicts] == [
+        "documentation.description"
+    ]
+
+
+def _carrying(**records: Any) -> Entry:
+    return Entry(urn="lumos://s3/a", name="a", platform="s3", carried=records)
 
 
 def _tagged(tags: tuple[str, ...]) -> Entry:

@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
-from lumos.engine.claims import tell_catalog
+from lumos.engine.claims import hide_in_catalog, tell_catalog
 from lumos.engine.entries import IMPORTED
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
 from lumos.engine.telling import TOLD_ASPECTS, differences, tell
@@ -21,7 +21,7 @@ from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.model.words import Said
-from lumos.platforms import Deletes, Platform
+from lumos.platforms import Platform
 from lumos.store import KnownDataset, Store, Transaction
 
 _WRITER = "scan"
@@ -139,13 +139,12 @@ class Recorder:
                 metadata={"source": self._source},
             )
         )
-        self._hide(known.urn)
+        self._hide(transaction, known.urn)
 
-    def _hide(self, urn: str) -> None:
+    def _hide(self, transaction: Transaction, urn: str) -> None:
         """Tells a catalog that a dataset is gone under this URN."""
-        platform: object = self._platform
-        if isinstance(platform, Deletes):
-            platform.delete(urn)
+        if self._platform is not None:
+            hide_in_catalog(self._platform, transaction, urn)
 
     @staticmethod
     def _is_as_known(found: FoundDataset, known: KnownDataset) -> bool:
@@ -221,7 +220,7 @@ class Recorder:
                 type = EventType.MERGED
             event = self._moved(type, urn, old, now, found)
             transaction.save_event(event)
-            self._hide(old.urn)
+            self._hide(transaction, old.urn)
         return event
 
     def _moved(

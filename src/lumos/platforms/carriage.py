@@ -81,6 +81,16 @@ def unpack(properties: Mapping[str, str]) -> Unpacked:
     return Unpacked(own, exact)
 
 
+def unpacked(properties: Mapping[str, str]) -> dict[str, str]:
+    """A catalog's properties without those that aspects are packed into, all others as they are."""
+    names = unpack(properties).exact.keys()
+    return {
+        key: text
+        for key, text in properties.items()
+        if (match := _KEY.match(key)) is None or match["name"] not in names
+    }
+
+
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Users' properties under names that nothing of ours has."""
     return {

@@ -118,6 +118,13 @@ class ReplacesEntries(ABC):
     def put(self, entry: Entry) -> Written:
         """Makes a dataset exactly this, whatever was there; aspects it does not have are gone."""
 
+    def settled(self, entry: Entry) -> Entry:
+        """The entry that `get` gives back once this one is put.
+
+        The two differ only where the entry contradicts what it carries for this catalog.
+        """
+        return entry
+
     @abstractmethod
     def erase(self, urn: str) -> None:
         """Takes a dataset out without a trace, as if it had never been written."""

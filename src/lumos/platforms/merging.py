@@ -6,7 +6,7 @@ conflict is told.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from lumos.model.dataset import (
 from lumos.model.lineage import ColumnMapping
 from lumos.model.nesting import parts_of
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.platforms.plain_merging import MISSING, merged_objects
 
 Value = TypeVar("Value")
 Key = TypeVar("Key")
@@ -30,6 +31,9 @@ MEASURED: Final = frozenset(
     {"location", "statistics", "drift", "definition", "versioning", "usage", "quality", "cost"}
 )
 """Aspects that nobody edits by hand."""
+_MEASURED_OF_ITEMS: Final = frozenset({"runs", "cost"})
+# In a catalog's own records: who made a change and when, which is no word on what changed.
+_BOOKKEEPING: Final = ".beside."
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,12 +51,11 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[Conflict, ...] = ()
 
 
-class _Missing:
-    def __repr__(self) -> str:
-        return "nothing"
+class MergedItem(NamedTuple):
+    """What to write of something that is no dataset."""
 
-
-_MISSING: Final = _Missing()
+    item: Any
+    conflicts: tuple[Conflict, ...] = ()
 
 
 def merge(base: Entry | None, theirs: Entry | None, ours: Entry) -> Merged:
@@ -73,8 +76,8 @@ def merge(base: Entry | None, theirs: Entry | None, ours: Entry) -> Merged:
         name=name,
         format=ours.format or theirs.format,
         timestamps=ours.timestamps or theirs.timestamps,
-        deleted=ours.deleted,
-        carried=overlaid(theirs.carried, ours.carried),
+        deleted=_deleted(base, theirs, ours),
+        carried=merging.carried(base, theirs, ours) if ours.carried else theirs.carried,
         **aspects,
     )
     return Merged(entry=entry, conflicts=tuple(merging.conflicts))
@@ -85,12 +88,21 @@ def merged_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
     return _Merging().aspect(name, base, theirs, ours)
 
 
-def overlaid(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """What is carried for each catalog, ours over theirs."""
-    return {
-        catalog: {**theirs.get(catalog, {}), **ours.get(catalog, {})}
-        for catalog in {**theirs, **ours}
+def merged_carried(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
+    """What entries or items carry for catalogs, merged as in `merge`."""
+    return _Merging().carried(base, theirs, ours)
+
+
+def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
+    """Something that is no dataset, merged as in `merge` with all that it says."""
+    if theirs is None:
+        return MergedItem(ours)
+    merging = _Merging()
+    fields = {
+        field.name: merging.fact(field, base, theirs, ours)
+        for field in msgspec.structs.fields(type(ours))
     }
+    return MergedItem(type(ours)(**fields), tuple(merging.conflicts))
 
 
 class _Merging:
@@ -124,6 +136,37 @@ class _Merging:
                 return self._mapping(name, self.scalar, base or {}, theirs or {}, ours)
             case _:
                 return self.scalar(name, base, theirs, ours)
+
+    def carried(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
+        """What each side carries for catalogs, as far down as both sides changed it."""
+        old, now, new = ({} if side is None else side.carried for side in (base, theirs, ours))
+        return merged_objects("carried", old, now, new, self._tell_once)
+
+    def fact(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
+        """One fact about something that is no dataset."""
+        name, mine = field.name, getattr(ours, field.name)
+        if name in _MEASURED_OF_ITEMS:
+            return mine
+        if name == "carried":
+            return self.carried(base, theirs, ours)
+        before = default_of(field) if base is None else getattr(base, name)
+        sides = (before, getattr(theirs, name), mine)
+        match mine:
+            case tuple():
+                return _members(*sides)
+            case dict():
+                return self._mapping(name, self.scalar, *sides)
+            case _:
+                return self.scalar(name, *sides)
+
+    def _tell_once(self, path: str, theirs: Any, ours: Any) -> None:
+        """Tells a conflict, if it is not in another place for the same words already."""
+        conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
+        is_known = any(
+            (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
+        )
+        if not is_known and _BOOKKEEPING not in path:
+            self.conflicts.append(conflict)
 
     def scalar(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         """One value; people's where both sides changed it."""
@@ -163,9 +206,9 @@ class _Merging:
             return dict(ours)
         merged: dict[Key, Value] = {}
         for key in {**theirs, **ours}:
-            sides = (side.get(key, _MISSING) for side in (base, theirs, ours))
+            sides = (side.get(key, MISSING) for side in (base, theirs, ours))
             value = leaf(f"{path}.{_shown(key)}", *sides)
-            if value is not _MISSING:
+            if value is not MISSING:
                 merged[key] = value
         return merged
 
@@ -184,10 +227,10 @@ class _Merging:
         return tuple(self._mapping(path, self._edge, *sides).values())
 
     def _edge(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
-        if _MISSING in (theirs, ours) or theirs == base:
+        if MISSING in (theirs, ours) or theirs == base:
             return self.scalar(path, base, theirs, ours)
         nothing = UpstreamEdge(urn=ours.urn)
-        base = nothing if base is _MISSING else base
+        base = nothing if base is MISSING else base
         columns = (
             _by(lambda column: (column.upstream, column.downstream), edge.columns)
             for edge in (base, theirs, ours)
@@ -266,6 +309,21 @@ class _Merging:
         sides = (side.properties for side in (before, theirs, ours))
         words["properties"] = self._mapping(f"{path}.properties", self.scalar, *sides)
         return words
+
+
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    """What a field is where nobody says."""
+    if field.required:
+        return None
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+def _deleted(base: Entry | None, theirs: Entry, ours: Entry) -> bool:
+    """Whether a dataset is hidden; what people did stays until Lumos has news of it."""
+    has_news = base is None or base.deleted != ours.deleted
+    return ours.deleted if has_news else theirs.deleted
 
 
 def _members(

@@ -17,8 +17,7 @@ from lumos.model.dataset import (
     Lineage,
     Ownership,
 )
-from lumos.platforms import Conflict, Merged, merge
-from lumos.platforms.merging import merged_aspect
+from lumos.platforms import Merged, merge, merging
 
 # What a scan sees of data itself: there the store's word counts, and no snapshot's.
 SEEN: Final = ("schema", "location", "statistics", "drift", "definition")
@@ -30,13 +29,6 @@ _EMPTY: Final[dict[str, Any]] = {
     "properties": {},
 }
 _IDENTITY: Final = ("name", "platform", "format")
-
-
-class MergedItem(NamedTuple):
-    """What to write of something that is no dataset."""
-
-    item: Any
-    conflicts: tuple[Conflict, ...] = ()
 
 
 class TakenBack(NamedTuple):
@@ -65,6 +57,8 @@ def merged_entry(
         for name in ASPECTS
         if name not in omitted and getattr(ours, name) is None and getattr(base, name) is not None
     }
+    if base.carried and not ours.carried:
+        withdrawn["carried"] = merging.merged_carried(base, theirs, ours)
     return msgspec.structs.replace(merged, entry=msgspec.structs.replace(merged.entry, **withdrawn))
 
 
@@ -92,22 +86,6 @@ def as_seen(entry: Entry, seen: Entry) -> Entry:
     )
 
 
-def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
-    """Something that is no dataset, field by field; an edit goes before the snapshot's word."""
-    if theirs is None or theirs == base:
-        return MergedItem(ours)
-    fields: dict[str, Any] = {}
-    conflicts: list[Conflict] = []
-    for field in msgspec.structs.fields(type(ours)):
-        old = getattr(base, field.name) if base is not None else _default(field)
-        there, new = getattr(theirs, field.name), getattr(ours, field.name)
-        is_edited = there not in (old, new)
-        fields[field.name] = there if is_edited else new
-        if is_edited and new != old:
-            conflicts.append(Conflict(path=field.name, theirs=str(there), ours=str(new)))
-    return MergedItem(type(ours)(**fields), tuple(conflicts))
-
-
 def taken_back(
     before: Any | None, after: Any, now: Any | None, *, seen: Collection[str] = ()
 ) -> TakenBack:
@@ -122,7 +100,11 @@ def taken_back(
         there, was = getattr(now, name), getattr(before, name, None)
         if before is None:
             is_name = field.required or (is_dataset and name in _IDENTITY)
-            was = there if is_name else _default(field)
+            was = there if is_name else merging.default_of(field)
+        if name == "carried":
+            fields[name] = merging.merged_carried(after, now, before)
+            kept += _edited_records(after, now, before)
+            continue
         is_edited = there not in (getattr(after, name), was)
         stays = is_edited or name in seen
         fields[name] = there if stays else was
@@ -133,6 +115,21 @@ def taken_back(
     return TakenBack(type(now)(**fields), tuple(kept))
 
 
+def _edited_records(after: Any, now: Any, before: Any | None) -> list[str]:
+    """The records of catalogs that are neither as they were nor as an import made them."""
+    return [
+        f"carried.{catalog}.{name}"
+        for catalog, records in now.carried.items()
+        for name, record in (records.items() if isinstance(records, dict) else ())
+        if record not in (_record(side, catalog, name) for side in (after, before))
+    ]
+
+
+def _record(entry: Any | None, catalog: str, name: str) -> Any:
+    records = entry.carried.get(catalog) if entry is not None else None
+    return records.get(name) if isinstance(records, dict) else None
+
+
 def differing(before: Any | None, after: Any) -> tuple[str, ...]:
     """The parts of an entry that differ, or all that a new one has."""
     return tuple(
@@ -140,7 +137,7 @@ def differing(before: Any | None, after: Any) -> tuple[str, ...]:
         for field in msgspec.structs.fields(type(after))
         if not field.required
         and getattr(after, field.name)
-        != (_default(field) if before is None else getattr(before, field.name))
+        != (merging.default_of(field) if before is None else getattr(before, field.name))
     )
 
 
@@ -148,13 +145,5 @@ def _without(name: str, base: Any, theirs: Any) -> Any:
     """An aspect of the catalog without what an earlier import brought."""
     if theirs == base or name not in _EMPTY:
         return None
-    left = merged_aspect(name, base, theirs, _EMPTY[name])
+    left = merging.merged_aspect(name, base, theirs, _EMPTY[name])
     return None if left == _EMPTY[name] else left
-
-
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    if field.required:
-        return None
-    if field.default_factory is not msgspec.NODEFAULT:
-        return field.default_factory()
-    return field.default

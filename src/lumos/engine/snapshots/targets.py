@@ -18,7 +18,6 @@ from lumos.engine.snapshots.merging import (
     TakenBack,
     claimed,
     merged_entry,
-    merged_item,
     taken_back,
 )
 from lumos.errors import LumosError, MisuseError
@@ -32,6 +31,7 @@ from lumos.platforms import (
     ReplacesEntries,
     WritesInBatches,
 )
+from lumos.platforms.merging import merged_item
 from lumos.snapshot.document import DATASETS, KINDS, Kind
 from lumos.store import Store
 from lumos.store.journal import ImportStep
@@ -197,10 +197,40 @@ class CatalogTarget(Target):
             before = now if step is None else values_of(kind, step)[0]
             base = bases.get(key)
             if kind is DATASETS:
-                plans.append(_dataset_plan(value, before, now, base, omitted=omitted))
+                plans.append(self._dataset_plan(value, before, now, base, omitted=omitted))
             else:
                 plans.append(item_plan(kind, value, before=before, now=now, base=base))
         return plans
+
+    def _dataset_plan(
+        self,
+        ours: Entry,
+        before: Entry | None,
+        now: Entry | None,
+        base: bytes | None,
+        *,
+        omitted: Collection[str],
+    ) -> Plan:
+        known = None if base is None else from_json(base, Entry)
+        merged = merged_entry(known, now, ours, omitted=omitted)
+        after = None if merged is None else self._settled(merged.entry)
+        return Plan(
+            DATASETS,
+            ours.urn,
+            before=before,
+            now=now,
+            after=after,
+            claim=None if merged is None else claimed(known, ours, omitted=omitted),
+            base=base,
+            conflicts=() if merged is None else merged.conflicts,
+        )
+
+    def _settled(self, entry: Entry) -> Entry:
+        try:
+            settled: Entry = self._platform.settled(entry)
+        except LumosError as problem:
+            raise RefusedEntry(DATASETS, entry.urn, problem) from problem
+        return settled
 
     def _put(self, plans: Sequence[Plan]) -> dict[str, dict[str, How]]:
         held: dict[str, dict[str, How]] = {}
@@ -242,28 +272,6 @@ class CatalogTarget(Target):
     def _together(self) -> AbstractContextManager[None]:
         is_able = isinstance(self._platform, WritesInBatches)
         return self._platform.batch() if is_able else nullcontext()
-
-
-def _dataset_plan(
-    ours: Entry,
-    before: Entry | None,
-    now: Entry | None,
-    base: bytes | None,
-    *,
-    omitted: Collection[str],
-) -> Plan:
-    known = None if base is None else from_json(base, Entry)
-    merged = merged_entry(known, now, ours, omitted=omitted)
-    return Plan(
-        DATASETS,
-        ours.urn,
-        before=before,
-        now=now,
-        after=None if merged is None else merged.entry,
-        claim=None if merged is None else claimed(known, ours, omitted=omitted),
-        base=base,
-        conflicts=() if merged is None else merged.conflicts,
-    )
 
 
 def _keys(kind: Kind, values: Iterable[Any]) -> list[str]:

@@ -43,11 +43,15 @@ def left_over(
     said: Statements = {aspect: [] for aspect in made}
     for statement in statements:
         said.setdefault(statement.aspect, []).append(statement)
-    return {
-        aspect: [_plain(tidied(statement)) for statement in group]
-        for aspect, group in said.items()
-        if group != [Statement(aspect=aspect, body=made.get(aspect))]
-    }
+    carried = {}
+    for aspect, group in said.items():
+        wanted = [Statement(aspect=aspect, body=made.get(aspect))]
+        if group == wanted:
+            continue
+        tidy = [tidied(statement) for statement in group]
+        if tidy != [tidied(statement) for statement in wanted]:
+            carried[aspect] = [_plain(statement) for statement in tidy]
+    return carried
 
 
 def carried_in(carried: Mapping[str, Any]) -> Statements:

@@ -57,6 +57,11 @@ def instance_of(statements: Iterable[Statement]) -> str | None:
     return _instance(folded(statements))
 
 
+def tidied(statement: Statement) -> Statement:
+    """What a statement says for itself, without what Lumos wrote into it to find its way back."""
+    return lineage.tidied(statement)
+
+
 class Entries:
     """Turns entries into statements and back, under the names of one file."""
 
@@ -69,13 +74,9 @@ class Entries:
         entry = self._entry(urn, folded(statements))
         made: State = {}
         self._write(made, entry)
-        if carried := left_over(statements, made, tidied=self.tidied):
+        if carried := left_over(statements, made, tidied=_carriable):
             return msgspec.structs.replace(entry, carried={**entry.carried, CATALOG: carried})
         return entry
-
-    def tidied(self, statement: Statement) -> Statement:
-        """What a statement says, without what it says only because of the order of writing."""
-        return lineage.tidied(statement, self._naming)
 
     def render(self, entry: Entry) -> Rendered:
         """The statements that say exactly what the entry says."""
@@ -169,6 +170,13 @@ class Entries:
         if self._last_schema[:3] != (rows, edits, platform):
             self._last_schema = (rows, edits, platform, schemas.read(state, platform))
         return self._last_schema[3]
+
+
+def _carriable(statement: Statement) -> Statement:
+    """A statement without what Lumos packed into it, which the entry itself says."""
+    if statement.aspect == facts.PROPERTIES and statement.replaces:
+        return msgspec.structs.replace(statement, body=facts.without_packed(statement.body))
+    return tidied(statement)
 
 
 def _instance(state: State) -> str | None:

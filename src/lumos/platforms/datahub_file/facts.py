@@ -7,6 +7,7 @@ import msgspec
 
 from lumos.model.catalog import Timestamps
 from lumos.model.dataset import Definition, Documentation, Governance, Owner, Ownership, Properties
+from lumos.platforms.carriage import unpacked
 from lumos.platforms.datahub_file.lenses import STAMP, State, changed, listed, values
 from lumos.platforms.datahub_file.names import entity_name, entity_urn
 
@@ -42,6 +43,13 @@ def read_custom(state: State) -> dict[str, str]:
 def write_custom(state: State, properties: dict[str, str]) -> None:
     if properties != read_custom(state):
         changed(state, PROPERTIES, customProperties=properties)
+
+
+def without_packed(body: Any) -> Any:
+    """The aspect of properties without those that Lumos packed aspects into."""
+    custom = body.get("customProperties") or {}
+    own = unpacked(custom)
+    return body if own == custom else {**body, "customProperties": own}
 
 
 def read_structured(state: State) -> Properties:

@@ -3,22 +3,31 @@
 What is made from it stands with those others, so that it is carried in the properties.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
-from lumos.model.urn import Urn
 from lumos.platforms.datahub_file import field_paths
 from lumos.platforms.datahub_file.lenses import STAMP, State
-from lumos.platforms.datahub_file.names import field_name, field_urn
-from lumos.platforms.datahub_file.naming import Naming
+from lumos.platforms.datahub_file.names import (
+    field_name,
+    field_urn,
+    is_ambiguous,
+    is_apart,
+    lumos_urn,
+)
+from lumos.platforms.datahub_file.naming import Naming, can_mean
 from lumos.platforms.datahub_file.records import Statement
 
 UPSTREAM: Final = "upstreamLineage"
-# DataHub's name of a dataset does not always tell which dataset of Lumos it is.
+# DataHub's name of a dataset does not always tell which dataset of Lumos it is, so edges of Lumos
+# say it. An edge without this goes wherever DataHub says.
 _URN: Final = "lumos.urn"
+# What the text of an aspect has somewhere if its edges settle what names mean.
+TELLING: Final = (_URN.encode(), b"%40")
 _TO_DATAHUB: Final[dict[LineageType, str]] = {
     "TRANSFORMED": "TRANSFORMED",
     "COPIED": "COPY",
@@ -69,28 +78,36 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
         state[UPSTREAM]["fineGrainedLineages"] = fields
 
 
-def tidied(statement: Statement, naming: Naming) -> Statement:
-    """A statement without the names that Lumos wrote into edges and that nobody needs by now."""
+def tidied(statement: Statement) -> Statement:
+    """A statement without the names that Lumos wrote into edges, which are told beside it."""
     if statement.aspect != UPSTREAM or not statement.replaces:
         return statement
-    upstreams = [_plain_edge(item, naming) for item in statement.body.get("upstreams") or ()]
+    upstreams = [_plain_edge(item) for item in statement.body.get("upstreams") or ()]
     if upstreams == (statement.body.get("upstreams") or []):
         return statement
     return msgspec.structs.replace(statement, body={**statement.body, "upstreams": upstreams})
 
 
-def _plain_edge(item: Any, naming: Naming) -> Any:
-    properties = item.get("properties") or {}
-    if properties.get(_URN) != naming.lumos(item["dataset"]):
+def meanings(state: State) -> Iterator[tuple[str, str]]:
+    """Names of datasets in edges, and the datasets of Lumos that these say they lead to."""
+    for item in (state.get(UPSTREAM) or {}).get("upstreams") or ():
+        if (stated := _stated(item)) is not None:
+            yield item["dataset"], stated
+        elif is_apart(item["dataset"]) and (urn := lumos_urn(item["dataset"])) is not None:
+            yield item["dataset"], str(urn)
+
+
+def _plain_edge(item: Any) -> Any:
+    if _stated(item) is None:
         return item
-    left = {key: text for key, text in properties.items() if key != _URN}
+    left = {key: text for key, text in item["properties"].items() if key != _URN}
     plain = {key: value for key, value in item.items() if key != "properties"}
     return {**plain, "properties": left} if left else plain
 
 
 def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dict[str, Any]:
     item = {**(old or {"auditStamp": STAMP}), "dataset": dataset, "type": _TO_DATAHUB[edge.type]}
-    if Urn.parse(edge.urn).instance or naming.lumos(dataset) != edge.urn:
+    if is_ambiguous(dataset) or naming.lumos(dataset) != edge.urn:
         item["properties"] = {**(item.get("properties") or {}), _URN: edge.urn}
     return item
 
@@ -153,7 +170,11 @@ def _column(path: str) -> str:
 
 
 def _urn(item: Any, naming: Naming) -> str:
+    stated = _stated(item)
+    return naming.lumos(item["dataset"]) if stated is None else stated
+
+
+def _stated(item: Any) -> str | None:
+    """The dataset of Lumos that an edge says it leads to."""
     stated: str | None = (item.get("properties") or {}).get(_URN)
-    if stated is not None and naming.can_mean(item["dataset"], stated):
-        return stated
-    return naming.lumos(item["dataset"])
+    return stated if stated is not None and can_mean(item["dataset"], stated) else None

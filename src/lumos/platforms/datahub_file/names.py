@@ -128,9 +128,21 @@ def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     if not urn.startswith("urn:li:dataset:"):
         return None
     read = _read(urn, instance)
-    if read is not None and _spelled(read, apart=_AT in urn) == urn and not _is_hatch(read):
+    if read is not None and _spelled(read, apart=is_apart(urn)) == urn and not _is_hatch(read):
         return read
-    return Urn(_HATCH, (urn,))
+    # Nothing but the instance would be left of some names, which then are no names in it.
+    return Urn(_HATCH, (urn,)) if instance is None else lumos_urn(urn)
+
+
+def is_apart(urn: str) -> bool:
+    """Whether a dataset's URN says by itself which instance the dataset is in."""
+    return _AT in urn
+
+
+def is_ambiguous(urn: str) -> bool:
+    """Whether a dataset's URN may mean another dataset, which is in some instance."""
+    match = _DATASET.match(urn)
+    return match is not None and not is_apart(urn) and "." in match["name"][1:-1]
 
 
 def _is_hatch(urn: Urn) -> bool:

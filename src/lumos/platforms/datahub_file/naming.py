@@ -7,12 +7,18 @@ from lumos.platforms.datahub_file import names
 
 
 class Naming:
-    """Names that depend on each other: which instances there are, and which names are taken."""
+    """Names that depend on each other: which instances there are, and which names are taken.
+
+    In one file a name means one dataset, and a dataset has one name, whether it is there itself or
+    only edges lead to it.
+    """
 
     def __init__(self) -> None:
         self._lumos: dict[str, str] = {}
         self._datahub: dict[str, str] = {}
         self._expected: dict[str, str] = {}
+        self._meant: dict[str, str] = {}
+        self._called: dict[str, str] = {}
 
     def know(self, datahub: str, instance: str | None) -> None:
         """Takes note of a dataset that is there, and of the instance that it is said to be in."""
@@ -28,6 +34,16 @@ class Naming:
         lumos = self._lumos.pop(datahub, None)
         if lumos is not None and self._datahub.get(lumos) == datahub:
             del self._datahub[lumos]
+
+    def mean(self, datahub: str, lumos: str) -> None:
+        """Keeps a name for a dataset that an edge leads to by it, also while it is not there."""
+        self._meant.setdefault(datahub, lumos)
+        self._called.setdefault(lumos, datahub)
+
+    def refer(self, lumos: str) -> None:
+        """Settles the name of a dataset that edges will lead to."""
+        if (datahub := self.datahub(lumos)) is not None:
+            self.mean(datahub, lumos)
 
     def expect(self, lumos: str) -> str | None:
         """Takes for granted that a dataset will be there; gives its name if it is not there yet."""
@@ -59,20 +75,26 @@ class Naming:
         """The name in DataHub, or nothing where this names no dataset of Lumos."""
         if (known := self._datahub.get(lumos)) is not None:
             return known
+        called = self._called.get(lumos)
+        if called is not None and self._is_free(called, lumos):
+            return called
         if (urn := _urn(lumos)) is None:
             return None
         datahub = names.dataset_urn(urn)
-        taken = self._lumos.get(datahub, lumos) != lumos
-        return names.dataset_urn(urn, apart=True) if taken else datahub
+        return datahub if self._is_free(datahub, lumos) else names.dataset_urn(urn, apart=True)
 
-    @staticmethod
-    def can_mean(datahub: str, lumos: str) -> bool:
-        """Whether a dataset may have that name in DataHub."""
-        urn = _urn(lumos)
-        return urn is not None and datahub in (
-            names.dataset_urn(urn),
-            names.dataset_urn(urn, apart=True),
-        )
+    def _is_free(self, datahub: str, lumos: str) -> bool:
+        """Whether a name means no other dataset; one that is there goes before what edges mean."""
+        return self._lumos.get(datahub, self._meant.get(datahub, lumos)) == lumos
+
+
+def can_mean(datahub: str, lumos: str) -> bool:
+    """Whether a dataset may have that name in DataHub."""
+    urn = _urn(lumos)
+    return urn is not None and datahub in (
+        names.dataset_urn(urn),
+        names.dataset_urn(urn, apart=True),
+    )
 
 
 def _urn(text: str) -> Urn | None:

@@ -10,7 +10,9 @@ from lumos.errors import MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of
+from lumos.platforms.datahub_file import lineage
+from lumos.platforms.datahub_file.carrying import CATALOG, folded
+from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of, tidied
 from lumos.platforms.datahub_file.items import Items
 from lumos.platforms.datahub_file.naming import Naming
 from lumos.platforms.datahub_file.records import (
@@ -107,14 +109,22 @@ class DatahubFile(
         opened = self._opened
         name = _name_of(opened.naming, entry.urn)
         opened.naming.know(name, Urn.parse(entry.urn).instance or None)
-        if self._in_batch:
-            self._expect(entry)
+        self._refer(entry)
         rendered = opened.entries.render(entry)
         before = opened.file.statements(name)
         is_other = opened.file.replace(Entity("dataset", name), rendered.statements)
         self._save()
         changed = is_other and self._differ(before, rendered.statements)
         return Written(urn=entry.urn, changed=changed, held=rendered.held)
+
+    def settled(self, entry: Entry) -> Entry:
+        if CATALOG not in entry.carried:
+            return entry
+        opened = self._opened
+        _name_of(opened.naming, entry.urn)
+        for urn in (entry.urn, *_upstream(entry)):
+            opened.naming.refer(urn)
+        return opened.entries.read(entry.urn, opened.entries.render(entry).statements)
 
     def erase(self, urn: str) -> None:
         opened = self._opened
@@ -155,22 +165,24 @@ class DatahubFile(
             self._in_batch = False
             self._waiting.clear()
 
-    def _differ(self, before: list[Statement], after: list[Statement]) -> bool:
+    @staticmethod
+    def _differ(before: list[Statement], after: list[Statement]) -> bool:
         old, new = (
-            sorted(
-                (self._opened.entries.tidied(each) for each in side), key=lambda each: each.aspect
-            )
-            for side in (before, after)
+            sorted(map(tidied, side), key=lambda each: each.aspect) for side in (before, after)
         )
         return old != new
 
-    def _expect(self, entry: Entry) -> None:
-        """Reads edges to datasets of instances as if those were there, as later in the batch.
+    def _refer(self, entry: Entry) -> None:
+        """Settles the names of the datasets that an entry's edges lead to.
 
-        Only with the dataset itself does a file say what instance a name has.
+        In a batch, edges to datasets of instances are read as if those were there, as they may be
+        at its end: only with the dataset itself does DataHub say what instance a name has.
         """
-        for edge in entry.lineage.upstream if entry.lineage else ():
-            if "@" in edge.urn and (name := self._opened.naming.expect(edge.urn)) is not None:
+        naming = self._opened.naming
+        for urn in _upstream(entry):
+            naming.refer(urn)
+            is_expected = self._in_batch and "@" in urn
+            if is_expected and (name := naming.expect(urn)) is not None:
                 self._waiting.setdefault(name, {})[entry.urn] = entry
 
     def _settle(self) -> None:
@@ -193,6 +205,10 @@ class DatahubFile(
         for entity in file.entities():
             if entity.type == "dataset":
                 naming.know(entity.urn, instance_of(statements_of(file, entity.urn, INSTANCE)))
+                if file.mentions(entity.urn, lineage.UPSTREAM, lineage.TELLING):
+                    said = folded(statements_of(file, entity.urn, lineage.UPSTREAM))
+                    for name, urn in lineage.meanings(said):
+                        naming.mean(name, urn)
         return _Opened(file, naming, Entries(naming), Items(file))
 
     def _save(self) -> None:
@@ -207,6 +223,11 @@ def _name_of(naming: Naming, urn: str) -> str:
         Urn.parse(urn)
         raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
     return name
+
+
+def _upstream(entry: Entry) -> Iterator[str]:
+    for edge in entry.lineage.upstream if entry.lineage else ():
+        yield edge.urn
 
 
 def _matches(entry: Entry, words: list[str], filters: Filters) -> bool:

@@ -154,6 +154,15 @@ class MetadataFile:
             [place for place in wanted if place.aspect == aspect] if aspect else wanted
         )
 
+    def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
+        """Whether any of some texts stands in what is said of an aspect of an entity."""
+        return any(
+            text in (place.record.text or b"")
+            for place in self._places.get(urn, ())
+            if place.aspect == aspect
+            for text in texts
+        )
+
     def loose(self) -> dict[str, Any]:
         """Changes that are about no entity, by a hash of what they say."""
         return {

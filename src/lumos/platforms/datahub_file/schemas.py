@@ -31,6 +31,7 @@ EDITS: Final = "editableSchemaMetadata"
 _NESTED: Final = (Array, Map, Struct, Union)
 _HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
 _OWN: Final = "lumos"
+_WORDS: Final = ("description", "globalTags")
 _WRITTEN: Final = frozenset(
     {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
      "isPartitioningKey", "description", "globalTags", "jsonProps"}
@@ -262,10 +263,12 @@ def _made_over(
     """A column's rows anew, with what others wrote into the rows of the same paths."""
     for path, row in _rows(field, platform):
         before = old.get(path, {})
+        # Who said what stays as it is; only then are the words made those that are wanted.
+        words = {key: before[key] for key in _WORDS if key in before}
         kept = {key: value for key, value in before.items() if key not in _WRITTEN}
-        if before:
-            edits.forget(before)
-        yield {**row, **kept}
+        bare = {key: value for key, value in row.items() if key not in _WORDS}
+        wanted = row.get("description"), _tags(row)
+        yield edits.reworded({**bare, **words, **kept}, *wanted) if before else row
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -400,12 +403,6 @@ class _Edits:
             if info:
                 self._infos[_plain(row["fieldPath"])] = _tagged(info, theirs)
         return row
-
-    def forget(self, row: Mapping[str, Any]) -> None:
-        """Takes the words out that a row now says itself; terms stay."""
-        info = self._info(row)
-        info.pop("description", None)
-        info.pop("globalTags", None)
 
     def body(self, paths: set[str]) -> dict[str, Any]:
         there = {_plain(path) for path in paths}
