@@ -83,10 +83,14 @@ def ingest(
     passes: list[Pass] = []
     failures = list(places.failures)
     if places.databases:
+        from lumos.engine.lineage.views import follow_views
+
         tables = scanner()
         for source in places.databases:
             try:
-                passes.append(_scan_tables(tables, source, announce))
+                done = _scan_tables(tables, source, announce)
+                passes.append(done)
+                failures += follow_views(tables.store, done)
             except LumosError as problem:
                 if not several:
                     raise

@@ -265,6 +265,7 @@ class Lumos:
             store=self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
             scribe=lambda: self.scribe,
+            usage=lambda: self.usage,
             is_empty=self.database.is_empty,
         )
 

@@ -51,7 +51,7 @@ class Scanner:
         unattended: bool = False,
     ) -> None:
         self._settings = settings
-        self._store = store
+        self.store = store
         self._platform = platform
         self._accept_removals = accept_removals
         self._unattended = unattended
@@ -59,7 +59,7 @@ class Scanner:
     def scan(self, source: Source, place: str, look: Look) -> Pass:
         """Looks at a place of a source and records what changed."""
         source_id = f"{source.identity}:{place}"
-        with self._store.alone(source_id):
+        with self.store.alone(source_id):
             _log.info("scan started", extra={"facts": {"source": source_id}})
             done = self._scan_alone(source, source_id, look)
         _log.info(
@@ -78,7 +78,7 @@ class Scanner:
         return done
 
     def _scan_alone(self, source: Source, source_id: str, look: Look) -> Pass:
-        last = self._store.last_scan(source_id)
+        last = self.store.last_scan(source_id)
         number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
         scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
         scan = Scan(
@@ -90,9 +90,9 @@ class Scanner:
     def _record(self, source: Source, scan: Scan, discovery: Discovery) -> Pass:
         settings = self._settings
         urn_of = partial(source.urn, environment=settings.environment)
-        known = self._store.known(source=scan.source)
+        known = self.store.known(source=scan.source)
         recorder = Recorder(
-            self._store,
+            self.store,
             source=scan.source,
             prefix=settings.cloud_version_prefix,
             platform=self._platform,
@@ -114,7 +114,7 @@ class Scanner:
         }
         gone, held = self._missing(source, discovery, known, seen)
         is_news = bool(gone) or any(outcome.event is not None for outcome in outcomes)
-        with self._store.transaction() as transaction:
+        with self.store.transaction() as transaction:
             for dataset in gone:
                 recorder.remove(transaction, dataset)
             transaction.save_scan(scan)

@@ -57,6 +57,14 @@ class Directory:
         with self._database.reading() as connection:
             yield from connection.scalars(select(node.urn).where(touched))
 
+    def reporters(self, prefix: str) -> Iterator[str]:
+        """The names of those who tell of lineage that begin in some way."""
+        name = tables.lineage_reporter.c.name
+        with self._database.reading() as connection:
+            yield from connection.scalars(
+                select(name).where(name.startswith(prefix, autoescape=True))
+            )
+
     def schemas(self, urns: Collection[str]) -> dict[str, Schema]:
         """The present schemas of some datasets."""
         dataset, body = tables.dataset.c, tables.schema_body.c

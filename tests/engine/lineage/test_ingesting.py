@@ -1,6 +1,7 @@
 """Files of all kinds that tell of lineage, into the store."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from lumos.engine.lineage.reports import LineageIngestReport
 from lumos.errors import MisuseError, UnknownName
 
 ORDERS = "lumos://file/lake/raw/orders"
+# Old reads are forgotten.
+YESTERDAY = (datetime.now(UTC) - timedelta(days=1)).isoformat()
 EVENTS = "lumos://file/lake/raw/events"
 
 
@@ -376,3 +379,27 @@ def test_an_edge_by_hand_needs_names_that_are_clear(lake):
     lake.see("processed/orders", "id INT64")
     with pytest.raises(MisuseError, match="orders"):
         lake.lumos.lineage.add("orders", "raw/events")
+
+
+def test_the_inputs_of_runs_are_reads_counted_once(lake):
+    orders = {
+        "namespace": "file",
+        "name": "/lake/raw/orders",
+        "inputFacets": {"inputStatistics": {"rowCount": 3, "size": 99}},
+    }
+    write("events.json", json.dumps(event(at=YESTERDAY, inputs=[orders])))
+    assert lake.lumos.lineage.ingest("events.json").reads == 1
+    assert lake.lumos.lineage.ingest("events.json").reads == 0
+    (reader,) = lake.store.get(ORDERS).usage.readers
+    assert (reader.name, reader.reads, reader.rows, reader.bytes) == ("nightly/totals", 1, 3, 99)
+
+
+def test_query_logs_are_recognised_and_counted(lake):
+    write(
+        "log.csv",
+        f"query_text,user_name,start_time\nSELECT id FROM raw.orders,jane,{YESTERDAY}\n",
+    )
+    report = lake.lumos.lineage.ingest("log.csv")
+    assert report.files == {"query log": 1}
+    assert (report.logs.logs[0].statements, report.logs.datasets) == (1, 1)
+    assert lake.store.get(ORDERS).usage.readers[0].name == "jane"

@@ -24,6 +24,7 @@ from lumos.store.errors import AmbiguousName
 if TYPE_CHECKING:
     from lumos.engine.lineage.showing import Viewer
     from lumos.engine.people.scribe import Scribe
+    from lumos.engine.usage import UsageDesk
 
 # Who says what people add by hand.
 USER = "user"
@@ -43,12 +44,14 @@ class LineageDesk:
         store: Callable[[], Store],
         make_store: Callable[[], Store],
         scribe: Callable[[], "Scribe"],
+        usage: Callable[[], "UsageDesk"],
         is_empty: Callable[[], bool],
     ) -> None:
         self._settings = settings
         self._open = store
         self._make = make_store
         self._scribe = scribe
+        self._usage = usage
         self._is_empty = is_empty
 
     @cached_property
@@ -66,7 +69,7 @@ class LineageDesk:
         accept_removals: bool = False,
         announce: Announce = _say_nothing,
     ) -> LineageIngestReport:
-        """Reads SQL, dbt artefacts, OpenLineage events and declared edges, and records lineage.
+        """Reads SQL, dbt artefacts, OpenLineage events, declared edges and query logs.
 
         What a reporter (a file, a project, a job) said before and does not repeat goes; what others
         say stays. `accept_removals` believes that all files of a folder are gone.
@@ -83,6 +86,7 @@ class LineageDesk:
             dry_run=dry_run,
             accept_removals=accept_removals,
             describe=lambda reporter, told: self._describe(reporter, told, dry_run=dry_run),
+            usage=self._usage(),
             announce=announce,
         ).ingest(paths)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,7 +15,7 @@ from lumos.engine.ingest import Announce
 from lumos.engine.lineage.names import Names
 from lumos.engine.lineage.placing import Placed, Placing
 from lumos.engine.lineage.reading import Failure, FileReader, Said
-from lumos.engine.lineage.recognition import Folder, Recognised, recognise
+from lumos.engine.lineage.recognition import Folder, Kind, Recognised, recognise
 from lumos.engine.lineage.recording import Describe, Recorder
 from lumos.engine.lineage.reports import (
     CoverageReport,
@@ -26,6 +27,10 @@ from lumos.engine.lineage.schemas import Schemas
 from lumos.lineage.reported import Coverage, Problem
 from lumos.lineage.sql.names import dialect_named
 from lumos.store import Store
+
+if TYPE_CHECKING:
+    from lumos.engine.usage import UsageDesk
+    from lumos.engine.usage.reports import UsageIngestReport
 
 # Reporters that are files: where a folder was looked through, those no longer in it are gone.
 _FILES = ("sql:", "declared:")
@@ -53,6 +58,7 @@ class LineageIngest:
         dry_run: bool,
         accept_removals: bool,
         describe: Describe,
+        usage: "UsageDesk",
         announce: Announce,
     ) -> None:
         dialect_named(dialect)
@@ -60,6 +66,7 @@ class LineageIngest:
         self._dialect = dialect
         self._dry_run = dry_run
         self._accept_removals = accept_removals
+        self._usage = usage
         self._announce = announce
         self._at = datetime.now(UTC)
         self._names = names_of(settings, store)
@@ -79,6 +86,7 @@ class LineageIngest:
         recognised = recognise(paths, base=Path.cwd())
         self._problems += recognised.problems
         reporters = [*self._recorded(recognised)]
+        logs = self._logs(recognised)
         gone, held = self._gone(recognised, {each.reporter for each in reporters})
         total = sum((each.edges for each in reporters), Tally())
         total += self._recorder.withdraw(gone)
@@ -94,6 +102,7 @@ class LineageIngest:
             runs=sum(each.runs for each in reporters),
             described=sum(each.described for each in reporters),
             reads=self._reads,
+            logs=logs,
             failed=tuple(self._failed),
             unrecognised=recognised.unknown,
             gone=tuple(gone),
@@ -108,6 +117,8 @@ class LineageIngest:
         placed = self._placed(reader.read(recognised))
         for each, tally, described in self._recorder.record(placed):
             said = self._saids.pop(each.reporter)
+            if each.reads and not self._dry_run:
+                self._reads += self._usage.record(each.reporter, each.reads)
             yield ReporterReport(
                 reporter=each.reporter,
                 edges=tally,
@@ -133,9 +144,20 @@ class LineageIngest:
             placed = self._placing.place(each.reported, dialect=each.dialect)
             self._coverage += each.reported.coverage
             self._problems += placed.problems
-            self._reads += len(placed.reads)
             self._saids[each.reported.reporter] = each
             yield placed
+
+    def _logs(self, recognised: Recognised) -> "UsageIngestReport | None":
+        """What query logs say; they are counted, so that a dry run leaves them alone."""
+        logs = [each.log for each in recognised.of(Kind.QUERY_LOG) if each.log is not None]
+        if not logs:
+            return None
+        if self._dry_run:
+            place = recognised.of(Kind.QUERY_LOG)[0].name
+            reason = "Query logs are not read in a dry run."
+            self._problems.append(Problem(place=place, reason=reason, severity="remark"))
+            return None
+        return self._usage.ingest_logs(logs, dialect=self._dialect, announce=self._announce)
 
     @staticmethod
     def _joined(first: Said, second: Said) -> Said:

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from lumos.engine.lineage.names import Way
 from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.engine.usage.reports import UsageIngestReport
 from lumos.lineage.reported import Coverage, Problem
 
 EdgeChange: TypeAlias = Literal["added", "changed", "unchanged", "removed", "not there"]
@@ -84,7 +85,9 @@ class LineageIngestReport(Report, frozen=True, kw_only=True):
     jobs: int
     runs: int
     described: int
+    # Reads of inputs that were not counted before, and what query logs said.
     reads: int
+    logs: UsageIngestReport | None
     failed: tuple[str, ...]
     unrecognised: tuple[str, ...]
     gone: tuple[str, ...]
