@@ -1,6 +1,7 @@
 """Metadata files of DataHub: what is read from them, and what a change leaves alone."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -415,6 +416,9 @@ def test_edges_to_instances_need_no_order(file: DatahubFile, tmp_path: Path) -> 
         (b'"text"', "Expected `array`"),
         (b"\xff\xfe", "JSON is malformed"),
         (b"PAR1", "JSON is malformed"),
+        (b'[{"proposedSnapshot": {"DatasetSnapshot": {"urn": "urn:li:dataset:(a,b,c)", "aspects": [{}]}}}]', r"aspects\[0\]: Expected an aspect under its name"),
+        (b'[{"proposedSnapshot": {"DatasetSnapshot": {"urn": "urn:li:dataset:(a,b,c)", "aspects": [{"a": 1, "b": 2}]}}}]', r"\[0\]\.proposedSnapshot\.DatasetSnapshot\.aspects\[0\]: .*2 of them"),
+        (b'[{"entityType": "dataset", "entityUrn": "urn:li:dataset:(urn:li:dataPlatform:s3,a,PROD)", "aspectName": "x", "aspect": {"json": {"n": 1e400}}}]', r"urn:li:dataset:.*Number out of range"),
         (b'[{"entityType": "dataset", "entityUrn": "urn:li:chart:(a,b)"}]', r"\[0\].entityUrn: .*not the URN of a dataset"),
         (b'[{"entityType": "dataset", "entityUrn": 7}]', r"\[0\]: Expected `str \| null`"),
         (b'[{"proposedSnapshot": {"X": {"aspects": []}}}]', r"\[0\]: Object missing required field `urn`"),
@@ -534,3 +538,94 @@ def test_what_is_packed_into_properties_is_not_carried_a_second_time(path: Path)
     }
     DatahubFile.at(str(path)).put(read)
     assert changes(path) == found
+
+
+@pytest.mark.parametrize("aspect", [None, "datasetKey"])
+def test_a_dataset_that_was_deleted_for_good_is_read_as_deleted(
+    path: Path, tmp_path: Path, aspect: str | None
+) -> None:
+    end = {"entityType": "dataset", "entityUrn": ORDERS, "changeType": "DELETE"}
+    if aspect is not None:
+        end["aspectName"] = aspect
+    said = [
+        proposal(ORDERS, "status", {"removed": False}),
+        proposal(ORDERS, "datasetProperties", {"name": "orders", "customProperties": {}}),
+        end,
+    ]
+    file = opened(path, said)
+    found = entry(file)
+    assert found.deleted
+    # Into another file, and back to life.
+    other = tmp_path / "other.json"
+    DatahubFile.at(str(other)).put(found)
+    assert changes(other)[-1] == end
+    assert sorted(map(json.dumps, changes(other))) == sorted(map(json.dumps, said))
+    assert entry(DatahubFile.at(str(other))) == found
+    changed(file, deleted=False)
+    restored = entry(DatahubFile.at(str(path)))
+    assert not restored.deleted
+    assert end not in changes(path)
+
+
+def test_a_dataset_that_was_made_anew_has_nothing_from_before(path: Path) -> None:
+    said = [
+        proposal(ORDERS, "datasetProperties", {"name": "orders", "description": "Before."}),
+        {"entityType": "dataset", "entityUrn": ORDERS, "changeType": "DELETE"},
+        proposal(ORDERS, "globalTags", {"tags": [{"tag": "urn:li:tag:new"}]}),
+    ]
+    found = entry(opened(path, said))
+    assert not found.deleted
+    assert found.documentation is None
+    assert found.governance == Governance(tags=("new",))
+
+
+@pytest.mark.parametrize("depth", [99, 101, 150, 1500])
+def test_a_schema_deeper_than_types_go_is_carried(path: Path, tmp_path: Path, depth: int) -> None:
+    rows, way = [], "[version=2.0].[type=struct]"
+    for level in range(depth):
+        kind, word = ("StringType", "string") if level == depth - 1 else ("RecordType", "struct")
+        way += f".[type={word}].f{level}"
+        rows.append(row(way, kind, word))
+    body = {"schemaName": "x", "platform": "urn:li:dataPlatform:hive", "version": 0, "hash": "",
+            "platformSchema": {}, "fields": rows}  # fmt: skip
+    said = [proposal(ORDERS, "schemaMetadata", body)]
+    found = entry(opened(path, said))
+    assert found.schema is not None
+    other = DatahubFile.at(str(tmp_path / "other.json"))
+    other.put(msgspec.structs.replace(found, documentation=Documentation(description="Deep.")))
+    assert bodies(tmp_path / "other.json", ORDERS, "schemaMetadata") == [body]
+
+
+def test_a_link_to_a_file_stays_a_link(file: DatahubFile, path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    changed(DatahubFile.at(str(link)), documentation=Documentation(description="By link."))
+    assert link.is_symlink()
+    assert entry(file).documentation == Documentation(description="By link.")
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param((Path, "read_bytes"), id="while it is read"),
+        pytest.param((os, "fsync"), id="while it is written"),
+    ],
+)
+def test_what_another_program_writes_meanwhile_is_not_lost(
+    file: DatahubFile, path: Path, monkeypatch: pytest.MonkeyPatch, moment: tuple[Any, str]
+) -> None:
+    place, name = moment
+    original = getattr(place, name)
+    others = [proposal(ORDERS, "status", {"removed": True})]
+
+    def interrupted(*arguments: Any) -> Any:
+        result = original(*arguments)
+        monkeypatch.undo()
+        path.write_text(json.dumps(others), encoding="utf-8")
+        return result
+
+    monkeypatch.setattr(place, name, interrupted)
+    with pytest.raises(LumosError, match="changed by another program"):
+        changed(file, documentation=None)
+    assert changes(path) == others
+    assert list(path.parent.iterdir()) == [path]

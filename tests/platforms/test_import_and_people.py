@@ -177,6 +177,25 @@ def test_a_dataset_that_people_hid_stays_hidden_until_there_is_news(lumos: Lumos
     assert read()["status"] == {"removed": False}
 
 
+def test_taking_back_an_import_of_terms_restores_them(lumos: Lumos) -> None:
+    def said(definition: str, source: str) -> list[Any]:
+        info = {"definition": definition, "termSource": source, "sourceRef": "x"}
+        return [proposal("urn:li:glossaryTerm:t", "glossaryTermInfo", info)]
+
+    def bring(changes: list[Any]) -> None:
+        Path("source.json").write_text(json.dumps(changes), encoding="utf-8")
+        lumos.snapshot.export("estate.json", platform="datahub-file:source.json")
+        lumos.snapshot.load("estate.json", platform=TARGET)
+
+    bring(said("first", "INTERNAL"))
+    edited = said("by hand", "INTERNAL")
+    Path("target.json").write_text(json.dumps(edited), encoding="utf-8")
+    bring(said("second", "EXTERNAL"))
+    assert json.loads(Path("target.json").read_bytes()) == said("by hand", "EXTERNAL")
+    assert not lumos.snapshot.roll_back(platform=TARGET).kept
+    assert json.loads(Path("target.json").read_bytes()) == edited
+
+
 def test_people_terms_and_charts_are_merged_item_by_item(lumos: Lumos) -> None:
     def said(members: str, related: str, tags: str, note: str) -> list[Any]:
         users = [f"urn:li:corpuser:{name}" for name in members]

@@ -201,6 +201,10 @@ class HoldsItems(ABC):
     def put_item(self, item: Item) -> None:
         """Makes one of them exactly this."""
 
+    def settled_item(self, item: Item) -> Item:
+        """The item that `get_item` gives back once this one is put, as with `settled`."""
+        return item
+
     @abstractmethod
     def erase_item(self, item: Item) -> None:
         """Takes one of them out without a trace."""

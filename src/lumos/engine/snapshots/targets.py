@@ -6,9 +6,10 @@ known by what it planned.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -107,14 +108,20 @@ def values_of(kind: Kind, step: ImportStep) -> tuple[Any | None, Any]:
 
 
 def item_plan(
-    kind: Kind, item: Any, *, before: Any | None, now: Any | None, base: bytes | None
+    kind: Kind,
+    item: Any,
+    *,
+    before: Any | None,
+    now: Any | None,
+    base: bytes | None,
+    settled: Callable[[Any], Any] = lambda merged: merged,
 ) -> Plan:
-    """What to write of something that is no dataset."""
+    """What to write of something that is no dataset; `settled` is how it will be read again."""
     known = None if base is None else from_json(base, kind.type)
     merged = merged_item(known, now, item)
     key = getattr(item, kind.key)
     return Plan(
-        kind, key, before=before, now=now, after=merged.item, claim=item, base=base,
+        kind, key, before=before, now=now, after=settled(merged.item), claim=item, base=base,
         conflicts=merged.conflicts,
     )  # fmt: skip
 
@@ -199,7 +206,10 @@ class CatalogTarget(Target):
             if kind is DATASETS:
                 plans.append(self._dataset_plan(value, before, now, base, omitted=omitted))
             else:
-                plans.append(item_plan(kind, value, before=before, now=now, base=base))
+                settled = partial(self._settled, kind)
+                plans.append(
+                    item_plan(kind, value, before=before, now=now, base=base, settled=settled)
+                )
         return plans
 
     def _dataset_plan(
@@ -213,7 +223,7 @@ class CatalogTarget(Target):
     ) -> Plan:
         known = None if base is None else from_json(base, Entry)
         merged = merged_entry(known, now, ours, omitted=omitted)
-        after = None if merged is None else self._settled(merged.entry)
+        after = None if merged is None else self._settled(DATASETS, merged.entry)
         return Plan(
             DATASETS,
             ours.urn,
@@ -225,12 +235,12 @@ class CatalogTarget(Target):
             conflicts=() if merged is None else merged.conflicts,
         )
 
-    def _settled(self, entry: Entry) -> Entry:
+    def _settled(self, kind: Kind, value: Any) -> Any:
+        platform = self._platform
         try:
-            settled: Entry = self._platform.settled(entry)
+            return platform.settled(value) if kind is DATASETS else platform.settled_item(value)
         except LumosError as problem:
-            raise RefusedEntry(DATASETS, entry.urn, problem) from problem
-        return settled
+            raise RefusedEntry(kind, getattr(value, kind.key), problem) from problem
 
     def _put(self, plans: Sequence[Plan]) -> dict[str, dict[str, How]]:
         held: dict[str, dict[str, How]] = {}

@@ -71,7 +71,11 @@ class Entries:
 
     def read(self, urn: str, statements: Sequence[Statement]) -> Entry:
         """The dataset that statements are about, with those that must be carried along."""
-        entry = self._entry(urn, folded(statements))
+        statements = _in_force(statements)
+        state = folded(statements)
+        if any(statement.removes_all for statement in statements):
+            facts.write_deleted(state, True)
+        entry = self._entry(urn, state)
         made: State = {}
         self._write(made, entry)
         if carried := left_over(statements, made, tidied=_carriable):
@@ -84,11 +88,26 @@ class Entries:
         bare = msgspec.structs.replace(entry, carried=without(entry.carried))
         state: State = {}
         held = self._write(state, bare)
-        if carried:
-            state = over(state, carried)
-            if self._entry(entry.urn, state) != bare:
-                held = self._write(state, bare)
-        return Rendered(stated(state, carried), held)
+        if not carried:
+            return Rendered(stated(state, carried), held)
+        ends = [each for group in carried.values() for each in group if each.removes_all]
+        carried = {
+            aspect: [each for each in group if not each.removes_all]
+            for aspect, group in carried.items()
+        }
+        state = over(state, carried)
+        is_erased = entry.deleted and bool(ends)
+        told = state.get(facts.STATUS)
+        if is_erased:
+            facts.write_deleted(state, True)
+        if self._entry(entry.urn, state) != bare:
+            held = self._write(state, bare)
+        if not is_erased:
+            # What is there again was not deleted.
+            return Rendered(stated(state, carried), held)
+        # The deletion itself says it, as the last word.
+        state = {**state, facts.STATUS: told} if told is not None else _without_status(state)
+        return Rendered([*stated(state, carried), *ends], held)
 
     def _write(self, state: State, entry: Entry) -> dict[str, How]:
         """Makes a state say what an entry says, natively as far as that goes."""
@@ -170,6 +189,17 @@ class Entries:
         if self._last_schema[:3] != (rows, edits, platform):
             self._last_schema = (rows, edits, platform, schemas.read(state, platform))
         return self._last_schema[3]
+
+
+def _in_force(statements: Sequence[Statement]) -> Sequence[Statement]:
+    """The statements without those before a deletion after which the dataset was made anew."""
+    ends = [number for number, each in enumerate(statements) if each.removes_all]
+    later = statements[ends[-1] + 1 :] if ends else []
+    return later if any(each.replaces for each in later) else statements
+
+
+def _without_status(state: State) -> State:
+    return {aspect: body for aspect, body in state.items() if aspect != facts.STATUS}
 
 
 def _carriable(statement: Statement) -> Statement:

@@ -13,6 +13,7 @@ from lumos.platforms.datahub_file.names import entity_name, entity_urn
 
 PROPERTIES: Final = "datasetProperties"
 EDITED: Final = "editableDatasetProperties"
+STATUS: Final = "status"
 STRUCTURED: Final = "structuredProperties"
 _STRUCTURED_KEY: Final = "urn:li:structuredProperty:"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -105,13 +106,13 @@ def read_domain(state: State) -> str | None:
 
 
 def write_domain(state: State, domain: str | None) -> None:
-    """Lumos knows of one domain; others that are there stay."""
-    _, *others = (state.get("domains") or {}).get("domains") or [None]
-    urns = [*([entity_urn("domain", domain)] if domain else []), *others]
-    if urns:
-        changed(state, "domains", domains=urns, domainAssociations=None)
-    else:
+    """Lumos knows of one domain; others that are there stay with it, and go with it."""
+    if not domain:
         state.pop("domains", None)
+        return
+    _, *others = (state.get("domains") or {}).get("domains") or [None]
+    urns = [entity_urn("domain", domain), *others]
+    changed(state, "domains", domains=urns, domainAssociations=None)
 
 
 def read_governance(state: State) -> Governance | None:
@@ -194,12 +195,12 @@ def write_timestamps(state: State, timestamps: Timestamps | None) -> None:
 
 
 def read_deleted(state: State) -> bool:
-    return bool((state.get("status") or {}).get("removed"))
+    return bool((state.get(STATUS) or {}).get("removed"))
 
 
 def write_deleted(state: State, deleted: bool) -> None:
     if deleted != read_deleted(state):
-        changed(state, "status", removed=deleted)
+        changed(state, STATUS, removed=deleted)
 
 
 def _tags(state: State) -> tuple[str, ...]:

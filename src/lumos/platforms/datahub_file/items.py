@@ -59,37 +59,31 @@ class Items:
         if key.startswith(_LOOSE):
             name = key.removeprefix(_LOOSE)
             return self._change(name) if name in self._file.loose() else None
-        exact = self._exact(_companion(kind, key))
         home = _home(kind, key)
         statements = [] if home is None else statements_of(self._file, home.urn)
-        if not statements:
-            return exact
-        item: Item = _since(kind, kind.read(key, folded(statements)), exact)
-        made: State = {}
-        kind.write(made, item)
-        if carried := left_over(statements, made):
-            return msgspec.structs.replace(item, carried={**item.carried, CATALOG: carried})
-        return item
+        return _read(kind, key, statements, self._exact(_companion(kind, key)))
+
+    def settled(self, item: Item) -> Item:
+        """The item that `get` gives back once this one is put."""
+        kind, key = _KINDS[type(item)], _key(item)
+        if CATALOG not in item.carried or key.startswith(_LOOSE):
+            return item
+        rendered = _rendered(kind, key, item)
+        settled = _read(kind, key, rendered.statements, rendered.exact)
+        assert settled is not None, "something is said of what is there"
+        return settled
 
     def put(self, item: Item) -> None:
         """Makes an item exactly this, natively as far as that goes."""
         kind, key = _KINDS[type(item)], _key(item)
-        carried = carried_in(item.carried)
         if key.startswith(_LOOSE):
-            self._file.add_loose(key.removeprefix(_LOOSE), carried[""][0].body)
+            change = carried_in(item.carried)[""][0].body
+            self._file.add_loose(key.removeprefix(_LOOSE), change)
             return
-        bare = msgspec.structs.replace(item, carried=without(item.carried))
-        shown = None
-        home = _home(kind, key)
-        if home is not None:
-            state: State = {}
-            kind.write(state, bare)
-            state = over(state, carried)
-            if kind.read(key, state) != bare:
-                kind.write(state, bare)
-            self._file.replace(home, stated(state, carried))
-            shown = kind.read(key, state) if state or carried else None
-        self._put_companion(kind, key, None if bare == shown else bare)
+        rendered = _rendered(kind, key, item)
+        if (home := _home(kind, key)) is not None:
+            self._file.replace(home, rendered.statements)
+        self._put_companion(kind, key, rendered.exact)
 
     def erase(self, item: Item) -> None:
         kind, key = _KINDS[type(item)], _key(item)
@@ -134,6 +128,39 @@ class _Kind(NamedTuple):
     entity: str | None
     read: Callable[[str, State], Any]
     write: Callable[[State, Any], None]
+
+
+class _Rendered(NamedTuple):
+    """What is said of an item as DataHub has it, and all of it where that is more."""
+
+    statements: list[Statement]
+    exact: Item | None
+
+
+def _rendered(kind: _Kind, key: str, item: Item) -> _Rendered:
+    bare = msgspec.structs.replace(item, carried=without(item.carried))
+    if _home(kind, key) is None:
+        return _Rendered([], bare)
+    carried = carried_in(item.carried)
+    state: State = {}
+    kind.write(state, bare)
+    state = over(state, carried)
+    if kind.read(key, state) != bare:
+        kind.write(state, bare)
+    shown = kind.read(key, state) if state or carried else None
+    return _Rendered(stated(state, carried), None if bare == shown else bare)
+
+
+def _read(kind: _Kind, key: str, statements: list[Statement], exact: Item | None) -> Item | None:
+    """The item that statements are about, with those that must be carried along."""
+    if not statements:
+        return exact
+    item: Item = _since(kind, kind.read(key, folded(statements)), exact)
+    made: State = {}
+    kind.write(made, item)
+    if carried := left_over(statements, made):
+        return msgspec.structs.replace(item, carried={**item.carried, CATALOG: carried})
+    return item
 
 
 def _kind_and_key(entity: Entity) -> tuple[_Kind, str]:

@@ -10,17 +10,12 @@ from lumos.errors import MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_file import lineage
+from lumos.platforms.datahub_file import disk, lineage
 from lumos.platforms.datahub_file.carrying import CATALOG, folded
 from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of, tidied
 from lumos.platforms.datahub_file.items import Items
 from lumos.platforms.datahub_file.naming import Naming
-from lumos.platforms.datahub_file.records import (
-    Entity,
-    MetadataFile,
-    Statement,
-    check_writable,
-)
+from lumos.platforms.datahub_file.records import Entity, MetadataFile, Statement
 from lumos.platforms.datahub_file.shapes import statements_of
 from lumos.platforms.interface import (
     NO_FILTERS,
@@ -78,7 +73,7 @@ class DatahubFile(
         return f"{self.kind}:{self.path.resolve()}"
 
     def check_writable(self) -> None:
-        check_writable(self.path)
+        disk.check_writable(self.path)
 
     def emit(self, dataset: Dataset) -> None:
         self.write(Entry.of(dataset))
@@ -142,6 +137,9 @@ class DatahubFile(
     def put_item(self, item: Item) -> None:
         self._opened.items.put(item)
         self._save()
+
+    def settled_item(self, item: Item) -> Item:
+        return self._opened.items.settled(item)
 
     def erase_item(self, item: Item) -> None:
         self._opened.items.erase(item)

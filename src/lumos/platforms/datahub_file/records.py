@@ -5,8 +5,6 @@ touched is written again byte for byte, whatever it is.
 """
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
@@ -14,11 +12,13 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from lumos.errors import LumosError
+from lumos.platforms.datahub_file import disk
 
 _JSON: Final = "application/json"
 _IN_EVENTS: Final = "com.linkedin.pegasus2avro."
 _IN_PROPOSALS: Final = "com.linkedin."
-_READABLE: Final = 0o644
+# Whoever deletes this aspect, or none, deletes the dataset.
+_KEY: Final = "datasetKey"
 _PLAIN_TYPES: Final = frozenset(
     {"array", "boolean", "bytes", "double", "float", "int", "long", "map", "string"}
 )
@@ -59,6 +59,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def removes(self) -> bool:
         """Whether the aspect is gone from here on."""
         return bool(self.beside.get("changeType") == "DELETE")
+
+    @property
+    def removes_all(self) -> bool:
+        """Whether the entity itself is gone from here on."""
+        return self.removes and self.aspect in ("", _KEY)
 
     @property
     def replaces(self) -> bool:
@@ -121,26 +126,21 @@ _Item = TypeVar("_Item", bound=_Named)
 class MetadataFile:
     """The statements of a file by entity; changes to them are written by `save`."""
 
-    def __init__(self, path: Path, data: bytes | None = None) -> None:
+    def __init__(self, path: Path, data: bytes | None = None, mark: disk.Mark = None) -> None:
         self.path = path
         self._records: list[_Record] = []
         self._types: dict[str, str] = {}
         self._places: dict[str, list[_Place]] = {}
         self._loose: dict[str, _Record] = {}
         self._is_saved = data is not None
-        self._seen = _mark(path)
+        self._seen = mark
         for number, text in enumerate(self._changes(b"[]" if data is None else data)):
             self._take(number, bytes(text))
 
     @classmethod
     def read(cls, path: Path) -> "MetadataFile":
         """The file at a path; one that does not exist is empty."""
-        try:
-            return cls(path, path.read_bytes())
-        except FileNotFoundError:
-            return cls(path)
-        except OSError as problem:
-            raise LumosError(f"{path} cannot be read: {problem.strerror}.") from None
+        return cls(path, *disk.read(path))
 
     def entities(self) -> Iterator[Entity]:
         """All entities, in the order in which the file first names them."""
@@ -150,9 +150,13 @@ class MetadataFile:
     def statements(self, urn: str, aspect: str | None = None) -> list[Statement]:
         """What is said of an entity, or of one of its aspects, in the order of the file."""
         wanted = self._places.get(urn, [])
-        return self._statements(
-            [place for place in wanted if place.aspect == aspect] if aspect else wanted
-        )
+        try:
+            return self._statements(
+                [place for place in wanted if place.aspect == aspect] if aspect else wanted
+            )
+        except msgspec.MsgspecError as problem:
+            # Read as a whole only now: a number beyond all bounds, say.
+            raise NotMetadata(self.path, urn, str(problem)) from None
 
     def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
         """Whether any of some texts stands in what is said of an aspect of an entity."""
@@ -208,14 +212,10 @@ class MetadataFile:
         """Writes the file if anything changed: whole, or not at all."""
         if self._is_saved:
             return
-        if _mark(self.path) != self._seen:
-            raise LumosError(
-                f"{self.path} was changed by another program since it was read. Nothing was "
-                "written; try again."
-            )
         texts = [text for record in self._records for text in record.texts()]
-        _write(self.path, b"[\n" + b",\n".join(texts) + b"\n]\n" if texts else b"[]\n")
-        self._is_saved, self._seen = True, _mark(self.path)
+        data = b"[\n" + b",\n".join(texts) + b"\n]\n" if texts else b"[]\n"
+        self._seen = disk.write(self.path, data, over=self._seen)
+        self._is_saved = True
 
     def _changes(self, data: bytes) -> list[msgspec.Raw]:
         try:
@@ -233,11 +233,7 @@ class MetadataFile:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
             raise NotMetadata(self.path, f"[{number}]", str(problem)) from None
         if change.proposedSnapshot and change.proposedDelta is None:
-            for snapshot in change.proposedSnapshot.values():
-                entity = entity_of(snapshot.urn)
-                for position, aspect in enumerate(snapshot.aspects):
-                    name = _aspect_name(next(iter(aspect), ""))
-                    self._add(entity, _Place(record, position, name))
+            self._take_event(f"[{number}].proposedSnapshot", record, change.proposedSnapshot)
         elif change.entityUrn and change.entityType:
             entity = entity_of(change.entityUrn)
             # DataHub itself does not always write the types of users and groups alike.
@@ -251,6 +247,17 @@ class MetadataFile:
         else:
             raise NotMetadata(self.path, f"[{number}]", "it is about no entity")
 
+    def _take_event(self, place: str, record: _Record, snapshots: dict[str, _Snapshot]) -> None:
+        if len(snapshots) > 1:
+            raise NotMetadata(self.path, place, f"Expected one snapshot, got {len(snapshots)}")
+        for type, snapshot in snapshots.items():
+            entity = entity_of(snapshot.urn)
+            for number, aspect in enumerate(snapshot.aspects):
+                if len(aspect) != 1:
+                    wrong = f"Expected an aspect under its name, got {len(aspect)} of them"
+                    raise NotMetadata(self.path, f"{place}.{type}.aspects[{number}]", wrong)
+                self._add(entity, _Place(record, number, _aspect_name(next(iter(aspect)))))
+
     def _add(self, entity: Entity, place: _Place) -> None:
         self._types.setdefault(entity.urn, entity.type)
         self._places.setdefault(entity.urn, []).append(place)
@@ -260,9 +267,8 @@ class MetadataFile:
         changes: dict[int, dict[str, Any]] = {}
         statements = []
         for place in places:
-            assert place.record.text is not None, "struck changes have no places"
             if (change := changes.get(id(place.record))) is None:
-                change = changes[id(place.record)] = msgspec.json.decode(place.record.text)
+                change = changes[id(place.record)] = _decoded(place.record)
             statements.append(
                 _proposed(change, place.aspect)
                 if place.number is None
@@ -431,47 +437,3 @@ def _digest(text: bytes) -> str:
 
 def _encoded(change: Any) -> bytes:
     return msgspec.json.encode(change)
-
-
-def _mark(path: Path) -> tuple[int, int] | None:
-    """What tells a file from a later version of it."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
-def check_writable(path: Path) -> None:
-    """Fails where a file could not be put there."""
-    descriptor, temporary, _ = _begun(path)
-    os.close(descriptor)
-    temporary.unlink()
-
-
-def _begun(path: Path) -> tuple[int, Path, int]:
-    """A new file beside the path, opened, and the mode that the path's own file has."""
-    try:
-        mode = path.stat().st_mode & 0o777 if path.exists() else _READABLE
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as problem:
-        raise LumosError(f"{path} cannot be written: {problem.strerror}.") from None
-    return descriptor, Path(name), mode
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Puts a file in its place once all of it is on disk."""
-    descriptor, temporary, mode = _begun(path)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(mode)
-        temporary.replace(path)
-    except OSError as problem:
-        temporary.unlink(missing_ok=True)
-        raise LumosError(f"{path} cannot be written: {problem.strerror}.") from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -18,6 +18,7 @@ from lumos.model.types import (
     Member,
     Struct,
     Union,
+    Unknown,
     quoted_name,
 )
 from lumos.platforms.datahub_file import field_paths
@@ -147,7 +148,11 @@ def _inside(parent: _Node, name: str) -> str:
 def _column(node: _Node, platform: str, edits: "_Edits") -> _Column:
     rows = {}
     notes = list(node.facts.get("nested", ()))
-    for each in _walk(node):
+    nodes = list(_walk(node))
+    for each in reversed(nodes):
+        # What is inside comes first, so that no depth is too much.
+        _type(each, platform)
+    for each in nodes:
         rows[each.lumos] = each.row
         if each is not node:
             note = NestedField(path=each.lumos, **_said(each, platform, edits))
@@ -170,9 +175,10 @@ def _column(node: _Node, platform: str, edits: "_Edits") -> _Column:
 
 
 def _walk(node: _Node) -> Iterator[_Node]:
-    yield node
-    for inside in node.inside:
-        yield from _walk(inside)
+    waiting = [node]
+    while waiting:
+        yield (next_one := waiting.pop())
+        waiting += reversed(next_one.inside)
 
 
 def _said(node: _Node, platform: str, edits: "_Edits") -> dict[str, Any]:
@@ -202,6 +208,15 @@ def _told_type(node: _Node, platform: str) -> DataType:
     exact = exact_type(native)
     if exact is not None and class_of(exact) == type_class:
         return exact
+    try:
+        return _type_around(node, platform)
+    except ValueError:
+        # Deeper than types go. The rows are carried, and nothing more is said of this one.
+        return Unknown(native)
+
+
+def _type_around(node: _Node, platform: str) -> DataType:
+    """The type of a field by the fields inside it."""
     if options := [inside for inside in node.inside if inside.step.name == node.step.name]:
         return Union(_type(option, platform) for option in options)
     struct: DataType = Struct(
@@ -210,6 +225,7 @@ def _told_type(node: _Node, platform: str) -> DataType:
     )
     containers = [type for type in node.step.types if type in ("array", "map")]
     if not node.path.is_typed:
+        type_class = class_in(node.row.get("type"))
         containers = {"ArrayType": ["array"], "MapType": ["map"]}.get(type_class, [])
     for container in reversed(containers):
         struct = Array(struct) if container == "array" else Map(STRING, struct)
