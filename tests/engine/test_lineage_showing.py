@@ -99,6 +99,11 @@ def test_ways_between_two_columns(viewer: Viewer) -> None:
     assert viewer.paths((RAW, "ts"), (REPORT, "reader")).paths == ()
 
 
+@pytest.mark.parametrize("name", ["report", "lake/report", "lake.report", "REPORT"])
+def test_what_only_lineage_speaks_of_is_found_by_its_name(viewer: Viewer, name: str) -> None:
+    assert viewer.show(name).urn == REPORT
+
+
 def test_a_dataset_that_nobody_knows_is_an_error(viewer: Viewer) -> None:
     with pytest.raises(LumosError, match="nothing"):
         viewer.show("lumos://s3/lake/nothing")

@@ -11,10 +11,10 @@ from lumos.lineage.drawing.picture import Arrow, Box, Picture
 from lumos.model.codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.schema import Schema
-from lumos.model.urn import Urn
+from lumos.model.urn import SCHEME, Urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
-from lumos.store.errors import UnknownDataset
+from lumos.store.errors import AmbiguousName, UnknownDataset
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
 
 Side = Literal["upstream", "downstream", "both"]
@@ -167,7 +167,15 @@ class Viewer:
 
     def _urn(self, name: str) -> str:
         """A dataset of the store, or one that only lineage speaks of."""
-        urn = self._store.find(name)
+        try:
+            urn = self._store.find(name)
+        except UnknownDataset:
+            told = () if name.startswith(SCHEME) else self._store.lineage.named(name)
+            if len(told) > 1:
+                raise AmbiguousName(name, told) from None
+            if not told:
+                raise
+            return told[0]
         if self._store.entries.get(urn) is None:
             lineage = self._store.lineage
             if not any(lineage.edges_of(urn, each) for each in _BOTH):

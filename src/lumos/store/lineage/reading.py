@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from sqlalchemy import Connection, func, select, tuple_
+from sqlalchemy import Connection, func, select
 
 from lumos.model.catalog import Job
 from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
+from lumos.model.urn import Urn
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.lineage import columns, graph
@@ -20,7 +21,7 @@ from lumos.store.lineage.rows import (
     EDGES,
     REPORTER,
     UPSTREAM,
-    batches,
+    among,
     edges_of,
     node_ids,
 )
@@ -74,15 +75,27 @@ class LineageReader:
             downstream=tuple(map(downstream_of, downstream)),
         )
 
+    def named(self, name: str) -> tuple[str, ...]:
+        """What reporters speak of under a name or an end of a path, with a dot or a slash."""
+        node = tables.lineage_node.c.urn
+        words = [part for part in name.replace(".", "/").split("/") if part]
+        if not words:
+            return ()
+        ending = Urn.of("any", words).path_text
+        wanted = func.lower(node).endswith(f"/{ending.lower()}", autoescape=True)
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(select(node).where(wanted).order_by(node).limit(5)))
+
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
         """All that is known of some links, such as those of a walk."""
-        pair = tuple_(UPSTREAM.c.urn, DOWNSTREAM.c.urn)
+        wanted = {tuple(link) for link in links}
         with self._database.reading() as connection:
-            return merged(
-                edge
-                for some in batches(links)
-                for edge in edges_of(connection, EDGES.where(pair.in_([tuple(x) for x in some])))
+            ends = (
+                among(connection, node.c.urn, {link[side] for link in wanted})
+                for side, node in enumerate((UPSTREAM, DOWNSTREAM))
             )
+            edges = edges_of(connection, EDGES.where(*ends))
+            return merged(edge for edge in edges if (edge.upstream, edge.downstream) in wanted)
 
     def all(self) -> Iterator[KeptEdge]:
         """Every edge of every reporter, in no order."""
@@ -149,11 +162,11 @@ class LineageReader:
             id = node_ids(connection, [start]).get(start)
             if id is None:
                 # Nobody speaks of it, but it may be there.
-                id, found = _NO_NODE, graph.Reach({_NO_NODE: 0}, [], 1, truncated=False)
+                found = graph.Reach({_NO_NODE: 0}, [], 1, truncated=False)
+                urns, states = {_NO_NODE: start}, _states(connection, [start])
             else:
                 found = self._reach(connection, id, direction, depth, limit)
-            urns = {id: start} | _urns(connection, found.depths)
-            states = _states(connection, urns.values())
+                urns, states = _nodes(connection, found.depths)
         nodes = (
             Reached(urns[each], far, states.get(urns[each])) for each, far in found.depths.items()
         )
@@ -248,7 +261,7 @@ class LineageReader:
         if id is None:
             return {urn}
         found = self._reach(connection, id, "upstream", None, None)
-        return set(_urns(connection, found.depths).values())
+        return set(_nodes(connection, found.depths)[0].values())
 
     def _reach(
         self,
@@ -260,10 +273,9 @@ class LineageReader:
     ) -> graph.Reach:
         begin, end = _ends(direction)
 
-        def expand(nodes: Collection[int]) -> Iterator[tuple[int, int]]:
-            for some in batches(nodes):
-                statement = select(begin, end).distinct().where(begin.in_(some))
-                yield from map(tuple, connection.execute(statement))
+        def expand(nodes: Collection[int]) -> list[tuple[int, int]]:
+            statement = select(begin, end).distinct().where(among(connection, begin, nodes))
+            return [(before, after) for before, after in connection.execute(statement).all()]
 
         most = _WIDE if limit is None else min(_WIDE, limit)
         found = graph.reach(start, expand, depth=depth, most=most)
@@ -305,8 +317,7 @@ def _edges_at(
 ) -> Iterator[KeptEdge]:
     """The edges that lead on from some datasets in that direction."""
     begin = UPSTREAM if direction == "downstream" else DOWNSTREAM
-    for some in batches(urns):
-        yield from edges_of(connection, EDGES.where(begin.c.urn.in_(some)))
+    return edges_of(connection, EDGES.where(among(connection, begin.c.urn, urns)))
 
 
 def _resolved(connection: Connection, urns: Collection[str]) -> dict[str, str]:
@@ -316,24 +327,19 @@ def _resolved(connection: Connection, urns: Collection[str]) -> dict[str, str]:
     return {urn: urn for urn in urns} | {row.urn: row.dataset_urn for row in moved}
 
 
-def _urns(connection: Connection, ids: Collection[int]) -> dict[int, str]:
-    node = tables.lineage_node.c
-    return {
-        id: urn
-        for some in batches(ids)
-        for id, urn in connection.execute(select(node.id, node.urn).where(node.id.in_(some)))
-    }
+def _nodes(connection: Connection, ids: Collection[int]) -> tuple[dict[int, str], dict[str, State]]:
+    """URNs by number, and the states of those that are datasets of the store."""
+    node, dataset = tables.lineage_node, tables.dataset
+    joined = node.outerjoin(dataset, dataset.c.urn == node.c.urn)
+    statement = select(node.c.id, node.c.urn, dataset.c.state).select_from(joined)
+    rows = connection.execute(statement.where(among(connection, node.c.id, ids))).all()
+    return {id: urn for id, urn, _ in rows}, {urn: state for _, urn, state in rows if state}
 
 
 def _states(connection: Connection, urns: Collection[str]) -> dict[str, State]:
     dataset = tables.dataset.c
-    return {
-        urn: state
-        for some in batches(urns)
-        for urn, state in connection.execute(
-            select(dataset.urn, dataset.state).where(dataset.urn.in_(some))
-        )
-    }
+    statement = select(dataset.urn, dataset.state).where(among(connection, dataset.urn, urns))
+    return {row.urn: row.state for row in connection.execute(statement).all()}
 
 
 def _renamed(job: Job, moved: dict[str, str]) -> Job:
