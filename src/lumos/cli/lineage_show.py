@@ -161,7 +161,7 @@ def _write(text: str, output: Path | None) -> None:
     output.write_text(text, encoding="utf-8")
     from lumos.cli.screen import stderr
 
-    stderr().print(f"[green]\\[ok][/] {output} is written.")
+    stderr().print(f"[ok] {output} is written.")
 
 
 def _print_tree(picture: "Picture", side: str) -> None:
