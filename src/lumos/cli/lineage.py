@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli import lineage_show
+from lumos.cli import lineage_show, lineage_sql
 from lumos.cli.options import QUIET, AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
@@ -287,3 +287,4 @@ def _problem(problem: "Problem") -> str:
 
 
 lineage_show.add_to(app)
+lineage_sql.add_to(app)

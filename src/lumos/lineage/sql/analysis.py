@@ -12,9 +12,10 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token
 
+from lumos.lineage.jinja import UNKNOWN, Unknown
 from lumos.lineage.sql.context import Columns, Context, no_columns
 from lumos.lineage.sql.names import dialect_named
-from lumos.lineage.sql.preparing import UNRENDERED, Unrendered, prepared
+from lumos.lineage.sql.preparing import prepared
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement
 from lumos.lineage.sql.splitting import (
@@ -27,13 +28,13 @@ from lumos.lineage.sql.splitting import (
     Splitter,
     Triggered,
 )
-from lumos.lineage.sql.statements import StatementReader
+from lumos.lineage.sql.statements import StatementReader, is_statement
 from lumos.lineage.sql.texts import SourceText
 from lumos.lineage.sql.tokens import tokenized
-from lumos.lineage.sql.words import VERBS, upper, without_options
+from lumos.lineage.sql.words import HARMLESS, upper, without_options
 
 _DEEP_STACK: Final = 512 * 1024 * 1024
-_DEEPEST: Final = 250_000
+_DEEPEST: Final = 60_000
 
 
 def analyse(
@@ -48,13 +49,10 @@ def analyse(
     `columns` tells the columns of a table by the parts of its name, or None if nobody knows them.
     """
 
-    def analysed() -> Script:
-        return _Analysis(dialect, columns).script(text, file)
-
     try:
-        return analysed()
+        return _Analysis(dialect, columns).script(text, file)
     except RecursionError:
-        return _in_deep_stack(analysed)
+        return _in_deep_stack(lambda: _Analysis(dialect, columns, is_deep=True).script(text, file))
 
 
 def _in_deep_stack(work: Callable[[], Script]) -> Script:
@@ -86,7 +84,8 @@ def _in_deep_stack(work: Callable[[], Script]) -> Script:
 class _Analysis:
     """The way of one text through tokenizer, parser and reader."""
 
-    def __init__(self, dialect: str | None, columns: Columns) -> None:
+    def __init__(self, dialect: str | None, columns: Columns, *, is_deep: bool = False) -> None:
+        self._is_deep = is_deep
         self._dialect = dialect_named(dialect)
         self._context = Context(self._dialect, columns)
         self._recorder = Recorder()
@@ -100,13 +99,14 @@ class _Analysis:
         logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
     def script(self, text: str, file: str | None) -> Script:
+        text = text.removeprefix("\ufeff")
         ready = prepared(text, self._context.habits.name)
         for source, part, tokens in self._tokenized(ready.text):
             self._source, self._text = source, part
             for piece in self._splitter.pieces(tokens):
                 self._piece(piece)
         edges = tuple(edge for edge in self._recorder.spelled_edges() if not _is_unrendered(edge))
-        self._report_templates(ready.unrendered, text)
+        self._report_templates(ready.unknown)
         return Script(
             statements=tuple(_renamed(each, self._context.renamed) for each in self._statements),
             edges=edges,
@@ -172,13 +172,21 @@ class _Analysis:
             self._context.temporary[name,] = relation
 
     def _statement(self, tokens: Sequence[Token]) -> None:
-        for node in self._parsed(tokens):
-            self._statements.append(self._reader.read(node))
+        try:
+            for node in self._parsed(tokens):
+                if is_statement(node):
+                    self._statements.append(self._reader.read(node))
+                elif not self._splitter.in_routine:
+                    self._context.report("not understood: this is no statement", tokens[0].start)
+        except RecursionError:
+            if not self._is_deep:
+                raise
+            self._context.report("not understood: nested too deeply", tokens[0].start)
 
     def _parsed(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
         self._number += 1
         line = self._source.line(tokens[0].start)
-        self._context.begin(self._number, line, self._source)
+        self._context.begin(self._number, line, self._source.part(tokens))
         problem: ParseError | None = None
         nodes: Sequence[exp.Expr | None] = ()
         try:
@@ -191,18 +199,14 @@ class _Analysis:
                 with suppress(ParseError):
                     nodes = self._dialect.parser().parse(bare, self._text)
                     problem = None
-        # What begins with another word moves no data, whatever it says.
-        if problem is not None and (upper(tokens[0]) in VERBS or upper(tokens[0]) == "("):
+        if problem is not None and upper(tokens[0]) not in HARMLESS:
             self._context.report(_reason(problem), _place(problem, tokens))
         yield from (node for node in nodes if node is not None)
 
-    def _report_templates(self, unrendered: Sequence[Unrendered], text: str) -> None:
-        source = SourceText(text, ())
-        for each in unrendered:
-            self._context.begin(self._context.statement, source.line(each.offset), source)
-            self._context.report(
-                f"a template that nobody rendered: {each.text}", each.offset, is_remark=False
-            )
+    def _report_templates(self, unknown: Sequence[Unknown]) -> None:
+        for each in unknown:
+            self._context.begin(self._context.statement, each.line, self._source)
+            self._context.report(f"a template that nobody rendered: {each.text}", None)
 
 
 def _reason(problem: ParseError) -> str:
@@ -228,7 +232,7 @@ def _place(problem: ParseError, tokens: Sequence[Token]) -> int:
 
 def _is_unrendered(edge: ColumnEdge) -> bool:
     names = (*edge.from_table, edge.from_column, *(edge.to_table or ()), edge.to_column or "")
-    return any(UNRENDERED * 3 in name for name in names)
+    return any(UNKNOWN in name for name in names)
 
 
 def _renamed(statement: Statement, names: dict[Parts, Parts]) -> Statement:

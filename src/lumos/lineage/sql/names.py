@@ -19,11 +19,12 @@ _ALIASES: Final = {
 def dialect_named(name: str | None) -> Dialect:
     """The dialect of that name, or an error that lists those there are."""
     wanted = (name or "").strip().lower()
-    known = sorted(each for each in Dialect.classes if each)
     wanted = _ALIASES.get(wanted, wanted)
-    if wanted and wanted not in known:
-        raise UnknownName("SQL dialect", name or "", known)
-    return Dialect.get_or_raise(wanted or None)
+    try:
+        return Dialect.get_or_raise(wanted or None)
+    except ValueError:
+        known = [each for each in Dialect.classes if each]
+        raise UnknownName("SQL dialect", name or "", known) from None
 
 
 class Name(str):

@@ -1,31 +1,15 @@
-"""A text made ready for the tokenizer, every word staying on its place.
+"""A text made ready for the tokenizer, every word staying on its line.
 
-Templates, quoted bodies of routines and the marks of client programs are replaced by as many
-characters as they have, so that places and lines are those of the text as written.
+Quoted bodies of routines and the marks of client programs are replaced by as many characters as
+they have, so that they stay on their places, too.
 """
 
 import re
 from typing import Final, NamedTuple
 
-# A letter that no name contains stands for what a template would have inserted.
-UNRENDERED: Final = "\u0135"
+from lumos.lineage.jinja import UNKNOWN, Unknown, is_template, rendered
 
-_COMMENT: Final = re.compile(r"\{#.*?#\}", re.DOTALL)
-_LEFT_OUT: Final = re.compile(
-    r"\{%-?\s*(?:(?:macro|docs|test)\b|set\s+\w+\s*-?%\}).*?\{%-?\s*end(?:macro|docs|test|set)\s*-?%\}",
-    re.DOTALL,
-)
-_OTHERWISE: Final = re.compile(
-    r"\{%-?\s*(?:else|elif\b[^%]*)\s*-?%\}(?:(?!\{%-?\s*(?:if|endif)\b).)*?(?=\{%-?\s*endif\b)",
-    re.DOTALL,
-)
-_TAG: Final = re.compile(r"\{%.*?%\}", re.DOTALL)
-_EXPRESSION: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-_REF: Final = re.compile(
-    r"""^-?\s*(ref|source)\s*\(\s*(['"])([^'"]+)\2\s*(?:,\s*(['"])([^'"]+)\4\s*)?"""
-    r"""(?:,\s*(?:v|version)\s*=\s*[^)]*)?\)\s*-?$"""
-)
-_SILENT: Final = re.compile(r"^-?\s*(config|log|do|print|set_sql_header)\b")
+_THIS: Final = re.compile(r"\{\{-?\s*this\s*-?\}\}")
 
 _DOLLARS: Final = re.compile(r"\$([A-Za-z_\u0080-\uffff]\w*)?\$")
 _ROUTINE: Final = re.compile(
@@ -51,25 +35,23 @@ _CLIENT: Final = re.compile(
 )
 
 
-class Unrendered(NamedTuple):
-    """A part of a template that only its engine could have replaced."""
-
-    offset: int
-    text: str
-
-
 class Prepared(NamedTuple):
-    """The text for the tokenizer, and what of a template is left in it."""
+    """The text for the tokenizer, and what of a template nobody but its engine can tell."""
 
     text: str
-    unrendered: tuple[Unrendered, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
 
 def prepared(text: str, dialect: str) -> Prepared:
     """The text with everything replaced that is not SQL."""
-    unrendered: list[Unrendered] = []
-    if "{{" in text or "{%" in text or "{#" in text:
-        text = _without_templates(text, unrendered)
+    unknown: tuple[Unknown, ...] = ()
+    if is_template(text):
+        unknown = tuple(
+            Unknown(text.count("\n", 0, match.start()) + 1, match.group())
+            for match in _THIS.finditer(text)
+        )
+        plain = rendered(text, this=UNKNOWN)
+        text, unknown = plain.text, (*plain.unknown, *unknown)
     if "$" in text or "'" in text:
         text = _without_quoted_bodies(text)
     text = _DELIMITER.sub(_blank, _with_semicolons(text))
@@ -78,7 +60,7 @@ def prepared(text: str, dialect: str) -> Prepared:
         text = _CLIENT.sub(_blank, text)
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
         text = _REPLACE_INTO.sub(r"\1\2INSERT \3", text)
-    return Prepared(text, tuple(unrendered))
+    return Prepared(text, unknown)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -87,34 +69,7 @@ def _blank(match: re.Match[str]) -> str:
 
 def _padded(new: str, old: str) -> str:
     """New text of the length of the old, with its line breaks."""
-    if "\n" not in old:
-        return new + " " * (len(old) - len(new))
-    rest = old[len(new) :] if "\n" not in old[: len(new)] else None
-    if rest is None:
-        return re.sub(r"[^\n]", " ", old)
-    return new + re.sub(r"[^\n]", " ", rest)
-
-
-def _without_templates(text: str, unrendered: list[Unrendered]) -> str:
-    for pattern in (_COMMENT, _LEFT_OUT, _OTHERWISE, _OTHERWISE, _TAG):
-        text = pattern.sub(_blank, text)
-
-    def expression(match: re.Match[str]) -> str:
-        inside = match.group(1)
-        named = _REF.match(inside)
-        if named is not None:
-            first, second = named.group(3), named.group(5)
-            is_source = named.group(1) == "source"
-            name = f"{first}.{second}" if is_source and second else second or first
-            return _padded(name, match.group())
-        if _SILENT.match(inside):
-            return _blank(match)
-        unrendered.append(Unrendered(match.start(), " ".join(match.group().split())))
-        if "\n" in match.group():
-            return _padded(UNRENDERED * 3, match.group())
-        return UNRENDERED * len(match.group())
-
-    return _EXPRESSION.sub(expression, text)
+    return new + re.sub(r"[^\n]", " ", old[len(new) :])
 
 
 def _without_quoted_bodies(text: str) -> str:

@@ -106,6 +106,9 @@ class QueryReader:
             elif may_recurse and isinstance(each.this, exp.SetOperation):
                 known[name] = self._recursive(name, columns, each.this, outer, known)
             else:
+                if clause.args.get("recursive") and self._names(each.this, name):
+                    # It reads itself and nothing else, and so never returns a row.
+                    known[name] = Relation()
                 known[name] = self.read(each.this, outer, known).under(columns)
         return known
 

@@ -1,6 +1,6 @@
 """Which column a name means, among the sources of a query and of those around it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -37,7 +37,7 @@ class Scope:
         self.merged: dict[str, Column] = {}
         self.aliases: dict[str, Column] = {}
         # Qualified names in this query prove that a source has the column.
-        self.witnessed: set[tuple[str, str]] = set()
+        self.witnesses: Callable[[], Collection[tuple[str, str]]] = frozenset
         # Rows that a routine holds under a name.
         self.rows: Mapping[str, Relation] = {}
         # Values that WITH gives a name.
@@ -138,8 +138,10 @@ class Scope:
         likely = [
             source for source in possible if any(star.is_likely for star in source.relation.stars)
         ] or possible
-        proven = [source for source in likely if (source.name, name) in self.witnessed]
-        chosen = proven if len(proven) == 1 else likely
+        chosen = likely
+        if len(likely) > 1:
+            proven = [source for source in likely if (source.name, name) in self.witnesses()]
+            chosen = proven if len(proven) == 1 else likely
         if len(chosen) == 1:
             found = chosen[0].relation.guess(name)
             return found if found is not None else _ambiguous(name, chosen)

@@ -1,6 +1,7 @@
 """What stands in FROM: tables, queries, joins, table functions, pivots."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -27,7 +28,7 @@ class Sources:
 
     def fill(self, node: exp.Expr, scope: Scope, clauses: Relation) -> None:
         """All that a SELECT, an UPDATE or a DELETE reads from."""
-        self._witness(node, scope)
+        scope.witnesses = self._witnesses(node)
         start = node.args.get("from_")
         if start is not None:
             self.add(start.this, scope, clauses)
@@ -61,11 +62,16 @@ class Sources:
             clauses.parents += [source.relation for source in hidden]
             scope.sources = [each for each in scope.sources if not any(each is h for h in hidden)]
 
-    def _witness(self, node: exp.Expr, scope: Scope) -> None:
-        for column in node.find_all(exp.Column):
-            if column.args.get("table") is not None:
-                parts = self._queries.parts(column)
-                scope.witnessed.add((parts[-2], parts[-1]))
+    def _witnesses(self, node: exp.Expr) -> Callable[[], Collection[tuple[str, str]]]:
+        """The qualified names of a query, which are looked for once somebody asks."""
+
+        @cache
+        def found() -> Collection[tuple[str, str]]:
+            qualified = (column for column in node.find_all(exp.Column) if column.args.get("table"))
+            names = (self._queries.parts(column) for column in qualified)
+            return {(parts[-2], parts[-1]) for parts in names}
+
+        return found
 
     def add(self, node: exp.Expr, scope: Scope, clauses: Relation) -> None:
         """One item of FROM, with the joins inside of it."""

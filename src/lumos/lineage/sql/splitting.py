@@ -64,7 +64,7 @@ class Splitter:
 
     def __init__(self, *, is_tsql: bool) -> None:
         self._is_tsql = is_tsql
-        self._in_routine = False
+        self.in_routine = False
         self._in_declarations = False
 
     def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
@@ -109,7 +109,7 @@ class Splitter:
             yield from self._declaration(tokens)
         elif word == "RETURN":
             yield from self._returned(tokens[1:])
-        elif word in VERBS or not self._in_routine:
+        elif word in VERBS or not self.in_routine:
             yield Plain(tokens)
 
     def _returned(self, tokens: Sequence[Token]) -> Iterator[Piece]:
@@ -184,7 +184,7 @@ class Splitter:
 
     def _head(self, tokens: Sequence[Token], body: int) -> Iterator[Piece]:
         """The beginning of a routine, up to its body."""
-        self._in_routine = True
+        self.in_routine = True
         # Between IS and BEGIN, PL/SQL declares without saying so.
         self._in_declarations = not self._is_tsql and upper(tokens[body - 1]) in ("AS", "IS")
         yield Routine()

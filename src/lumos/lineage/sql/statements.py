@@ -17,6 +17,17 @@ from lumos.lineage.sql.writes import Writes, Written
 _ROUTINES: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "PACKAGE"})
 
 
+# What a text that is no SQL looks like to the parser.
+_NO_STATEMENTS: Final = (
+    exp.Alias, exp.Aliases, exp.Condition, exp.Identifier, exp.Interval, exp.Paren, exp.Tuple,
+)  # fmt: skip
+
+
+def is_statement(node: exp.Expr) -> bool:
+    """Whether the parser found a statement, and not just words that look like an expression."""
+    return not isinstance(node, _NO_STATEMENTS) or isinstance(node, exp.Query | exp.Command)
+
+
 class StatementReader:
     """Reads statements one after the other, as they change what the next ones see."""
 
@@ -196,6 +207,8 @@ class StatementReader:
             self._keep(Written(table, relation, positional=bool(listed)), is_view=is_view)
         elif listed:
             self._context.create(table, listed)
+        elif is_view:
+            self._context.report("not understood: a view without a query", None)
         return f"CREATE_{kind.replace(' ', '_')}"
 
     def _copied(self, node: exp.Create) -> Relation | None:

@@ -82,6 +82,13 @@ class SourceText:
         self._text = text
         self._tokens = tokens
         self._first_line = first_line
+        self._known: dict[tuple[int, int], str] = {}
+
+    def part(self, tokens: Sequence[Token]) -> "SourceText":
+        """The same text with the words of one statement alone."""
+        made = SourceText(self._text, tokens, first_line=self._first_line)
+        made._line_ends = self._line_ends
+        return made
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -181,6 +188,12 @@ class SourceText:
 
     def words(self, numbers: range) -> str:
         """Words as they are written, without comments and with single blanks."""
+        known = self._known.get((numbers.start, numbers.stop))
+        if known is None:
+            known = self._known[numbers.start, numbers.stop] = self._joined(numbers)
+        return known
+
+    def _joined(self, numbers: range) -> str:
         pieces: list[str] = []
         last = -1
         length = 0

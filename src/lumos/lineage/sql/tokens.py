@@ -20,7 +20,8 @@ def _opened(tokens: list[Token], text: str, dialect: Dialect) -> Iterator[Token]
     for token in tokens:
         is_swallowed = (
             token.token_type is TokenType.STRING
-            and token.start == token.end
+            # A string in quotes is no longer than its place.
+            and len(token.text) > token.end - token.start + 1
             and before is not None
             and before.token_type in dialect.tokenizer_class.COMMANDS
         )

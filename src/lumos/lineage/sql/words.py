@@ -11,6 +11,20 @@ VERBS: Final = frozenset(
         "TRUNCATE", "REPLACE", "COPY", "UPSERT", "SET", "FROM",
     }
 )  # fmt: skip
+# Statements that move no data, whatever they say.
+HARMLESS: Final = frozenset(
+    {
+        "GRANT", "REVOKE", "DENY", "CALL", "EXEC", "EXECUTE", "COMMENT", "ANALYZE", "VACUUM",
+        "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "PRINT", "RAISE", "RAISERROR", "THROW", "OPEN",
+        "FETCH", "CLOSE", "DEALLOCATE", "COMMIT", "ROLLBACK", "SAVEPOINT", "LOCK", "UNLOCK",
+        "REFRESH", "MSCK", "OPTIMIZE", "USE", "SET", "RESET", "DECLARE", "COLLECT", "LIST", "PUT",
+        "GET", "REMOVE", "BEGIN", "END", "START", "ABORT", "CHECKPOINT", "NOTIFY", "LISTEN",
+        "DISCARD", "PRAGMA", "ATTACH", "DETACH", "INSTALL", "UNCACHE", "SIGNAL", "ITERATE",
+        "LEAVE", "UNTIL", "ASSERT", "KILL", "PURGE", "RENAME", "REINDEX", "CLUSTER", "SECURITY",
+        "DROP", "ALTER", "TRUNCATE", "UNDROP", "LANGUAGE", "INVALIDATE", "COMPUTE", "DBCC",
+        "WAITFOR", "GOTO", "RETURN", "ADD", "EXPORT", "IMPORT", "BACKUP", "RESTORE", "RELEASE",
+    }
+)  # fmt: skip
 # What begins a statement of T-SQL, where nothing parts one from the next.
 _BEGINNINGS: Final = (VERBS - {"FROM", "REPLACE", "COPY", "UPSERT"}) | {
     "DECLARE", "IF", "WHILE", "EXEC", "EXECUTE", "PRINT", "RETURN", "BEGIN", "END", "ELSE", "USE",
