@@ -147,8 +147,7 @@ class _Analysis:
         elif isinstance(piece, Declared):
             context.variables.update(piece.names)
         elif isinstance(piece, Routine):
-            context.variables.clear()
-            context.rows.clear()
+            context.begin_routine()
         elif isinstance(piece, SameRows):
             if piece.cursor in context.rows:
                 context.rows[piece.name] = context.rows[piece.cursor]

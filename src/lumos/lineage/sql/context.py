@@ -34,7 +34,7 @@ class Context:
         # The rows of cursors and loops, and those that a trigger sees.
         self.rows: dict[str, Relation] = {}
         self.values: dict[str, Column] = {}
-        self.variables: set[str] = set()
+        self.variables: set[str] = set(self.habits.pseudo_columns)
         self.statement = 0
         self.line = 1
         self.reads: dict[Parts, dict[str, None]] = {}
@@ -51,6 +51,11 @@ class Context:
         self.source = source
         self.reads = {}
         self.values = {}
+
+    def begin_routine(self) -> None:
+        """Forgets the variables of the routine before."""
+        self.variables = set(self.habits.pseudo_columns)
+        self.rows.clear()
 
     def columns_of(self, table: Parts) -> list[str] | None:
         """The names of a table's columns, if anybody knows them."""

@@ -18,6 +18,21 @@ _RECURSIVE_WITHOUT_KEYWORD: Final = frozenset(
 _PATHS_IN_FROM: Final = frozenset({"bigquery", "redshift"})
 
 
+# What Oracle and its kin answer without a table, and what all do.
+_PSEUDO: Final = frozenset(
+    {
+        "current_date", "current_timestamp", "current_time", "current_user", "session_user",
+        "system_user", "localtime", "localtimestamp", "sysdate", "systimestamp",
+    }
+)  # fmt: skip
+_PSEUDO_OF_ORACLE: Final = frozenset(
+    {
+        "rownum", "level", "rowid", "user", "uid", "sqlcode", "sqlerrm", "connect_by_isleaf",
+        "connect_by_iscycle", "ora_rowscn",
+    }
+)  # fmt: skip
+
+
 class Habits:
     """The habits of one dialect; the empty name is standard SQL."""
 
@@ -28,3 +43,5 @@ class Habits:
         self.has_aliases_in_where = name in _ALIASES_IN_WHERE
         self.recurses_without_keyword = name in _RECURSIVE_WITHOUT_KEYWORD
         self.has_paths_in_from = name in _PATHS_IN_FROM
+        # Names that are no columns unless a table has them.
+        self.pseudo_columns = _PSEUDO | (_PSEUDO_OF_ORACLE if name == "oracle" else frozenset())

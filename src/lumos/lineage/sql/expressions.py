@@ -26,15 +26,6 @@ _WITHOUT_COLUMNS: Final = (
     exp.Parameter, exp.Placeholder, exp.SessionParameter, exp.JSONPath, exp.NextValueFor,
 )  # fmt: skip
 _NO_COLUMNS: Final = frozenset({"nextval", "currval"})
-# What Oracle and its kin answer without a table.
-_PSEUDO: Final = frozenset(
-    {
-        "sysdate", "systimestamp", "rownum", "level", "user", "uid", "sqlcode", "sqlerrm",
-        "sql%rowcount", "current_date", "current_timestamp", "current_time", "current_user",
-        "localtimestamp", "localtime", "session_user", "system_user", "default", "sqlrowcount",
-        "connect_by_isleaf", "connect_by_iscycle", "getdate", "today", "now", "rowid", "found",
-    }
-)  # fmt: skip
 
 
 class Queries(Protocol):
@@ -191,8 +182,6 @@ class Expressions:
         offset = place_of(node)
         found = scope.resolve(parts, aliases_first=role.aliases_first)
         if isinstance(found, Unknown):
-            if len(parts) == 1 and parts[0] in _PSEUDO:
-                return
             self._queries.report(found.reason, offset, is_remark=found.column is not None)
             if found.column is None:
                 reading.is_resolved = False

@@ -148,8 +148,11 @@ class Sources:
         parts = self._queries.context.folding.table(node)
         if isinstance(node.this, exp.Parameter):
             return (f"@{self._queries.name(node.this.this)}",)
-        if isinstance(node.this, exp.Identifier) and node.this.args.get("temporary"):
-            return (f"#{parts[-1]}",)
+        if isinstance(node.this, exp.Identifier):
+            marks = "#" if node.this.args.get("temporary") else ""
+            marks = "##" if node.this.args.get("global_") else marks
+            if marks:
+                return (f"{marks}{parts[-1]}",)
         return parts
 
     def _is_path(self, parts: Parts, scope: Scope) -> bool:

@@ -70,7 +70,7 @@ class Splitter:
     def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
         """Statements and declarations in their order."""
         for chunk in _chunks(tokens):
-            if _is_routine_head(chunk):
+            if self._is_routine_head(chunk):
                 body = _body(chunk)
                 yield from self._head(chunk, body)
                 chunk = chunk[body:]
@@ -182,6 +182,11 @@ class Splitter:
         else:
             yield Declared((name,))
 
+    def _is_routine_head(self, tokens: Sequence[Token]) -> bool:
+        # A package declares its procedures without CREATE.
+        is_inner = self.in_routine and upper(tokens[0]) in ("PROCEDURE", "FUNCTION")
+        return is_inner or _is_routine_head(tokens)
+
     def _head(self, tokens: Sequence[Token], body: int) -> Iterator[Piece]:
         """The beginning of a routine, up to its body."""
         self.in_routine = True
@@ -209,13 +214,13 @@ def _is_routine_head(tokens: Sequence[Token]) -> bool:
 
 
 def _kind(tokens: Sequence[Token]) -> str:
-    return next((upper(each) for each in tokens[1:8] if upper(each) in _ROUTINES), "")
+    return next((upper(each) for each in tokens[:8] if upper(each) in _ROUTINES), "")
 
 
 def _body(tokens: Sequence[Token]) -> int:
     """How many words a routine has before its body."""
     words = Words(tokens)
-    start = 2
+    start = 1
     if _kind(tokens) == "TRIGGER":
         start = (words.find({"ON"}) or 1) + 1
     body = words.find(_BODIES, start=start)

@@ -254,8 +254,13 @@ class StatementReader:
                 self._context.create(table, None)
 
     def _alter(self, node: exp.Alter) -> None:
-        """A table that the script made may be given its name only now."""
+        """A view gets another query; a table that the script made may get its name only now."""
         for action in node.args.get("actions") or ():
+            if isinstance(action, exp.Query) and isinstance(node.this, exp.Table | exp.Schema):
+                table, listed = self._writes.target(node.this)
+                relation = self._queries.read(action, None, {}).under(listed)
+                self._keep(Written(table, relation, positional=bool(listed)), is_view=True)
+                continue
             if not isinstance(action, exp.AlterRename) or not isinstance(node.this, exp.Table):
                 continue
             before = self._queries.sources.table_name(node.this)

@@ -214,6 +214,8 @@ class Words:
             return verb == "WITH" or before in ("FOR", "ON", "AFTER", "OF")
         if word == "SET":
             return (verb == "UPDATE" and "SET" not in seen) or before == "UPDATE"
+        if word == "WITH" and verb in ("CREATE", "ALTER") and "AS" not in seen:
+            return True
         if word == "WITH":
             return len(following) < 2 or following[0] == "(" or following[1] not in ("AS", "(")
         if word == "IF":

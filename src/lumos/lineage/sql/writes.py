@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from lumos.lineage.sql.expressions import Reading, Role
 from lumos.lineage.sql.queries import QueryReader
-from lumos.lineage.sql.relation import Column, Item, Relation, Star
+from lumos.lineage.sql.relation import Column, Item, LimitedStar, Relation, Star
 from lumos.lineage.sql.scope import Scope, Source
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.texts import Clause
@@ -132,17 +132,27 @@ class Writes:
     def _returning(
         self, node: exp.Expr, table: Parts, ctes: Mapping[str, Relation], written: list[Written]
     ) -> None:
-        """RETURNING gives the rows back, as they were written."""
+        """RETURNING gives the rows back as they are now; OUTPUT ... INTO writes them elsewhere."""
         returning = node.args.get("returning")
         if returning is None or not written:
             return
-        scope = self._queries.scope(None, ctes)
         result = written[0].result
-        scope.sources = [Source(table[-1], result if result.items else
-                                self._queries.context.table(table), table)]  # fmt: skip
+        before = self._queries.context.table(table, is_read=False)
+        now = result if isinstance(node, exp.Insert) else _replaced(before, result)
+        scope = self._queries.scope(None, ctes)
+        scope.sources = [Source(table[-1], now, table)]
+        held = {"inserted": now, "deleted": before, "new": now, "old": before}
+        scope.rows = {**scope.rows, **held}
         select = exp.Select(expressions=list(returning.expressions))
-        written[0].returned = self._queries.projections.read(select, scope, Relation())
-        written[0].returned.parents.append(result)
+        returned = self._queries.projections.read(select, scope, Relation())
+        returned.parents.append(result)
+        written[0].returned = returned
+        into = returning.args.get("into")
+        if isinstance(into, exp.Table | exp.Schema | exp.Identifier | exp.Parameter):
+            holder = into if isinstance(into, exp.Table | exp.Schema) else exp.Table(this=into)
+            name, listed = self.target(holder)
+            placed, positional = self.placed(name, listed, returned)
+            written.append(Written(name, placed, positional=positional))
 
     def _update(self, node: exp.Update, ctes: Mapping[str, Relation]) -> list[Written]:
         scope = self._queries.scope(None, ctes)
@@ -197,13 +207,30 @@ class Writes:
     def _changed(
         self, node: exp.Update, table: Parts, scope: Scope, clauses: Relation
     ) -> list[Written]:
-        written = self._assigned(table, node.expressions, scope, [])
+        result = [
+            self._assigned(changed, assignments, scope, [])
+            for changed, assignments in self._by_table(node, table, scope).items()
+        ]
         self._queries.decide(node.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE)
         clauses.parents += [source.relation for source in scope.sources]
-        written.result.parents.append(clauses)
-        result = [written]
+        for written in result:
+            written.result.parents.append(clauses)
         self._returning(node, table, scope.ctes, result)
         return result
+
+    def _by_table(
+        self, node: exp.Update, table: Parts, scope: Scope
+    ) -> dict[Parts, list[exp.Expr]]:
+        """What SET changes; MySQL may change several tables at once."""
+        found: dict[Parts, list[exp.Expr]] = {table: []}
+        for each in node.expressions:
+            changed = table
+            if node.this.args.get("joins") and isinstance(each.this, exp.Column):
+                source = scope.source(self._queries.parts(each.this)[:-1])
+                if source is not None and source.relation.table is not None:
+                    changed = source.relation.table
+            found.setdefault(changed, []).append(each)
+        return found
 
     def _assigned(
         self, table: Parts, assignments: Iterable[exp.Expr], scope: Scope,
@@ -368,6 +395,18 @@ class Writes:
         made = Relation(items)
         made.parents = [relation]
         return made
+
+
+def _replaced(before: Relation, changed: Relation) -> Relation:
+    """A table of which some columns have got other values."""
+    names = {column.name: column for column in changed.columns}
+    items: list[Item] = []
+    for item in before.items:
+        if isinstance(item, Star):
+            items += [*names.values(), LimitedStar(item, names)]
+        else:
+            items.append(names.get(item.name, item))
+    return Relation(items)
 
 
 def _last(node: exp.Expr) -> exp.Expr:
