@@ -1,13 +1,12 @@
 """Files of SQL: what each one says, with its comments, as a reporter of its own."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
 
 from lumos.errors import LumosError
 from lumos.lineage import jinja
@@ -18,10 +17,13 @@ from lumos.lineage.sql.names import dialect_named
 
 ENDINGS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
 _MAX_BYTES: Final = 64 * 1024**2
+# Texts and quoted names, comments, words, and marks; a text that does not end is no query.
+_MARKS: Final = re.compile(
+    r"'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL
+)
 _NO_QUERY: Final = frozenset(
-    (TokenType.SEMICOLON, TokenType.INTO, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE,
-     TokenType.MERGE, TokenType.CREATE)
-)  # fmt: skip
+    ("into", "insert", "update", "delete", "merge", "create", "'", '"', "`")
+)
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -93,22 +95,32 @@ def model_of(file: SqlFile, dialect: str | None) -> str | None:
 
     Lines stay as they are. Nothing where the file says itself what it makes.
     """
+    if not _is_query(file.sql):
+        return None
     spoken = dialect_named(dialect)
-    try:
-        tokens = spoken.tokenize(file.sql)
-    except SqlglotError:
-        return None
-    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-        tokens.pop()
-    if not tokens or tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH):
-        return None
-    depth = 0
-    for token in tokens:
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.token_type in _NO_QUERY:
-            return None
     names = (exp.to_identifier(part, quoted=True).sql(dialect=spoken) for part in file.table)
     return f"CREATE TABLE {'.'.join(names)} AS {file.sql}"
+
+
+def _is_query(sql: str) -> bool:
+    """Whether a text is one SELECT that writes nothing, without parsing it."""
+    depth = 0
+    is_begun = is_ended = False
+    for mark in _MARKS.finditer(sql):
+        text = mark.group()
+        if text.startswith(("--", "/*")) or text.isspace():
+            continue
+        word = text.lower()
+        if not is_begun and word not in ("select", "with"):
+            return False
+        is_begun = True
+        if is_ended:
+            return False
+        depth += (text == "(") - (text == ")")
+        is_ended = text == ";"
+        if depth == 0 and word in _NO_QUERY:
+            return False
+    return is_begun
 
 
 def report(file: SqlFile, script: Script, *, platform: str | None = None) -> Reported:

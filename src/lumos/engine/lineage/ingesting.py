@@ -72,7 +72,9 @@ class LineageIngest:
         self._names = names_of(settings, store)
         self._schemas = Schemas(store)
         self._placing = Placing(self._names, self._schemas, at=self._at, by=who())
-        self._recorder = Recorder(store, at=self._at, dry_run=dry_run, describe=describe)
+        self._recorder = Recorder(
+            store, self._names, at=self._at, dry_run=dry_run, describe=describe
+        )
         self._problems: list[Problem] = []
         self._failed: list[str] = []
         self._coverage = Coverage()

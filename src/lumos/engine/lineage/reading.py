@@ -1,12 +1,14 @@
 """From recognised files to what their reporters say; SQL is analysed with what is known of it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from lumos.config.tree import ConfigurationError
 from lumos.engine.ingest import Announce
 from lumos.engine.lineage.names import Names
+from lumos.engine.lineage.ordering import in_order
 from lumos.engine.lineage.recognition import Given, Kind, Recognised
 from lumos.engine.lineage.schemas import Columns, Schemas
 from lumos.lineage import dbt, declared, openlineage, sql_files
@@ -16,8 +18,8 @@ from lumos.lineage.sql import Script, analyse, reported
 from lumos.lineage.sql.names import dotted
 from lumos.lineage.sql_files import SqlFile, UnreadableSql
 
-# How often tables that other files make are looked up again, for models made from models.
-_MOST_ROUNDS = 8
+# How often texts are read again that read tables which others were found to make.
+_MOST_ROUNDS: Final = 4
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,18 +143,18 @@ class FileReader:
     ) -> dict[str, Script]:
         """The scripts of all texts; what one makes is known to those that read it."""
         scripts: dict[str, Script] = {}
-        waiting: Iterable[str] = texts
+        waiting = in_order({key: text for key, (text, _) in texts.items()})
         for _ in range(_MOST_ROUNDS):
-            some = list(waiting)
-            for number, key in enumerate(some):
-                self._announce(step, files=number, share=number / len(some))
+            missed: set[tuple[str, ...]] = set()
+            for number, key in enumerate(waiting):
+                self._announce(step, files=number, share=number / len(waiting))
                 text, file = texts[key]
                 scripts[key] = analyse(text, dialect=dialect, columns=columns, file=file)
-            news = columns.learn(_made(scripts.values()))
+                missed |= columns.learn(_made([scripts[key]]))
             waiting = [
                 key
                 for key, script in scripts.items()
-                if any(read.table in news for read in script.reads)
+                if any(read.table in missed for read in script.reads)
             ]
             if not waiting:
                 break

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from lumos.engine.audit import audit
+from lumos.engine.lineage.names import Names
 from lumos.engine.lineage.placing import Placed
 from lumos.engine.lineage.reports import Tally
 from lumos.lineage.reported import Described
@@ -31,9 +32,16 @@ class Recorder:
     """Writes what reporters say; a dry run only says what would change."""
 
     def __init__(
-        self, store: Store | None, *, at: datetime, dry_run: bool, describe: Describe
+        self,
+        store: Store | None,
+        names: Names,
+        *,
+        at: datetime,
+        dry_run: bool,
+        describe: Describe,
     ) -> None:
         self._store = store
+        self._names = names
         self._at = at
         self._dry_run = dry_run
         self._describe = describe
@@ -102,7 +110,12 @@ class Recorder:
         return any(run.started_at > newest for job in known if job is not None for run in job.runs)
 
     def _described(self, placed: Placed) -> int:
-        return self._describe(placed.reporter, placed.descriptions)
+        assert self._store is not None
+        # Most files say nothing of datasets that are there, and never did.
+        told = [each for each in placed.descriptions if each[0] in self._names]
+        if not told and not self._store.remarks.urns(placed.reporter):
+            return 0
+        return self._describe(placed.reporter, told)
 
     def _audit(self, transaction: Transaction, placed: Placed, done: Reporting) -> None:
         details = f"{done.added} new, {done.changed} changed, {done.removed} gone"

@@ -60,24 +60,26 @@ class Columns:
         self._platform = platform
         self._known = known or {}
         self._made: dict[Parts, Mapping[str, str]] = {}
-        self._asked: set[Parts] = set()
+        self._asked: frozenset[Parts] = frozenset()
 
     def learn(self, made: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
         """Takes in what tables are made of; gives those that somebody asked for in vain."""
         news = {
-            parts
+            parts: dict.fromkeys(columns, "")
             for parts, columns in made.items()
-            if parts in self._asked and list(self._made.get(parts, ())) != list(columns)
+            if list(self._made.get(parts, ())) != list(columns)
         }
-        self._made |= {parts: dict.fromkeys(made[parts], "") for parts in news}
-        return frozenset(news)
+        self._made |= news
+        return self._asked & news.keys()
 
     def __call__(self, parts: Parts) -> Mapping[str, str] | None:
         columns = self._known.get(parts) or self._stored(parts)
         if columns is not None:
             return columns
-        self._asked.add(parts)
-        return self._made.get(parts)
+        columns = self._made.get(parts)
+        if columns is None:
+            self._asked |= {parts}
+        return columns
 
     def _stored(self, parts: Parts) -> Mapping[str, str] | None:
         table = TableName(parts=parts, platform=self._platform)

@@ -1,0 +1,33 @@
+"""An order of SQL texts in which tables are made before they are read, as far as there is one."""
+
+import re
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+_WORD: Final = re.compile(r"\w+")
+_MADE: Final = re.compile(
+    r"\b(?:table|view|into|overwrite|merge)\s+(?:if\s+not\s+exists\s+)?([\w.\"`\[\]$-]+)",
+    re.IGNORECASE,
+)
+
+
+def in_order(texts: Mapping[str, str]) -> list[str]:
+    """The keys of the texts; a rough look is enough, since what it misses is read again."""
+    words = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
+    makers: dict[str, str] = {}
+    for key, text in texts.items():
+        for name in _MADE.findall(text):
+            last = _WORD.findall(name.lower().rpartition(".")[2])
+            if last:
+                makers.setdefault(last[0], key)
+    needed: dict[str, set[str]] = {}
+    for key, found in words.items():
+        # Either side may be the larger one by far.
+        named = found & makers.keys()
+        needed[key] = {makers[name] for name in named} - {key}
+    sorter = TopologicalSorter(needed)
+    try:
+        return list(sorter.static_order())
+    except CycleError:
+        return list(texts)

@@ -1,0 +1,26 @@
+"""Texts of SQL in the order in which tables come to be."""
+
+import random
+
+import pytest
+
+from lumos.engine.lineage.ordering import in_order
+
+CHAIN = {
+    "d": "select * from c",
+    "c": "create or replace view mart.c as select * from mart.b",
+    "b": 'create table if not exists "mart"."b" as select * from a join raw.x',
+    "a": "insert into a select 1",
+}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_are_made_before_they_are_read(seed):
+    keys = list(CHAIN)
+    random.Random(seed).shuffle(keys)
+    assert in_order({key: CHAIN[key] for key in keys}) == ["a", "b", "c", "d"]
+
+
+def test_tables_made_from_each_other_keep_their_order():
+    texts = {"a": "create table a as select * from b", "b": "create table b as select * from a"}
+    assert in_order(texts) == ["a", "b"]
