@@ -31,7 +31,13 @@ from lumos.lineage.sql.splitting import (
 from lumos.lineage.sql.statements import StatementReader, is_statement
 from lumos.lineage.sql.texts import SourceText
 from lumos.lineage.sql.tokens import tokenized
-from lumos.lineage.sql.words import HARMLESS, upper, without_options
+from lumos.lineage.sql.words import (
+    HARMLESS,
+    output_of_insert,
+    upper,
+    without_decoration,
+    without_options,
+)
 
 _DEEP_STACK: Final = 512 * 1024 * 1024
 _DEEPEST: Final = 60_000
@@ -171,6 +177,12 @@ class _Analysis:
             self._context.temporary[name,] = relation
 
     def _statement(self, tokens: Sequence[Token]) -> None:
+        self._read(tokens)
+        output = output_of_insert(tokens) if upper(tokens[0]) == "INSERT" else None
+        if output is not None:
+            self._read(output)
+
+    def _read(self, tokens: Sequence[Token]) -> None:
         try:
             for node in self._parsed(tokens):
                 if is_statement(node):
@@ -194,6 +206,8 @@ class _Analysis:
             problem = failed
         if problem is not None or any(isinstance(node, exp.Command) for node in nodes):
             bare = without_options(tokens)
+            if upper(tokens[0]) == "INSERT":
+                bare = without_decoration(tokens)
             if bare is not None:
                 with suppress(ParseError):
                     nodes = self._dialect.parser().parse(bare, self._text)

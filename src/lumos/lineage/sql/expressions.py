@@ -275,6 +275,26 @@ class Expressions:
         for position, part in enumerate(node.expressions):
             yield part, deciding if position % 2 == 0 and position != last else role
 
+    def _picked(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """MAX_BY(value, order): the order only decides which value it is."""
+        del scope, reading
+        role = role._replace(derivation=Derivation.AGGREGATION)
+        yield node.this, role
+        yield node.expression, role.deciding(UseKind.SORT, Clause.ITEM)
+
+    def _combined(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """ClickHouse's aggregates with a suffix: the last argument of sumIf only decides."""
+        del scope, reading
+        role = role._replace(derivation=Derivation.AGGREGATION)
+        arguments = node.args.get("params") or node.expressions
+        for position, part in enumerate(arguments):
+            decides = node.name.lower().endswith("if") and position == len(arguments) - 1
+            yield part, role.deciding(UseKind.CONDITIONAL, Clause.ITEM) if decides else role
+
     def _window(
         self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
     ) -> Iterator[tuple[exp.Expr, Role]]:
@@ -411,6 +431,10 @@ _SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
     exp.Nvl2: Expressions._if,
     exp.DecodeCase: Expressions._decode,
     exp.Anonymous: Expressions._function,
+    exp.CombinedAggFunc: Expressions._combined,
+    exp.CombinedParameterizedAgg: Expressions._combined,
+    exp.ArgMax: Expressions._picked,
+    exp.ArgMin: Expressions._picked,
     exp.Window: Expressions._window,
     exp.Filter: Expressions._filter,
     exp.WithinGroup: Expressions._within_group,

@@ -26,6 +26,7 @@ _QUOTED_BODY: Final = re.compile(
 )
 _UNLOAD: Final = re.compile(r"\bunload\s*\(\s*'((?:[^']|'')*)'\s*\)[^;]*", re.IGNORECASE)
 _REPLACE_INTO: Final = re.compile(r"(?im)(^|;|\bbegin\b)(\s*)replace(\s+into\b)")
+_TRIGGER_ROW: Final = re.compile(r":(new|old)\.", re.IGNORECASE)
 _DELIMITER: Final = re.compile(r"(?im)^[ \t]*delimiter[ \t]+(\S+)[ \t]*$")
 _ALONE: Final = re.compile(r"(?im)^[ \t]*(/|go(?:[ \t]+\d+)?)[ \t]*;?[ \t]*(?=--|\r?$)")
 _CLIENT: Final = re.compile(
@@ -58,6 +59,8 @@ def prepared(text: str, dialect: str) -> Prepared:
     if dialect in ("tsql", "fabric", "oracle", "teradata", "", "postgres", "redshift"):
         text = _ALONE.sub(lambda match: _padded(";", match.group()), text)
         text = _CLIENT.sub(_blank, text)
+    if dialect == "oracle":
+        text = _TRIGGER_ROW.sub(r" \1.", text)
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
         text = _REPLACE_INTO.sub(r"\1\2INSERT \3", text)
     return Prepared(text, unknown)

@@ -79,7 +79,7 @@ class Column:
 
     def renamed(self, name: str) -> "Column":
         """The same column under another name."""
-        if name == self.name:
+        if name is self.name:
             return self
         return Column(name, self.facts, self.uses, is_resolved=self.is_resolved)
 

@@ -123,6 +123,10 @@ class Sources:
             for each in node.args["rows_from"]:
                 self._function(each.this, alias, scope, clauses)
             return
+        if isinstance(node.this, exp.Var | exp.Literal):
+            # Files, such as Snowflake's @stage or 's3://bucket/data.parquet'.
+            self._append(scope, alias, Relation([ValueStar(Column("*"))]), node)
+            return
         if isinstance(node.this, exp.Values):
             self._append(scope, alias, self._values(node.this, scope, clauses), node)
             return

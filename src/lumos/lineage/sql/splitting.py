@@ -70,10 +70,12 @@ class Splitter:
     def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
         """Statements and declarations in their order."""
         for chunk in _chunks(tokens):
-            if self._is_routine_head(chunk):
+            while chunk and self._is_routine_head(chunk):
                 body = _body(chunk)
                 yield from self._head(chunk, body)
                 chunk = chunk[body:]
+            if not chunk:
+                continue
             if self._is_tsql:
                 for part in Words(chunk).statements():
                     yield from self._piece(part)

@@ -81,7 +81,9 @@ class StatementReader:
             isinstance(node, exp.Table | exp.From) and node.parent is None
         ):
             return self._select(node)
-        if isinstance(node, exp.Drop):
+        if isinstance(node, exp.Copy):
+            self._copy(node)
+        elif isinstance(node, exp.Drop):
             self._drop(node)
         elif isinstance(node, exp.Alter):
             self._alter(node)
@@ -234,6 +236,22 @@ class StatementReader:
             self._keep(Written(table, self._queries.read(query, None, {})))
         return "CACHE"
 
+    def _copy(self, node: exp.Copy) -> None:
+        """COPY between a table and files; what is read from files comes from no column."""
+        table, listed = self._writes.target(node.this)
+        files = [each for each in node.args.get("files") or () if isinstance(each, exp.Subquery)]
+        if isinstance(node.this, exp.Query):
+            self._record(None, self._queries.read(node.this, None, {}))
+        elif _is_stage(node.this):
+            for each in files:
+                self._record(None, self._queries.read(each, None, {}))
+        elif node.args.get("kind"):
+            relation = self._queries.read(files[0], None, {}) if files else Relation()
+            placed, positional = self._writes.placed(table, listed, relation)
+            self._keep(Written(table, placed, positional=positional))
+        elif table:
+            self._context.table(table)
+
     def _multitable(self, node: exp.MultitableInserts) -> str:
         """Several INSERTs of one source: INSERT ALL, or Hive's FROM ... INSERT ... INSERT."""
         source = node.args.get("source")
@@ -294,6 +312,11 @@ def _with_source(insert: exp.Expr, source: exp.Expr, condition: exp.Expr | None)
         select.set("where", exp.Where(this=condition.copy()))
     made.set("expression", select)
     return made
+
+
+def _is_stage(node: exp.Expr) -> bool:
+    """Whether a name stands for files, such as Snowflake's @stage."""
+    return isinstance(node, exp.Table) and isinstance(node.this, exp.Var)
 
 
 def _poured_into(node: exp.Create) -> exp.Table | None:

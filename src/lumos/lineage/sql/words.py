@@ -72,11 +72,49 @@ def without_options(tokens: Sequence[Token]) -> list[Token] | None:
     ]
     columns = _column_list(tokens, end)
     query = tokens[behind + 1 :]
-    last = Words(query).find({"WITH"}, start=1) if upper(query[0]) != "WITH" else None
-    if last is not None and [upper(each) for each in query[last + 1 : last + 3]][-1:] == ["DATA"]:
-        query = query[:last]
+    if upper(query[-1]) in ("DATA", "OPTION", "ONLY", "BINDING"):
+        # WITH NO DATA, WITH LOCAL CHECK OPTION, WITH READ ONLY
+        places = [place for place, token in Words(query).outside(1) if upper(token) == "WITH"]
+        query = query[: places[-1]] if places else query
     return [tokens[0], *temporary[:1], tokens[kind], *tokens[name:end], *columns,
             tokens[behind], *query]  # fmt: skip
+
+
+def without_decoration(tokens: Sequence[Token]) -> list[Token]:
+    """An INSERT without what the parser does not know between its target and its rows."""
+    words = Words(tokens)
+    start = words.find({"OUTPUT"})
+    end = words.find({"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE"}, start=start or 0)
+    if start is not None and end is not None:
+        return [*tokens[:start], *tokens[end:]]
+    start = words.find({"IF"})
+    if start is not None and [upper(each) for each in tokens[start : start + 3]] == [
+        "IF", "NOT", "EXISTS",
+    ]:  # fmt: skip
+        return [*tokens[:start], *tokens[start + 3 :]]
+    return list(tokens)
+
+
+def output_of_insert(tokens: Sequence[Token]) -> list[Token] | None:
+    """OUTPUT inserted.a INTO log (a) of an INSERT, as an INSERT of its own."""
+    words = Words(tokens)
+    output = words.find({"OUTPUT"})
+    into = words.find({"INTO"}, start=output) if output is not None else None
+    end = words.find({"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE"}, start=into or 0)
+    first = words.skip(1, ("INTO",))
+    if output is None or into is None or end is None or into > end:
+        return None
+    target = tokens[first : words.end_of_name(first)]
+    return [
+        tokens[0], *tokens[into:end], _word(TokenType.SELECT, "SELECT", tokens[output]),
+        *tokens[output + 1 : into], _word(TokenType.FROM, "FROM", tokens[into]), *target,
+        _word(TokenType.ALIAS, "AS", tokens[into]), _word(TokenType.VAR, "inserted", tokens[into]),
+    ]  # fmt: skip
+
+
+def _word(kind: TokenType, text: str, place: Token) -> Token:
+    """A word that nobody wrote, on the place of another."""
+    return Token(kind, text, place.line, place.col, place.start, place.end, [])
 
 
 def _begins_query(tokens: Sequence[Token], place: int) -> bool:
