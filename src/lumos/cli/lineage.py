@@ -196,6 +196,10 @@ def _show(report: "LineageIngestReport") -> None:
             if (rest := len(tables) - _MOST) > 0:
                 console.print(f"... and {plural(rest, 'more name')}; --json lists them all.")
             console.print()
+    for log in report.logs.logs if report.logs else ():
+        console.print(
+            f"{log.log}: {plural(log.counted, 'statement')} counted, {plural(log.edges, 'edge')}"
+        )
     for name in report.gone:
         console.print(f"gone  {name}")
     edges = report.edges

@@ -48,7 +48,6 @@ def found(name: str, *, names: Names = NAMES, dialect: str | None = None, **more
         ("sales.Orders", "postgres", "lumos://postgres/shop/sales/Orders"),
         ("finance.public.invoices", "snowflake", "lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES"),
         ("invoices", None, "lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES"),
-        ("mart.kpis", None, "lumos://sql/mart/kpis"),
     ],
 )
 def test_a_name_that_only_one_dataset_has_finds_it(name, dialect, urn):
@@ -71,6 +70,21 @@ def test_a_name_that_says_otherwise_is_not_bent_to_fit(name, dialect, urn):
         urn,
         Way.ASSUMED,
     )
+
+
+def test_what_only_lineage_speaks_of_stays_the_same():
+    told = (
+        "lumos://snowflake@eu/MART/KPIS",
+        "lumos://sql/a/b",
+        "lumos://hive/a/b",
+        "lumos://x/c/d",
+        "lumos://y/c/d",
+    )
+    names = Names((), told)
+    assert found("mart.kpis", names=names, platform="snowflake").urn == told[0]
+    assert found("mart.kpis", names=names).way is Way.ASSUMED
+    assert found("a.b", names=names).urn == "lumos://sql/a/b"
+    assert found("c.d", names=names).way is Way.AMBIGUOUS
 
 
 def test_a_name_that_several_have_is_not_guessed():

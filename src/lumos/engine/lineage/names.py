@@ -168,9 +168,11 @@ class Names:
         candidates = self._candidates(table, folded)
         best = _best(candidates, folded, prefer=_platform_of(dialect))
         if len(best) == 1:
-            return Found(urn=best[0].urn, way=Way.NAME)
+            # What only lineage speaks of was assumed before, perhaps with more to go by.
+            way = Way.NAME if best[0].standing else Way.ASSUMED
+            return Found(urn=best[0].urn, way=way)
         assumed = self._assumed(table, folded, dialect)
-        if best:
+        if best and assumed not in {each.urn for each in best}:
             urns = tuple(sorted(each.urn for each in best))
             return Found(urn=assumed, way=Way.AMBIGUOUS, candidates=urns)
         return Found(urn=assumed, way=Way.ASSUMED)

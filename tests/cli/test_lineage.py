@@ -1,0 +1,101 @@
+"""lumos lineage ingest, add and remove on the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.sightings import Sightings
+from lumos import Lumos
+
+
+@pytest.fixture
+def models(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a lake in the store and SQL that reads it."""
+    monkeypatch.chdir(workplace)
+    seen = Sightings(Lumos())
+    seen.see("raw/orders", "id INT64\namount FLOAT64\ncountry STRING")
+    folder = workplace / "models"
+    folder.mkdir()
+    (folder / "totals.sql").write_text(
+        "-- Owner: sales-team\nselect country, sum(amount) as total from raw.orders group by country\n"
+    )
+    (folder / "broken.sql").write_text("select from where;\n")
+    (folder / "notes.txt").write_text("hello")
+    return folder
+
+
+@pytest.mark.usefixtures("models")
+def test_an_ingest_tells_what_was_found_and_how(lumos: Any) -> None:
+    done = lumos("lineage", "ingest", "models")
+    assert done.code == 0
+    assert "sql:models/totals.sql 1 1 0 0 100 % a query, taken for table totals" in done.words
+    assert "raw.orders name lumos://file/lake/raw/orders" in done.words
+    assert "totals assumed lumos://sql/totals" in done.words
+    assert "100 % of output columns resolved (2 of 2)." in done.out
+    assert "1 edge: 1 new, 0 changed, 0 unchanged, 0 gone" in done.words
+    assert "problem  models/broken.sql:1: " in done.err
+    assert "models/notes.txt" in done.err
+
+
+@pytest.mark.usefixtures("models")
+def test_json_has_everything(lumos: Any) -> None:
+    lumos("lineage", "ingest", "models", "--json")
+    done = lumos("lineage", "ingest", "models", "--json").json
+    assert done["format_version"] == "1.0"
+    assert done["edges"] == {"added": 0, "changed": 0, "removed": 0, "unchanged": 1}
+    assert done["coverage"] == {"columns": 2, "resolved": 2, "share": 1.0}
+    assert {each["name"]: each["way"] for each in done["tables"]} == {
+        "raw.orders": "name",
+        "totals": "assumed",
+    }
+    assert [(each["place"], each["line"]) for each in done["problems"]] == [
+        ("models/broken.sql", 1)
+    ]
+    assert done["unrecognised"] == ["models/notes.txt"]
+
+
+@pytest.mark.usefixtures("models")
+def test_a_dry_run_says_that_nothing_was_written(lumos: Any) -> None:
+    done = lumos("lineage", "ingest", "models", "--dry-run")
+    assert (done.code, "Nothing was written." in done.out) == (0, True)
+    assert lumos("lineage", "ingest", "models", "--json").json["edges"]["added"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("models/notes.txt",), 1, "Nothing that tells of lineage was found"),
+        (("nowhere",), 2, "There is nothing at nowhere"),
+        (("models", "--dialect", "klingon"), 2, "klingon"),
+        ((), 2, "Missing argument"),
+    ],
+)
+@pytest.mark.usefixtures("models")
+def test_what_cannot_be_read_has_its_exit_code(
+    lumos: Any, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = lumos("lineage", "ingest", *words)
+    assert (done.code, said in done.err) == (code, True)
+
+
+def test_a_broken_declaration_fails_with_its_line(lumos: Any, models: Path) -> None:
+    (models.parent / "edges.yaml").write_text("lineage:\n  - from: a\n    tpye: VIEW\n    to: b\n")
+    done = lumos("lineage", "ingest", "edges.yaml")
+    assert done.code == 1
+    assert "problem  edges.yaml:3: " in done.err
+    assert "Did you mean 'type'?" in done.err
+
+
+@pytest.mark.usefixtures("models")
+def test_edges_by_hand_come_and_go(lumos: Any) -> None:
+    words = ("raw/orders", "lumos://tableau/sales/weekly")
+    done = lumos("lineage", "add", *words, "--column", "amount=revenue", "--type", "copied")
+    assert done.words.startswith(
+        "added lumos://file/lake/raw/orders -> lumos://tableau/sales/weekly"
+    )
+    assert "no dataset lumos://tableau/sales/weekly is in the store" in done.out
+    assert lumos("lineage", "add", *words, "--column", "amount").code == 2
+    assert lumos("lineage", "remove", *words).out.startswith("removed ")
+    again = lumos("lineage", "remove", *words)
+    assert (again.code, again.out.startswith("not there ")) == (1, True)
