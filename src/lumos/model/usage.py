@@ -4,6 +4,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
+class LogSum(NamedTuple):
+    """Statements of a day, or those that do not count and why, and how many `times` they ran."""
+
+    left_out: str | None
+    day: int | None
+    statements: int
+    times: int
+
+
 class Met(NamedTuple):
     """Statements of one kind: their digest, one of them encoded, how many there are and when.
 

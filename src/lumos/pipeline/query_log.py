@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.model.usage import Met, SummedReads
+from lumos.model.usage import LogSum, Met, SummedReads
 from lumos.pipeline.arrays import column
 
 _STATEMENTS: Final = pa.schema(
@@ -61,19 +61,12 @@ class QueryLog:
     def close(self) -> None:
         self._found.unpersist()
 
-    def left_out(self) -> dict[str, int]:
-        """How many statements are not counted, by the reason."""
-        rows = self._found.where(F.col("left_out").isNotNull()).groupBy("left_out")
-        sums = rows.agg(F.sum("times").alias("times")).toArrow().to_pylist()
-        return {row["left_out"]: row["times"] for row in sums}
-
-    def count(self) -> int:
-        """How many statements there are."""
-        return self._statements.count()
-
-    def days(self) -> list[int]:
-        """The days of the log, counted from 1970."""
-        return list(self._statements.select("day").distinct().toArrow()["day"].to_pylist())
+    def sums(self) -> list[LogSum]:
+        """How many statements there are by day, and how many are not counted, by the reason."""
+        sums = self._found.groupBy("left_out", "day").agg(
+            F.count("*").alias("statements"), F.sum("times").alias("times")
+        )
+        return [LogSum(**row) for row in sums.toArrow().to_pylist()]
 
     def met(self, *, most: int) -> list[Met]:
         """The kinds of statements, the most frequent first, and no more than `most`."""
@@ -144,8 +137,9 @@ class FreshStatements:
                 schema=_MEANT,
             )
         )  # fmt: skip
-        found = summed_reads(self._frame, F.broadcast(meanings)).orderBy("day", "urn", "reader")
-        for batch in found.toArrow().to_batches(_BATCH):
+        found = summed_reads(self._frame, F.broadcast(meanings)).toArrow()
+        order = [(name, "ascending") for name in ("day", "urn", "reader")]
+        for batch in found.sort_by(order).to_batches(_BATCH):
             rows = zip(*(each.to_pylist() for each in batch.columns), strict=True)
             for row in rows:
                 reads = SummedReads(*row)
@@ -154,32 +148,36 @@ class FreshStatements:
 
 def summed_reads(statements: DataFrame, meanings: DataFrame) -> DataFrame:
     """Reads by dataset, reader and day, with how often each column was read."""
-    reads = (
-        statements.groupBy("query", "reader", "day")
-        .agg(
-            F.sum("times").alias("reads"),
-            F.sum("bytes").alias("bytes"),
-            F.sum("rows").alias("rows"),
-            F.max("at").alias("last_read"),
-        )
-        .join(meanings, on="query")
-    )
     key = ["urn", "reader", "day"]
+    # The dataset as a whole is counted like a column without a name, so that one sum does both.
+    whole = F.array(F.lit(""))
     by_column = (
-        reads.select(*key, F.explode("columns").alias("column"), "reads")
+        statements.groupBy("query", "reader", "day")
+        .agg(*_totals("times"))
+        .join(meanings, on="query")
+        .withColumn("column", F.explode(F.concat(whole, "columns")))
         .groupBy(*key, "column")
-        .agg(F.sum("reads").alias("reads"))
-        .groupBy(*key)
-        .agg(F.map_from_entries(F.collect_list(F.struct("column", "reads"))).alias("columns"))
+        .agg(*_totals("reads"))
     )
-    by_dataset = reads.groupBy(*key).agg(
-        F.sum("reads").alias("reads"),
+    is_whole = F.col("column") == ""
+    return by_column.groupBy(*key).agg(
+        *(F.max(F.when(is_whole, F.col(name))).alias(name) for name in _TOTALS),
+        F.map_from_entries(F.collect_list(F.when(~is_whole, F.struct("column", "reads")))).alias(
+            "columns"
+        ),
+    )
+
+
+_TOTALS: Final = ("reads", "bytes", "rows", "last_read")
+
+
+def _totals(reads: str) -> tuple[Column, ...]:
+    last = "at" if reads == "times" else "last_read"
+    return (
+        F.sum(reads).alias("reads"),
         F.sum("bytes").alias("bytes"),
         F.sum("rows").alias("rows"),
-        F.max("last_read").alias("last_read"),
-    )
-    return by_dataset.join(by_column, on=key, how="left").select(
-        *key, "reads", "bytes", "rows", "last_read", "columns"
+        F.max(last).alias("last_read"),
     )
 
 

@@ -18,7 +18,7 @@ from lumos.lineage.query_log import (
     day_of,
     understand,
 )
-from lumos.model.usage import Met, SummedReads
+from lumos.model.usage import LogSum, Met, SummedReads
 
 Readers = Callable[[str], str]
 # Which datasets a kind of statement reads, and which of their columns.
@@ -43,14 +43,11 @@ class Fresh(Protocol):
 class Statements(Protocol):
     """The statements of a log."""
 
-    def left_out(self) -> Mapping[str, int]:
-        """How many are not counted, by the reason; what could not be read, in a sentence."""
+    def sums(self) -> Sequence[LogSum]:
+        """How many there are by day, and how many are not counted, by the reason.
 
-    def count(self) -> int:
-        """How many there are."""
-
-    def days(self) -> Sequence[int]:
-        """The days of the log."""
+        What could not be read is a sentence instead of a reason.
+        """
 
     def met(self, *, most: int) -> Sequence[Met]:
         """The kinds of statements, the most frequent first, and no more than `most`."""
@@ -83,14 +80,12 @@ class StatementsInMemory:
                 self._examples.setdefault(facts[0], example)
             yield Logged(*facts)
 
-    def left_out(self) -> Mapping[str, int]:
-        return self._left_out
-
-    def count(self) -> int:
-        return len(self._statements)
-
-    def days(self) -> Sequence[int]:
-        return sorted({day_of(each.at) for each in self._statements})
+    def sums(self) -> Sequence[LogSum]:
+        days = Counter(day_of(each.at) for each in self._statements)
+        return [
+            *(LogSum(None, day, count, count) for day, count in days.items()),
+            *(LogSum(reason, None, 1, times) for reason, times in self._left_out.items()),
+        ]
 
     def met(self, *, most: int) -> Sequence[Met]:
         times: Counter[bytes] = Counter()

@@ -95,9 +95,11 @@ class LogIngest:
         layout = logs[0].recognised.layout
         self._announce(f"reading {reporter.removeprefix('log:')}")
         with self._statements(logs, dialect) as statements:
-            left_out = statements.left_out()
+            sums = statements.sums()
+            left_out = {each.left_out: each.times for each in sums if each.left_out is not None}
             self._problems += [reason for reason in left_out if reason not in _REASONS]
-            days = [_EPOCH + timedelta(days=day) for day in statements.days()]
+            days = [_EPOCH + timedelta(days=each.day) for each in sums if each.day is not None]
+            found = sum(each.statements for each in sums if each.left_out is None)
             kinds = self._kinds(statements, reporter)
             counted = self._store.usage.counted(() if layout.cumulative else days)
             fresh = statements.fresh(counted)
@@ -105,8 +107,8 @@ class LogIngest:
                 new = self._count(reporter, fresh, kinds, replacing=layout.cumulative)
             finally:
                 fresh.close()
-            found = statements.count()
         edges, changed = self._report(reporter, kinds)
+        self._mind_age(days)
         return LogReport(
             log=reporter,
             kind=layout.name,
@@ -123,6 +125,14 @@ class LogIngest:
             edges=edges,
             edges_changed=changed,
         )
+
+    def _mind_age(self, days: Sequence[date]) -> None:
+        kept_days = self._settings.usage.retention_days
+        first = self._at.date() - timedelta(days=kept_days)
+        if kept_days and min(days, default=first) < first:
+            self._problems.append(
+                f"Reads before {first} are not kept: usage.retention_days is {kept_days}."
+            )
 
     @contextmanager
     def _statements(self, logs: Sequence[Log], dialect: str | None) -> Iterator[Statements]:

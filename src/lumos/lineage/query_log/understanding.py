@@ -33,6 +33,7 @@ _AROUND: Final = re.compile(
 )
 _COMMENTS: Final = re.compile(r"\A(?:\s+|--[^\n]*\n?|/\*.*?\*/)+", re.DOTALL)
 _NAME: Final = re.compile(r'(?:[\w$]+|"[^"]+"|`[^`]+`)(?:\.(?:[\w$]+|"[^"]+"|`[^`]+`))*')
+_TOKEN: Final = re.compile(r"<Token\b.*>")
 _LONGEST: Final = 1_000_000
 # Columns were read, but nobody knows which.
 UNKNOWN_COLUMNS: Final = ("*",)
@@ -126,9 +127,14 @@ def _parsed(query: str, example: Example, columns: Columns) -> Understood:
             for read in script.reads
         ),
         edges=tuple(_completed_edge(edge, example) for edge in said.edges),
-        problem=errors[0] if errors else None,
+        problem=_without_text(errors[0]) if errors else None,
         coverage=script.coverage,
     )
+
+
+def _without_text(reason: str) -> str:
+    """The reason without pieces of the statement, in which literals may stand."""
+    return _TOKEN.sub("something else", reason.partition(", near ")[0])
 
 
 def _completed_edge(edge: ReportedEdge, example: Example) -> ReportedEdge:
