@@ -2,6 +2,7 @@
 
 from lumos.lineage.sql.analysis import analyse
 from lumos.lineage.sql.context import Columns
+from lumos.lineage.sql.many import SqlText, analyse_many
 from lumos.lineage.sql.report import reported
 from lumos.lineage.sql.script import (
     ColumnEdge,
@@ -16,10 +17,12 @@ __all__ = [
     "ColumnEdge",
     "Columns",
     "Script",
+    "SqlText",
     "Statement",
     "TableRead",
     "TableWrite",
     "Unresolved",
     "analyse",
+    "analyse_many",
     "reported",
 ]

@@ -219,7 +219,10 @@ class QueryReader:
         scope.aliases = outputs
         group = node.args.get("group")
         if group is not None:
-            self._positions(_grouped(group), scope, relation, UseKind.GROUP_BY, Clause.GROUP)
+            parts = list(_grouped(group))
+            if group.args.get("all"):
+                parts += [each for each in node.expressions if not _is_aggregate(each)]
+            self._positions(parts, scope, relation, UseKind.GROUP_BY, Clause.GROUP)
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on") is not None:
             on = distinct.args["on"]
@@ -275,6 +278,11 @@ def _grouped(group: exp.Group) -> Iterator[exp.Expr]:
         for each in group.args.get(key) or ():
             if isinstance(each, exp.Expr):
                 yield each
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    """Whether a projection sums up rows, so that GROUP BY ALL does not group by it."""
+    return any(not isinstance(each.parent, exp.Window) for each in node.find_all(exp.AggFunc))
 
 
 def _operands(node: exp.SetOperation) -> list[tuple[exp.Expr, exp.SetOperation | None]]:

@@ -201,6 +201,7 @@ class SourceText:
             token = self._tokens[number]
             if last >= 0 and token.start > last + 1:
                 pieces.append(" ")
+                length += 1
             pieces.append(self._text[token.start : token.end + 1])
             last = token.end
             length += len(pieces[-1])

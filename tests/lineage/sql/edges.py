@@ -1,0 +1,25 @@
+"""Edges as short texts."""
+
+from collections.abc import Mapping, Sequence
+
+from lumos.lineage.sql import ColumnEdge, Script, analyse
+
+
+def of(
+    sql: str, dialect: str | None = None, schema: Mapping[str, Sequence[str]] | None = None
+) -> Script:
+    known = schema or {}
+    return analyse(sql, dialect=dialect, columns=lambda parts: known.get(".".join(parts)))
+
+
+def text(edge: ColumnEdge) -> str:
+    target = [*(edge.to_table or ()), *([] if edge.to_column is None else [edge.to_column])]
+    return f"{'.'.join((*edge.from_table, edge.from_column))} -> {'.'.join(target)}"
+
+
+def direct(script: Script) -> set[str]:
+    return {text(edge) for edge in script.edges if edge.usage is None}
+
+
+def uses(script: Script) -> set[str]:
+    return {f"{text(edge)} {edge.usage}" for edge in script.edges if edge.usage is not None}
