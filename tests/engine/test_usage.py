@@ -142,7 +142,7 @@ def test_no_literal_and_no_statement_is_kept(lumos: Lumos, tmp_path: Path) -> No
 def test_unread_is_said_only_with_evidence(lumos: Lumos, tmp_path: Path) -> None:
     nothing = lumos.usage.unread()
     assert nothing.datasets == ()
-    assert [(each.place, each.datasets) for each in nothing.not_judged] == [("snowflake/shop", 3)]
+    assert [(each.place, each.datasets) for each in nothing.not_judged] == [("snowflake", 3)]
     rows = [row(1, "SELECT amount FROM orders", days_ago=40), row(2, "SELECT id FROM refunds")]
     lumos.usage.ingest(write_log(tmp_path / "a.csv", rows))
     too_far = lumos.usage.unread(since="90d")
@@ -191,8 +191,9 @@ def test_reads_find_their_dataset_later(lumos: Lumos, tmp_path: Path) -> None:
     assert [each.name for each in lumos.usage.ingest(log).unknown] == ["shop.sales.products"]
     add(lumos, {"sales/products": "sku STRING"})
     again = lumos.usage.ingest(log)
-    assert (again.found_again, again.logs[0].counted, again.unknown) == (0, 0, ())
+    assert (again.found_again, again.logs[0].counted, again.unknown) == (1, 0, ())
     assert reads_of(lumos, urn("sales/products")) == {"ANN": 1}
+    assert lumos._store().get(urn("sales/products")).usage is not None
 
 
 def test_reads_move_to_the_dataset_that_a_rule_names_later(tmp_path: Path) -> None:

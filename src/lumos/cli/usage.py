@@ -196,8 +196,10 @@ def _print_ingest(report: "UsageIngestReport") -> None:
         homes = plural(report.found_again, "table")
         console.print(f"{homes} of earlier logs turned out to be datasets.")
     if report.unknown:
+        one = report.unknown_tables == 1
         remarks.print(
-            f"{plural(report.unknown_tables, 'table')} that were read are no datasets here: "
+            f"{plural(report.unknown_tables, 'table')} {'was' if one else 'were'} read and "
+            f"{'is no dataset' if one else 'are no datasets'} here: "
             + ", ".join(f"{each.name} ({each.reads:,})" for each in report.unknown[:5])
             + ". Rules under sql_names tell which they are; the next ingest places these reads."
         )

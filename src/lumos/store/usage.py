@@ -84,12 +84,32 @@ class UsageRecord:
             rows = connection.execute(statement.group_by(column.urn))
             return {urn: Period(first, last) for urn, first, last in rows}
 
+    def sources(self) -> dict[str, str]:
+        """The source of each dataset that was read."""
+        dataset = tables.dataset.c
+        read = select(tables.usage_reads.c.urn)
+        statement = select(dataset.urn, dataset.source).where(dataset.urn.in_(read))
+        with self._database.reading() as connection:
+            return {row.urn: row.source for row in connection.execute(statement)}
+
     def homeless(self) -> tuple[str, ...]:
         """What was read and is no dataset of the store."""
         read = select(tables.usage_reads.c.urn).distinct()
         with self._database.reading() as connection:
             known = select(tables.dataset.c.urn)
             return tuple(connection.scalars(read.where(tables.usage_reads.c.urn.not_in(known))))
+
+    def undescribed(self) -> tuple[str, ...]:
+        """Datasets that were read before they were known, so that no aspect tells of it."""
+        read, dataset, aspect = tables.usage_reads.c, tables.dataset.c, tables.aspect.c
+        told = select(aspect.urn).where(aspect.name == "usage")
+        statement = (
+            select(read.urn)
+            .distinct()
+            .join_from(tables.usage_reads, tables.dataset, dataset.urn == read.urn)
+        )
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(statement.where(read.urn.not_in(told))))
 
     def views(self) -> list[tuple[str, str]]:
         """Every table or view, and a view that shows it, as anybody tells."""

@@ -33,6 +33,7 @@ from lumos.lineage.query_log import Log, look
 from lumos.lineage.reported import Read
 from lumos.model.moment import moment
 from lumos.store import Store
+from lumos.store.errors import UnknownDataset
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
 
 
@@ -109,7 +110,10 @@ class UsageDesk:
         """Who read a dataset, when and how often."""
         store = self._store()
         urn = store.find(dataset)
-        known = store.get(urn)
+        entry = store.entries.get(urn)
+        if entry is None:
+            raise UnknownDataset(dataset)
+        known = entry.dataset
         start = _day(since)
         reads = store.usage.of(urn, since=start)
         usage = usage_of(reads)
@@ -120,7 +124,7 @@ class UsageDesk:
             urn=urn,
             name=known.name,
             since=start,
-            known_since=Evidence.of(store.usage.periods()).at(urn),
+            known_since=Evidence(store).at(urn, entry.known.source),
             reads=sum(each.reads for each in reads),
             bytes=_sum(each.bytes for each in reads),
             rows=_sum(each.rows for each in reads),

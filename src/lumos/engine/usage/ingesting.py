@@ -248,13 +248,14 @@ class LogIngest:
 def find_homes(store: Store, tables: Tables, *, at: datetime) -> int:
     """Gives reads of tables that were not known then to the datasets that they are now."""
     homes = tables.homes(store.usage.homeless())
-    if homes:
+    known = store.usage.undescribed()
+    if homes or known:
         with store.transaction() as transaction:
             usage = transaction.usage
             for urn, home in homes.items():
                 usage.move(urn, home)
-            usage.derive(set(homes.values()), at=at)
-    return len(homes)
+            usage.derive({*homes.values(), *known}, at=at)
+    return len(homes) + len(known)
 
 
 def settle(store: Store, touched: set[str], retention_days: int, *, at: datetime) -> None:

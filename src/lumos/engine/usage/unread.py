@@ -1,52 +1,48 @@
 """Datasets and columns that nobody reads, as far as there is evidence."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import date
-from typing import NamedTuple
 
+from lumos.engine.entries import IMPORTED
 from lumos.engine.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
-from lumos.model.urn import InvalidUrn, Urn
+from lumos.model.urn import Urn
 from lumos.store import DatasetFilter, KnownDataset, Store
-from lumos.store.usage import UNKNOWN_COLUMNS, Period
+from lumos.store.usage import UNKNOWN_COLUMNS
 
 
-class Evidence(NamedTuple):
+class Evidence:
     """From which day on the reads of each place are known.
 
-    A place is a platform with the database, bucket or folder that a URN begins with. A read there
-    shows that what is read there is logged.
+    A place is what one source scans, or for datasets that were imported the platform with the
+    database, bucket or folder that a URN begins with. A read there shows that a log tells of it.
     """
 
-    since: Mapping[str, date]
+    def __init__(self, store: Store) -> None:
+        self.periods = store.usage.periods()
+        self._since: dict[str, date] = {}
+        for urn, source in store.usage.sources().items():
+            place, first = place_of(urn, source), self.periods[urn].first
+            self._since[place] = min(self._since.get(place, first), first)
 
-    @classmethod
-    def of(cls, periods: Mapping[str, Period]) -> "Evidence":
-        since: dict[str, date] = {}
-        for urn, period in periods.items():
-            place = place_of(urn)
-            since[place] = min(since.get(place, period.first), period.first)
-        return cls(since)
-
-    def at(self, urn: str) -> date | None:
+    def at(self, urn: str, source: str) -> date | None:
         """From which day on reads of a dataset would be known."""
-        return self.since.get(place_of(urn))
+        return self._since.get(place_of(urn, source))
 
 
-def place_of(urn: str) -> str:
-    """The platform and the first part of the path."""
-    try:
-        parsed = Urn.parse(urn)
-    except InvalidUrn:
-        return urn
+def place_of(urn: str, source: str) -> str:
+    """Where a dataset lies, together with those that are logged in the same place."""
+    if source != IMPORTED:
+        return source
+    parsed = Urn.parse(urn)
     instance = f"@{parsed.instance}" if parsed.instance else ""
     return f"{parsed.platform}{instance}/{parsed.path[0]}"
 
 
 def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
     """What nobody has read since a day; of places that are not known so long nothing is said."""
-    periods = store.usage.periods()
-    evidence = Evidence.of(periods)
+    evidence = Evidence(store)
+    periods = evidence.periods
     read = {urn for urn, period in periods.items() if period.last >= since}
     through_views = _seen_through(read, store.usage.views()) - read
     unread: list[UnreadDataset] = []
@@ -56,9 +52,9 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         live.append(dataset)
         if dataset.urn in read or dataset.urn in through_views:
             continue
-        known_since = evidence.at(dataset.urn)
+        known_since = evidence.at(dataset.urn, dataset.source)
         if known_since is None or known_since > since:
-            unjudged[place_of(dataset.urn), known_since] += 1
+            unjudged[place_of(dataset.urn, dataset.source), known_since] += 1
             continue
         period = periods.get(dataset.urn)
         unread.append(

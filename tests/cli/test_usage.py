@@ -1,0 +1,88 @@
+"""lumos usage on the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.usage_logs import row, shop, write_log
+
+
+@pytest.fixture
+def place(workplace: Path) -> Path:
+    """A folder with a store of three tables, and a log of forty days."""
+    (workplace / ".lumos").mkdir()
+    shop(workplace / ".lumos")
+    write_log(
+        workplace / "history.csv",
+        [
+            row(
+                1, "SELECT o.amount, c.name FROM orders o JOIN customers c ON o.customer_id = c.id"
+            ),
+            row(2, "SELECT id FROM orders WHERE amount > 7", user="BOB", days_ago=40),
+            row(3, "SELECT x FROM nowhere.known"),
+            row(4, "SELEC 'secret'"),
+            row(5, "SELECT 1", EXECUTION_STATUS="FAIL"),
+        ],
+    )
+    return workplace
+
+
+def test_the_story_of_usage(place: Path, lumos: Any) -> None:
+    told = lumos("usage", "ingest", place / "history.csv")
+    assert told.code == 0
+    assert "4 statements, 4 counted, 1 failed" in told.words
+    assert "1 table was read and is no dataset here: shop.nowhere.known (1)" in " ".join(
+        told.err.split()
+    )
+    assert "secret" not in told.out + told.err
+    shown = lumos("usage", "show", "orders")
+    assert "2 reads, 2 readers" in shown.words
+    assert "Nobody read: note" in shown.words
+    unread = lumos("usage", "unread", "--since", "30d", "--columns")
+    assert "refunds never seen" in unread.words
+    assert "customers: 1 of 3 columns: phone" in unread.words
+    assert "1 dataset was not read, 2 were" in unread.words
+    top = lumos("usage", "top", "--limit", 1)
+    assert "orders 2 2 200 B 10" in top.words
+    assert "history" in lumos("usage", "logs").words
+    assert (
+        lumos("usage", "forget", "history").out == "Forgot log:history, which told of 3 datasets.\n"
+    )
+    assert "No reads are known" in lumos("usage", "top").words
+    assert "not known" in lumos("usage", "show", "orders").words
+
+
+def test_all_of_it_as_json(place: Path, lumos: Any) -> None:
+    report = lumos("usage", "ingest", place / "history.csv", "--name", "wh", "--json").json
+    assert report["format_version"] == "1.0"
+    assert report["logs"][0]["log"] == "log:wh"
+    assert lumos("usage", "show", "orders", "--since", "7d", "--json").json["reads"] == 1
+    assert [
+        each["name"]
+        for each in lumos("usage", "unread", "--since", "30d", "--json").json["datasets"]
+    ] == ["refunds"]
+    assert lumos("usage", "top", "--json").json["total"] == 3
+    assert lumos("usage", "logs", "--json").json["logs"][0]["statements"] == 4
+
+
+def test_unread_claims_nothing_without_a_log(place: Path, lumos: Any) -> None:  # noqa: ARG001
+    told = lumos("usage", "unread")
+    assert told.code == 0
+    assert "0 datasets were not read" in told.words
+    assert "Nothing is said of 3 datasets in snowflake: no log tells of reads there." in told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["missing.csv"], "There is nothing at missing.csv"),
+        (["history.csv", "--columns", "user"], "names no columns"),
+        (["history.csv", "--columns", "who=USER_NAME"], "No field of a query log named 'who'"),
+        (["history.csv", "--dialect", "klingon"], "No SQL dialect named 'klingon'"),
+    ],
+)
+def test_misuse_is_one_sentence(place: Path, lumos: Any, words: list[str], sentence: str) -> None:  # noqa: ARG001
+    told = lumos("usage", "ingest", *words)
+    assert told.code == 2
+    assert sentence in told.err
