@@ -33,6 +33,7 @@ from lumos.lineage.sql.texts import SourceText
 from lumos.lineage.sql.tokens import tokenized
 from lumos.lineage.sql.words import (
     HARMLESS,
+    fills_from_procedure,
     output_of_insert,
     upper,
     without_decoration,
@@ -212,7 +213,9 @@ class _Analysis:
                 with suppress(ParseError):
                     nodes = self._dialect.parser().parse(bare, self._text)
                     problem = None
-        if problem is not None and upper(tokens[0]) not in HARMLESS:
+        if problem is not None and fills_from_procedure(tokens):
+            self._context.report("the rows come from a procedure that is not read", tokens[0].start)
+        elif problem is not None and upper(tokens[0]) not in HARMLESS:
             self._context.report(_reason(problem), _place(problem, tokens))
         yield from (node for node in nodes if node is not None)
 

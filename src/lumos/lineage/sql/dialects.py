@@ -23,6 +23,7 @@ _PSEUDO: Final = frozenset(
     {
         "current_date", "current_timestamp", "current_time", "current_user", "session_user",
         "system_user", "localtime", "localtimestamp", "sysdate", "systimestamp",
+        "default",
     }
 )  # fmt: skip
 _PSEUDO_OF_ORACLE: Final = frozenset(

@@ -74,7 +74,11 @@ class Folding:
     def name(self, node: exp.Expr | str | None) -> str:
         """The name of an identifier, or of whatever stands in the place of one."""
         if isinstance(node, exp.Identifier):
-            return self.text(node.this, quoted=bool(node.args.get("quoted")))
+            name = self.text(node.this, quoted=bool(node.args.get("quoted")))
+            # Temporary tables of T-SQL, for one session or for all.
+            if node.args.get("temporary") or node.args.get("global_"):
+                return f"##{name}" if node.args.get("global_") else f"#{name}"
+            return name
         if isinstance(node, exp.Expr):
             return self.name(node.this) if isinstance(node.this, exp.Expr) else node.name.lower()
         return (node or "").lower()

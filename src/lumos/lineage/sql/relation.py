@@ -24,7 +24,8 @@ class Excerpt(NamedTuple):
     def text(self) -> str | None:
         """The clause, or the item of a list if there is no such clause around the place."""
         found = self.source.around(self.offset, self.clause, end=self.end, outwards=self.outwards)
-        return found or self.source.around(self.offset, Clause.ITEM, end=self.end)
+        found = found or self.source.around(self.offset, Clause.ITEM, end=self.end)
+        return found or self.source.nearest(self.offset)
 
     @property
     def line(self) -> int:
@@ -46,6 +47,7 @@ class Fact(NamedTuple):
         return later._replace(
             derivation=max(self.derivation, later.derivation, key=_RANK.__getitem__),
             cast_to=later.cast_to or self.cast_to,
+            excerpt=later.excerpt or self.excerpt,
         )
 
 

@@ -148,16 +148,11 @@ class Sources:
         self._append(scope, alias, relation, node, parts=parts)
 
     def table_name(self, node: exp.Table) -> Parts:
-        """The name of a table; variables and temporary ones keep their marks."""
-        parts = self._queries.context.folding.table(node)
+        """The name of a table; variables and temporary ones keep their marks, and nothing else."""
         if isinstance(node.this, exp.Parameter):
             return (f"@{self._queries.name(node.this.this)}",)
-        if isinstance(node.this, exp.Identifier):
-            marks = "#" if node.this.args.get("temporary") else ""
-            marks = "##" if node.this.args.get("global_") else marks
-            if marks:
-                return (f"{marks}{parts[-1]}",)
-        return parts
+        parts = self._queries.context.folding.table(node)
+        return parts[-1:] if parts and parts[-1].startswith("#") else parts
 
     def _is_path(self, parts: Parts, scope: Scope) -> bool:
         return len(parts) > 1 and scope.source(parts[:1]) is not None

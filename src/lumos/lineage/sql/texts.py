@@ -72,6 +72,8 @@ class Clause(Enum):
     WHEN = (TokenType.WHEN,)
 
 
+_LISTS: Final = frozenset({Clause.GROUP, Clause.ORDER, Clause.PARTITION})
+_BEFORE_ROWS: Final = frozenset({TokenType.VALUES, TokenType.REPLACE})
 _ITEMS: Final = frozenset({Clause.ITEM, Clause.VALUE})
 
 
@@ -124,8 +126,10 @@ class SourceText:
         return self._tokens[number].token_type if 0 <= number < len(self._tokens) else None
 
     def _is_misleading(self, number: int) -> bool:
-        """LEFT(name, 3) is a function, and * EXCEPT (name) no set operation."""
+        """LEFT(name, 3) is a function, * EXCEPT (name) no set operation, DISTINCT ON no join."""
         kind = self._kind(number)
+        if kind is TokenType.ON:
+            return self._kind(number - 1) is TokenType.DISTINCT
         if kind is TokenType.EXCEPT:
             return self._kind(number - 1) is TokenType.STAR
         return kind in _ALSO_FUNCTIONS and self._kind(number + 1) is TokenType.L_PAREN
@@ -151,7 +155,7 @@ class SourceText:
             keywords = self._brackets.keywords.get(bracket, [])
             following = bisect_right(keywords, number)
             keyword = keywords[following - 1] if following else -1
-            is_row = clause in _ITEMS and self._kind(bracket - 1) is TokenType.VALUES
+            is_row = clause in _ITEMS and self._kind(bracket - 1) in _BEFORE_ROWS
             if is_row or self._kind(keyword) in clause.value:
                 stop = self._brackets.ends.get(bracket, len(self._tokens))
                 if following < len(keywords):
@@ -160,6 +164,8 @@ class SourceText:
                 if clause in _ITEMS:
                     first = bracket if is_row else keyword
                     start, stop = self._item(bracket, number, first + 1, stop)
+                elif clause not in _LISTS:
+                    _, stop = self._item(bracket, number, start, stop)
                 if clause is Clause.VALUE:
                     start = next(
                         (each + 1 for each in range(start, number) if self._is_equals(each)), start
@@ -167,6 +173,14 @@ class SourceText:
                 return self.words(range(start, self._before_alias(start, stop, end)))
             number = bracket
         return None
+
+    def nearest(self, offset: int) -> str:
+        """The call around a place, or the word alone."""
+        number = bisect_right(self._starts, offset) - 1
+        bracket = self._brackets.around[number]
+        if bracket < 1:
+            return self.words(range(number, number + 1))
+        return self.words(range(bracket - 1, self._brackets.ends.get(bracket, number) + 1))
 
     def _is_equals(self, number: int) -> bool:
         return self._kind(number) in (TokenType.EQ, TokenType.COLON_EQ)
@@ -178,6 +192,9 @@ class SourceText:
             start = max(start, commas[following - 1] + 1)
         if following < len(commas):
             stop = min(stop, commas[following])
+        # DISTINCT ON (a), TOP (3), TOP 3
+        if self._kind(start) in (TokenType.ON, TokenType.TOP):
+            start = self._brackets.ends.get(start + 1, start + 1) + 1
         return start, stop
 
     def _before_alias(self, start: int, stop: int, end: int | None) -> int:

@@ -30,7 +30,7 @@ _BEGINNINGS: Final = (VERBS - {"FROM", "REPLACE", "COPY", "UPSERT"}) | {
     "DECLARE", "IF", "WHILE", "EXEC", "EXECUTE", "PRINT", "RETURN", "BEGIN", "END", "ELSE", "USE",
     "THROW", "RAISERROR", "COMMIT", "ROLLBACK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "GRANT",
 }  # fmt: skip
-_CONTINUING: Final = frozenset({"UNION", "ALL", "EXCEPT", "INTERSECT", "AS", "(", ",", "THEN"})
+_CONTINUING: Final = frozenset({"UNION", "ALL", "EXCEPT", "INTERSECT", "AS", ",", "THEN"})
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _QUOTED: Final = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING})
@@ -110,6 +110,11 @@ def output_of_insert(tokens: Sequence[Token]) -> list[Token] | None:
         *tokens[output + 1 : into], _word(TokenType.FROM, "FROM", tokens[into]), *target,
         _word(TokenType.ALIAS, "AS", tokens[into]), _word(TokenType.VAR, "inserted", tokens[into]),
     ]  # fmt: skip
+
+
+def fills_from_procedure(tokens: Sequence[Token]) -> bool:
+    """Whether this is INSERT ... EXEC."""
+    return upper(tokens[0]) == "INSERT" and Words(tokens).find({"EXEC", "EXECUTE"}) is not None
 
 
 def _word(kind: TokenType, text: str, place: Token) -> Token:
@@ -235,7 +240,7 @@ class Words:
                 if verb == "WITH" and word in VERBS:
                     verb = word
                 seen.add(word)
-            before = word
+            before = word if token.token_type not in _OPENING else ")"
         if start < len(self._tokens):
             yield self._tokens[start:]
 
