@@ -29,7 +29,7 @@ from lumos.model.dataset import (
     Versioning,
     VersionRecord,
 )
-from lumos.model.lineage import ColumnMapping, JobRun
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, JobRun, UseKind
 from lumos.model.nesting import parts_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.urn import Urn
@@ -125,6 +125,25 @@ EDGES = several(
                 upstream=TEXTS | st.just("items[].price"),
                 downstream=TEXTS,
                 transformation=maybe(TEXTS),
+                derivation=maybe(st.sampled_from(Derivation)),
+                cast_to=maybe(TEXTS),
+                positional=st.booleans(),
+                star=st.booleans(),
+                file=maybe(TEXTS),
+                line=maybe(st.integers(1, 99_999)),
+            )
+        ),
+        uses=several(
+            st.builds(
+                ColumnUse,
+                upstream=TEXTS,
+                usage=st.sampled_from(UseKind),
+                downstream=maybe(TEXTS),
+                expression=maybe(TEXTS),
+                cast_to=maybe(TEXTS),
+                negated=st.booleans(),
+                file=maybe(TEXTS),
+                line=maybe(st.integers(1, 99_999)),
             )
         ),
     )

@@ -22,7 +22,7 @@ from lumos.model.dataset import (
     Versioning,
     VersionRecord,
 )
-from lumos.model.lineage import ColumnMapping, JobRun
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, JobRun, UseKind
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
 from lumos.model.types import INT64, STRING
@@ -95,7 +95,24 @@ def customers() -> Entry:
                     type="COPIED",
                     columns=(
                         ColumnMapping(
-                            upstream="id", downstream="customer_id", transformation="lower(id)"
+                            upstream="id",
+                            downstream="customer_id",
+                            transformation="lower(id)",
+                            derivation=Derivation.TRANSFORMATION,
+                            cast_to="STRING",
+                            positional=True,
+                            file="models/customers.sql",
+                            line=14,
+                        ),
+                    ),
+                    uses=(
+                        ColumnUse(
+                            upstream="signed_up",
+                            usage=UseKind.FILTER,
+                            expression="signed_up NOT IN ('1970-01-01')",
+                            negated=True,
+                            file="models/customers.sql",
+                            line=21,
                         ),
                     ),
                 ),

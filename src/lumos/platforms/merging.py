@@ -19,7 +19,7 @@ from lumos.model.dataset import (
     Ownership,
     UpstreamEdge,
 )
-from lumos.model.lineage import ColumnMapping
+from lumos.model.lineage import ColumnMapping, ColumnUse
 from lumos.model.nesting import parts_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.platforms.plain_merging import MISSING, merged_objects
@@ -236,8 +236,14 @@ class _Merging:
             for edge in (base, theirs, ours)
         )
         mapped: dict[Any, ColumnMapping] = self._mapping(f"{path}.columns", self.scalar, *columns)
-        kind = self.scalar(f"{path}.type", base.type, theirs.type, ours.type)
-        return UpstreamEdge(urn=ours.urn, type=kind, columns=tuple(mapped.values()))
+        uses = (_by(_used, edge.uses) for edge in (base, theirs, ours))
+        used: dict[Any, ColumnUse] = self._mapping(f"{path}.uses", self.scalar, *uses)
+        return UpstreamEdge(
+            urn=ours.urn,
+            type=self.scalar(f"{path}.type", base.type, theirs.type, ours.type),
+            columns=tuple(mapped.values()),
+            uses=tuple(used.values()),
+        )
 
     def _schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
         """The columns as Lumos found them, with the descriptions and tags of both sides."""
@@ -355,6 +361,10 @@ def _by(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value
             number += 1
         found[name] = value
     return found
+
+
+def _used(use: ColumnUse) -> tuple[str | None, ...]:
+    return use.upstream, use.usage, use.downstream, use.expression
 
 
 def _shown(key: Any) -> str:

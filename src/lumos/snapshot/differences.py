@@ -24,7 +24,7 @@ from lumos.model.dataset import (
     Quality,
     UpstreamEdge,
 )
-from lumos.model.lineage import ColumnMapping
+from lumos.model.lineage import ColumnMapping, ColumnUse
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import quoted_name
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, OTHERS, USERS, Kind
@@ -87,6 +87,8 @@ _IMPACTS: Final[dict[Verdict, Impact]] = {
     Verdict.INFORMATIONAL: "informational",
 }
 _FIELDS_BESIDE: Final = ("properties", "schedule", "cost", "runs", "carried")
+_OF_MAPPINGS: Final = ("derivation", "cast_to", "positional", "star", "file", "line")
+_OF_USES: Final = ("cast_to", "negated", "file", "line")
 _RANKS: Final = {"PASSED": 0, "WARNING": 1, "FAILED": 2}
 # Which aspect of datasets the entries of another kind serve.
 _SERVES: Final = {
@@ -247,6 +249,19 @@ def _columns(path: str, before: UpstreamEdge, after: UpstreamEdge) -> Iterator[F
     for place, was, now in _paired(f"{path}.columns", old, new):
         told = was and (was.transformation or ""), now and (now.transformation or "")
         yield from _value(place, *told, _RELIED_ON)
+        yield from _facts(place, was, now, _OF_MAPPINGS)
+    uses = _by(before.uses, _used), _by(after.uses, _used)
+    for place, was, now in _paired(f"{path}.uses", *uses):
+        yield from _value(place, was and was.usage, now and now.usage, _MINOR)
+        yield from _facts(place, was, now, _OF_USES)
+
+
+def _facts(path: str, before: Any, after: Any, names: Iterable[str]) -> Iterator[Found]:
+    """What two values for the same say differently."""
+    if before is not None and after is not None:
+        for name in names:
+            old, new = getattr(before, name), getattr(after, name)
+            yield from _value(f"{path}.{name}", old, new, _MINOR)
 
 
 def _ownership(before: Ownership, after: Ownership) -> Iterator[Found]:
@@ -353,6 +368,12 @@ def _path(note: NestedField) -> str:
 
 def _mapped(column: ColumnMapping) -> str:
     return f"{column.upstream} -> {column.downstream}"
+
+
+def _used(use: ColumnUse) -> str:
+    about = "" if use.downstream is None else f" -> {use.downstream}"
+    clause = "" if use.expression is None else f": {use.expression}"
+    return f"{use.upstream} {use.usage}{about}{clause}"
 
 
 def _name(named: Any) -> str:

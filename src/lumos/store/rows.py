@@ -18,6 +18,12 @@ def replace(dialect: str, table: Table, *kept: str) -> Executable:
 
 
 @cache
+def add_if_new(dialect: str, table: Table) -> Executable:
+    """Inserts rows, but for those that are there."""
+    return _insert(dialect, table).on_conflict_do_nothing()
+
+
+@cache
 def insert_if_new(dialect: str, table: Table) -> Executable:
     insert = _insert(dialect, table)
     return insert.on_conflict_do_nothing().returning(next(iter(table.primary_key)))

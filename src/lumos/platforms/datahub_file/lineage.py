@@ -71,7 +71,8 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
             # No dataset; the properties carry it.
             continue
         upstreams.append(_upstream(old.get(dataset), dataset, edge, naming))
-        wanted += [(dataset, column) for column in edge.columns if _has_names(column)]
+        shown = dict.fromkeys(map(_shown, edge.columns))
+        wanted += [(dataset, column) for column in shown if _has_names(column)]
     fields = _fields(body.get("fineGrainedLineages") or (), wanted, own)
     state[UPSTREAM] = {**body, "upstreams": upstreams}
     if fields or "fineGrainedLineages" in body:
@@ -136,6 +137,15 @@ def _field(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
     if column.transformation is not None:
         item["transformOperation"] = column.transformation
     return item
+
+
+def _shown(column: ColumnMapping) -> ColumnMapping:
+    """As much of a mapping as DataHub has a place for."""
+    return ColumnMapping(
+        upstream=column.upstream,
+        downstream=column.downstream,
+        transformation=column.transformation,
+    )
 
 
 def _has_names(column: ColumnMapping) -> bool:

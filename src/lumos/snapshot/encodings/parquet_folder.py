@@ -104,7 +104,7 @@ class ParquetFolder(Container):
                     yield from zip(*(column.to_pylist() for column in rows), strict=True)
         except FileNotFoundError:
             raise CutOff(self._folder, name, "The file is not in the folder.") from None
-        except (pa.ArrowException, OSError) as problem:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
             reason = str(problem).partition("\n")[0]
             raise SnapshotError(self._folder, name, f"It cannot be read: {reason}.") from None
 

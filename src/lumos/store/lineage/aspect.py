@@ -16,7 +16,7 @@ from lumos.model.codec import to_json
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.store import tables
 from lumos.store.lineage.merging import all_mappings, all_uses
-from lumos.store.lineage.rows import DOWNSTREAM, EDGES, REPORTER, UPSTREAM, batches, edge_of
+from lumos.store.lineage.rows import DOWNSTREAM, EDGES, REPORTER, UPSTREAM, among, edge_of
 from lumos.store.lineage.values import MergedEdge, merged
 
 # Who tells what an imported entry, or a catalog, says of a dataset.
@@ -41,11 +41,10 @@ def reported_upstream(
     )
     here: set[str] = set()
     edges = []
-    for some in batches(urns):
-        for row in connection.execute(statement.where(DOWNSTREAM.c.urn.in_(some))):
-            edges.append(edge_of(row))
-            if row.state is not None:
-                here.add(row.upstream)
+    for row in connection.execute(statement.where(among(connection, DOWNSTREAM.c.urn, urns))):
+        edges.append(edge_of(row))
+        if row.state is not None:
+            here.add(row.upstream)
     by_dataset = sorted(merged(edges), key=lambda edge: (edge.downstream, edge.upstream))
     return {
         urn: tuple(ReportedUpstream(upstream_of(edge), edge.upstream in here) for edge in some)

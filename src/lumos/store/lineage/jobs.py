@@ -15,7 +15,7 @@ from lumos.model.catalog import Job
 from lumos.model.codec import from_json, to_json
 from lumos.model.lineage import JobRun
 from lumos.store import tables
-from lumos.store.lineage.rows import batches
+from lumos.store.lineage.rows import among
 from lumos.store.locks import lock_key
 from lumos.store.rows import replace
 
@@ -144,13 +144,10 @@ def _said(connection: Connection, reporter: int) -> dict[str, Job]:
 
 def _items(connection: Connection, urns: Iterable[str]) -> Mapping[str, Job]:
     item = tables.item.c
-    return {
-        row.key: from_json(row.body, Job)
-        for some in batches(urns)
-        for row in connection.execute(
-            select(item.key, item.body).where(item.kind == KIND, item.key.in_(some))
-        )
-    }
+    statement = select(item.key, item.body).where(
+        item.kind == KIND, among(connection, item.key, urns)
+    )
+    return {row.key: from_json(row.body, Job) for row in connection.execute(statement)}
 
 
 def _put(connection: Connection, job: Job, *, at: datetime) -> None:

@@ -10,7 +10,7 @@ from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.store import tables
 from lumos.store.lineage.merging import all_mappings, all_uses
-from lumos.store.lineage.rows import EDGE, Body, batches, node_ids
+from lumos.store.lineage.rows import EDGE, Body, among, node_ids
 
 # Reporters that speak of one dataset and carry its URN in their names.
 _OF_A_DATASET: Final = ("snapshot:", "view:")
@@ -79,26 +79,25 @@ def rename_in_told(connection: Connection, urn: str, to: str) -> None:
     )
     tellers = [name.removeprefix("snapshot:") for name in connection.scalars(statement)]
     aspect, beside = tables.aspect, tables.beside
-    for some in batches(tellers):
-        told = select(aspect.c.urn, aspect.c.body).where(
-            aspect.c.urn.in_(some), aspect.c.name == "lineage"
+    told = select(aspect.c.urn, aspect.c.body).where(
+        among(connection, aspect.c.urn, tellers), aspect.c.name == "lineage"
+    )
+    for row in connection.execute(told).all():
+        lineage = from_json(row.body, Lineage)
+        renamed = Lineage(
+            upstream=tuple(_renamed(lineage.upstream, urn, to)),
+            downstream=tuple(_renamed(lineage.downstream, urn, to)),
         )
-        for row in connection.execute(told).all():
-            lineage = from_json(row.body, Lineage)
-            renamed = Lineage(
-                upstream=tuple(_renamed(lineage.upstream, urn, to)),
-                downstream=tuple(_renamed(lineage.downstream, urn, to)),
-            )
-            if renamed == lineage:
-                continue
-            connection.execute(
-                update(aspect)
-                .where(aspect.c.urn == row.urn, aspect.c.name == "lineage")
-                .values(body=to_json(renamed))
-            )
-            connection.execute(
-                delete(beside).where(beside.c.urn == row.urn, beside.c.name == "lineage")
-            )
+        if renamed == lineage:
+            continue
+        connection.execute(
+            update(aspect)
+            .where(aspect.c.urn == row.urn, aspect.c.name == "lineage")
+            .values(body=to_json(renamed))
+        )
+        connection.execute(
+            delete(beside).where(beside.c.urn == row.urn, beside.c.name == "lineage")
+        )
 
 
 def _renamed(edges: Iterable[UpstreamEdge], urn: str, to: str) -> Iterable[UpstreamEdge]:

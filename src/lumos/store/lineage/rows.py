@@ -1,23 +1,30 @@
 """Rows of edges as values, and back; URNs as the numbers of nodes."""
 
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    String,
+    Text,
+    bindparam,
+    func,
+    select,
+)
 
 from lumos.model.codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge
 from lumos.store import tables
 from lumos.store.lineage.values import KeptEdge
-from lumos.store.rows import insert_if_new
-
-Value = TypeVar("Value")
+from lumos.store.rows import add_if_new
 
 NO_JOB: Final = 0
-# As many values as both databases take in one statement.
-_BATCH: Final = 1000
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,21 +41,23 @@ def body_of(edge: Edge) -> bytes | None:
     return to_json(Body(columns=edge.columns, uses=edge.uses))
 
 
-def batches(values: Iterable[Value]) -> Iterator[list[Value]]:
-    """The values, as many at a time as a statement takes."""
-    rest = iter(values)
-    while batch := list(islice(rest, _BATCH)):
-        yield batch
+def among(
+    connection: Connection, column: ColumnElement[Any], values: Iterable[int] | Iterable[str]
+) -> ColumnElement[bool]:
+    """That a column has one of some values, however many: they travel as one."""
+    wanted = list(values)
+    if connection.dialect.name == "postgresql":
+        kind = ARRAY(Text if isinstance(column.type, String) else BigInteger)
+        return column == func.any(bindparam(None, wanted, type_=kind))
+    unpacked = func.json_each(to_json(wanted).decode()).table_valued("value")
+    return column.in_(select(unpacked.c.value))
 
 
 def node_ids(connection: Connection, urns: Collection[str]) -> dict[str, int]:
     """The numbers of those URNs that have one."""
     node = tables.lineage_node.c
-    return {
-        urn: id
-        for some in batches(urns)
-        for id, urn in connection.execute(select(node.id, node.urn).where(node.urn.in_(some)))
-    }
+    statement = select(node.urn, node.id).where(among(connection, node.urn, urns))
+    return {row.urn: row.id for row in connection.execute(statement).all()}
 
 
 def add_nodes(connection: Connection, urns: Collection[str]) -> dict[str, int]:
@@ -57,7 +66,7 @@ def add_nodes(connection: Connection, urns: Collection[str]) -> dict[str, int]:
     # In one order, so that two writers wait for each other and never both.
     missing = sorted(urn for urn in urns if urn not in found)
     if missing:
-        statement = insert_if_new(connection.dialect.name, tables.lineage_node)
+        statement = add_if_new(connection.dialect.name, tables.lineage_node)
         connection.execute(statement, [{"urn": urn} for urn in missing])
         found |= node_ids(connection, missing)
     return found

@@ -17,7 +17,7 @@ from lumos.store.lineage import jobs as reported_jobs
 from lumos.store.lineage import naming
 from lumos.store.lineage.aspect import TOLD
 from lumos.store.lineage.merging import all_mappings, all_uses
-from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, batches, body_of
+from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, among, body_of
 from lumos.store.lineage.values import Reporting
 from lumos.store.locks import lock_key
 from lumos.store.rows import replace
@@ -155,8 +155,8 @@ class LineageWriter:
             if key in present and any(getattr(present[key], name) != row[name] for name in _SAID)
         ]
         gone = () if partly else [key for key in present if key not in wanted]
-        for rows in batches(new):
-            self._connection.execute(tables.lineage_edge.insert(), rows)
+        if new:
+            self._connection.execute(tables.lineage_edge.insert(), new)
         if changed:
             self._connection.execute(_CHANGE, changed)
         self._delete(present[key].id for key in gone)
@@ -187,24 +187,21 @@ class LineageWriter:
             rows = [{"wanted": id, "at": at} for id in ids]
             self._connection.execute(_SEE_AGAIN, rows)
             return
-        for some in batches(reporters.values()):
-            statement = (
-                update(tables.lineage_edge)
-                .where(EDGE.reporter.in_(some), EDGE.last_seen < at)
-                .values(last_seen=at)
-            )
-            self._connection.execute(statement)
+        spoke = among(self._connection, EDGE.reporter, reporters.values())
+        statement = update(tables.lineage_edge).where(spoke, EDGE.last_seen < at)
+        self._connection.execute(statement.values(last_seen=at))
 
     def _present(self, reporters: Iterable[int]) -> dict[_Key, Any]:
+        statement = _PRESENT.where(among(self._connection, EDGE.reporter, reporters))
         return {
             _Key(row.reporter, row.upstream, row.downstream, row.job): row
-            for some in batches(reporters)
-            for row in self._connection.execute(_PRESENT.where(EDGE.reporter.in_(some)))
+            for row in self._connection.execute(statement).all()
         }
 
     def _delete(self, ids: Iterable[int]) -> None:
-        for some in batches(ids):
-            self._connection.execute(delete(tables.lineage_edge).where(EDGE.id.in_(some)))
+        if gone := list(ids):
+            chosen = among(self._connection, EDGE.id, gone)
+            self._connection.execute(delete(tables.lineage_edge).where(chosen))
             self._is_other_graph = True
 
     def _lock(self, names: Iterable[str]) -> None:
@@ -224,45 +221,34 @@ class LineageWriter:
         rows = [{"name": name, "reported_at": at} for name in sorted(names)]
         if rows:
             self._connection.execute(statement, rows)
-        return {
-            row.name: row.id
-            for some in batches(names)
-            for row in self._connection.execute(
-                select(reporter.c.id, reporter.c.name).where(reporter.c.name.in_(some))
-            )
-        }
+        chosen = among(self._connection, reporter.c.name, names)
+        numbers = select(reporter.c.id, reporter.c.name).where(chosen)
+        return {row.name: row.id for row in self._connection.execute(numbers)}
 
     def _nodes(self, urns: Collection[str]) -> dict[str, int]:
         """The numbers of URNs; one that a dataset had before means the dataset."""
         alias = tables.alias.c
-        moved = {
-            row.urn: row.dataset_urn
-            for some in batches(urns)
-            for row in self._connection.execute(
-                select(alias.urn, alias.dataset_urn).where(alias.urn.in_(some))
-            )
-        }
+        aliases = select(alias.urn, alias.dataset_urn).where(
+            among(self._connection, alias.urn, urns)
+        )
+        moved = {row.urn: row.dataset_urn for row in self._connection.execute(aliases)}
         ids = add_nodes(self._connection, {moved.get(urn, urn) for urn in urns})
         return {urn: ids[moved.get(urn, urn)] for urn in urns}
 
     def _urns(self, ids: Collection[int]) -> tuple[str, ...]:
         node = tables.lineage_node.c
-        return tuple(
-            sorted(
-                urn
-                for some in batches(ids)
-                for urn in self._connection.scalars(select(node.urn).where(node.id.in_(some)))
-            )
-        )
+        statement = select(node.urn).where(among(self._connection, node.id, ids))
+        return tuple(sorted(self._connection.scalars(statement)))
 
     def _silence(self, names: Collection[str]) -> None:
         """Takes reporters out with all that they said of edges."""
         reporter = tables.lineage_reporter
-        for some in batches(names):
-            statement = select(reporter.c.id).where(reporter.c.name.in_(some))
-            ids = self._connection.scalars(statement).all()
+        chosen = among(self._connection, reporter.c.name, names)
+        ids = self._connection.scalars(select(reporter.c.id).where(chosen)).all()
+        if ids:
             self._delete(row.id for row in self._present(ids).values())
-            self._connection.execute(delete(reporter).where(reporter.c.id.in_(ids)))
+            spoke = among(self._connection, reporter.c.id, ids)
+            self._connection.execute(delete(reporter).where(spoke))
 
 
 def _edges(urn: str, lineage: Lineage, writer: str, at: datetime) -> list[Edge]:
