@@ -403,3 +403,12 @@ def test_query_logs_are_recognised_and_counted(lake):
     assert report.files == {"query log": 1}
     assert (report.logs.logs[0].statements, report.logs.datasets) == (1, 1)
     assert lake.store.get(ORDERS).usage.readers[0].name == "jane"
+
+
+def test_two_manifests_of_one_project_are_told_once(lake):
+    for folder in ("dev/target", "prod/target"):
+        write_project(Path(folder), manifest=manifest())
+    first = lake.lumos.lineage.ingest("dev", "prod")
+    assert [each.reporter for each in first.reporters] == ["dbt:shop"]
+    assert [each.place for each in first.problems if each.severity == "error"] == ["dbt:shop"]
+    assert lake.lumos.lineage.ingest("dev", "prod").edges.added == 0

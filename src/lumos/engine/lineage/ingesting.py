@@ -7,14 +7,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from lumos.config import Settings
 from lumos.engine.audit import who
 from lumos.engine.ingest import Announce
 from lumos.engine.lineage.names import Names
 from lumos.engine.lineage.placing import Placed, Placing
-from lumos.engine.lineage.reading import Failure, FileReader, Said
+from lumos.engine.lineage.reading import Failure, FileReader, Heard, Said
 from lumos.engine.lineage.recognition import Folder, Kind, Recognised, recognise
 from lumos.engine.lineage.recording import Describe, Recorder
 from lumos.engine.lineage.reports import (
@@ -118,7 +116,7 @@ class LineageIngest:
         )
         placed = self._placed(reader.read(recognised))
         for each, tally, described in self._recorder.record(placed):
-            said = self._saids.pop(each.reporter)
+            said = self._saids[each.reporter]
             if each.reads and not self._dry_run:
                 self._reads += self._usage.record(each.reporter, each.reads)
             yield ReporterReport(
@@ -132,21 +130,21 @@ class LineageIngest:
                 model=said.model,
             )
 
-    def _placed(self, saids: Iterable[Said | Failure]) -> Iterator[Placed]:
-        for each in saids:
-            if isinstance(each, Failure):
-                self._failed.append(each.name)
+    def _placed(self, heard: Iterable[Heard]) -> Iterator[Placed]:
+        for each in heard:
+            if not isinstance(each, Said):
                 self._problems += each.problems
+                self._failed += [each.name] if isinstance(each, Failure) else []
                 continue
-            self._problems += each.reported.problems
-            if not each.reported.reporter:
+            reporter = each.reported.reporter
+            if reporter in self._saids:
+                reason = "This is told in several of the files; the first one counts."
+                self._problems.append(Problem(place=reporter, reason=reason))
                 continue
-            if each.reported.reporter in self._saids:
-                each = self._joined(self._saids[each.reported.reporter], each)
+            self._saids[reporter] = each
             placed = self._placing.place(each.reported, dialect=each.dialect)
             self._coverage += each.reported.coverage
-            self._problems += placed.problems
-            self._saids[each.reported.reporter] = each
+            self._problems += (*each.reported.problems, *placed.problems)
             yield placed
 
     def _logs(self, recognised: Recognised) -> "UsageIngestReport | None":
@@ -160,11 +158,6 @@ class LineageIngest:
             self._problems.append(Problem(place=place, reason=reason, severity="remark"))
             return None
         return self._usage.ingest_logs(logs, dialect=self._dialect, announce=self._announce)
-
-    @staticmethod
-    def _joined(first: Said, second: Said) -> Said:
-        """Two files of one reporter, such as two manifests of a project: the later one counts."""
-        return msgspec.structs.replace(second, model=second.model or first.model)
 
     def _gone(self, recognised: Recognised, speaking: set[str]) -> tuple[list[str], list[str]]:
         """Reporters that were files of the folders and are not there any more.

@@ -1,7 +1,7 @@
 """From recognised files to what their reporters say; SQL is analysed with what is known of it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -37,6 +37,15 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
+class Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong in a file whose rest was read."""
+
+    problems: tuple[Problem, ...]
+
+
+Heard: TypeAlias = Said | Failure | Noted
+
+
 class FileReader:
     """Reads files of all kinds."""
 
@@ -48,7 +57,7 @@ class FileReader:
         self._dialect = dialect
         self._announce = announce
 
-    def read(self, recognised: Recognised) -> Iterator[Said | Failure]:
+    def read(self, recognised: Recognised) -> Iterator[Heard]:
         """What all files say, each kind after the other."""
         for given in recognised.of(Kind.DECLARED):
             yield self._declared(given)
@@ -67,7 +76,7 @@ class FileReader:
             )
             return Failure(name=given.name, problems=tuple(problems))
 
-    def _openlineage(self, files: Sequence[Given]) -> Iterator[Said | Failure]:
+    def _openlineage(self, files: Sequence[Given]) -> Iterator[Heard]:
         """All events of all files together: those of one run may lie in several."""
         events: list[openlineage.Event] = []
         for number, given in enumerate(files):
@@ -79,13 +88,10 @@ class FileReader:
                     problems.append(each)
                 else:
                     events.append(each)
-            if problems:
-                is_lost = len(events) == found
-                yield (
-                    Failure(name=given.name, problems=tuple(problems))
-                    if is_lost
-                    else Said(reported=Reported(reporter="", problems=tuple(problems)))
-                )
+            if problems and len(events) == found:
+                yield Failure(name=given.name, problems=tuple(problems))
+            elif problems:
+                yield Noted(problems=tuple(problems))
         for report in openlineage.reports(events):
             yield Said(reported=report)
 
