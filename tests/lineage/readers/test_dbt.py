@@ -235,6 +235,15 @@ def test_a_file_that_is_no_manifest_is_refused(tmp_path, content):
         read_project(tmp_path / "manifest.json")
 
 
+@pytest.mark.parametrize("folder", ["shop/target", "shop"])
+def test_a_project_without_models_is_named_after_its_folder(tmp_path, folder):
+    nameless = {"dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v7.json"}
+    project = read_project(
+        write_project(tmp_path / folder, manifest=manifest(nodes={}, metadata=nameless))
+    )
+    assert project.name == "shop"
+
+
 def test_manifests_are_told_from_other_json():
     assert is_manifest(manifest())
     assert not is_manifest(CATALOG)

@@ -204,7 +204,9 @@ class _Reader:
     def _guessed_name(self, nodes: Mapping[str, Node]) -> str:
         """The package of the most models: older manifests do not name their project."""
         packages = [node.package_name for node in nodes.values() if node.resource_type == "model"]
-        return max(sorted(set(packages)), key=packages.count, default=self._folder.parent.name)
+        folder = self._folder.absolute()
+        named = folder.parent.name if folder.name == "target" else folder.name
+        return max(sorted(set(packages)), key=packages.count, default=named)
 
     def _nodes(self, parts: Mapping[str, msgspec.Raw], section: str) -> dict[str, Node]:
         found = parts.get(section)
