@@ -15,6 +15,10 @@ def local(folder: Path) -> LocalPlatform:
     return LocalPlatform(Store.open(Database.sqlite(folder / "lumos.db"), create=True))
 
 
+def local_on(url: str) -> LocalPlatform:
+    return LocalPlatform(Store.open(Database.postgres(url), create=True))
+
+
 def datahub_file(folder: Path) -> DatahubFile:
     return DatahubFile.at(str(folder / "estate.json"))
 
@@ -23,3 +27,4 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "local": local,
     "datahub-file": datahub_file,
 }
+POSTGRES = "local on PostgreSQL"

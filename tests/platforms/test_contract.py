@@ -23,15 +23,18 @@ from lumos.model.types import INT64, STRING
 from lumos.model.urn import Urn
 from lumos.platforms import Filters, Platform
 
-from .catalogs import CATALOGS, Catalog
+from .catalogs import CATALOGS, POSTGRES, Catalog, local_on
 from .estates import CUSTOMERS, ORDERS, REPORT, items, rich
 
 Opened = Callable[[], Catalog]
 
 
-@pytest.fixture(params=CATALOGS)
+@pytest.fixture(params=[*CATALOGS, pytest.param(POSTGRES, marks=pytest.mark.slow)])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the same catalog, each time without what it knew before."""
+    if request.param == POSTGRES:
+        url = request.getfixturevalue("empty_postgres")
+        return lambda: local_on(url)
     return lambda: CATALOGS[request.param](tmp_path)
 
 

@@ -5,14 +5,17 @@ import multiprocessing.synchronize
 import os
 import random
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lumos.model.change import EventType
 from lumos.model.text import parse_schema
-from lumos.store import Database, Facets, Store, tables
+from lumos.store import Database, Facets, Store, Transaction, tables
+from lumos.store.errors import StoreContended
 from lumos.store.locks import AlreadyHeld
 from store.conftest import dataset, event
 
@@ -154,3 +157,70 @@ def hold(place: str, held: multiprocessing.synchronize.Event) -> None:
     with reopened(place).alone("file:/lake"):
         held.set()
         time.sleep(120)
+
+
+def cross(store: Store, first: str, second: str, both: threading.Barrier) -> int:
+    """Holds one dataset, then another, while somebody else does so the other way round."""
+    attempts = 0
+
+    def hold_both(transaction: Transaction) -> None:
+        nonlocal attempts
+        attempts += 1
+        transaction.known(first)
+        if attempts == 1:
+            both.wait(30)
+        transaction.known(second)
+
+    store.transact(hold_both)
+    return attempts
+
+
+def test_transactions_that_wait_for_each_other_are_repeated(empty_postgres: str) -> None:
+    store = Store.open(Database.postgres(empty_postgres), create=True)
+    both = threading.Barrier(2)
+    with ThreadPoolExecutor() as pool:
+        attempts = pool.map(lambda names: cross(store, *names, both), [("a", "b"), ("b", "a")])
+        assert sorted(attempts) == [1, 2]
+    store.close()
+
+
+def test_a_deadlock_is_told_as_what_it_is(empty_postgres: str) -> None:
+    store = Store.open(Database.postgres(empty_postgres), create=True)
+    both = threading.Barrier(2)
+
+    def hold_both(names: tuple[str, str]) -> None:
+        with store.transaction() as transaction:
+            transaction.known(names[0])
+            both.wait(30)
+            transaction.known(names[1])
+
+    with ThreadPoolExecutor() as pool, pytest.raises(StoreContended, match="went first") as told:
+        list(pool.map(hold_both, [("a", "b"), ("b", "a")]))
+    assert "locked" not in str(told.value)
+    store.close()
+
+
+def test_schemas_are_kept_before_long_transactions_begin(empty_postgres: str) -> None:
+    """Two that bring the same schemas in another order do not wait for each other."""
+    store = Store.open(Database.postgres(empty_postgres), create=True)
+    schemas = [parse_schema(f"c{number} INT64") for number in range(20)]
+    store.keep_schemas(schemas)
+    both = threading.Barrier(2)
+
+    def save(order: int) -> int:
+        attempts = 0
+
+        def save_all(transaction: Transaction) -> None:
+            nonlocal attempts
+            attempts += 1
+            transaction.save_schema(schemas[::order][0])
+            both.wait(30)
+            for schema in schemas[::order]:
+                transaction.save_schema(schema)
+
+        store.transact(save_all)
+        return attempts
+
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(save, [1, -1])) == [1, 1]
+    store.close()

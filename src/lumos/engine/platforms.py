@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final
+from operator import itemgetter
+from typing import Any, ClassVar, Final, NamedTuple
 
 from lumos.engine.entries import entry_of, erase_entry, put_entry
 from lumos.engine.scanning import LOCAL
@@ -15,23 +16,29 @@ from lumos.platforms import (
     HoldsItems,
     How,
     Item,
+    Merged,
     MergesWrites,
     Platform,
     Searches,
     WritesInBatches,
     Written,
+    merge,
 )
 from lumos.platforms.interface import NO_FILTERS
 from lumos.snapshot.document import KINDS
 from lumos.store import Facets, Store, Transaction
-from lumos.store.entries import StoredEntry, StoredItem
+from lumos.store.entries import StoredItem
 
 _KINDS: Final = {kind.type: kind for kind in KINDS}
 _BY_WORD: Final = {kind.plural: kind for kind in KINDS}
 
 
 class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatches):
-    """The datasets of a store; it has a place for every aspect."""
+    """The datasets of a store; it has a place for every aspect.
+
+    A batch is gathered first and written at its end in the order of names, so that several of them
+    at once do not wait for each other in circles.
+    """
 
     kind: ClassVar[str] = LOCAL
     native: ClassVar[frozenset[str]] = frozenset(ASPECTS)
@@ -41,13 +48,15 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
     ) -> None:
         self._store = settings
         self._clock = clock
-        self._batch: Transaction | None = None
+        self._batch: _Batch | None = None
 
     def emit(self, dataset: Dataset) -> None:
         self.write(Entry.of(dataset))
 
     def get(self, urn: str) -> Entry | None:
-        stored = self._stored(self._batch, urn)
+        if self._batch is not None and urn in self._batch.entries:
+            return self._batch.entries[urn]
+        stored = self._store.entries.get(urn)
         return None if stored is None else entry_of(stored)
 
     def export(self, *, after: str | None = None) -> Iterator[Entry]:
@@ -64,60 +73,122 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         return iter(found)
 
     def put(self, entry: Entry) -> Written:
-        with self._writing() as transaction:
-            before = self._stored(transaction, entry.urn)
-            changed = before is None or entry_of(before) != entry
-            if changed:
-                put_entry(transaction, entry, before=before, at=self._clock())
-        held: dict[str, How] = {
-            name: "native" for name in ASPECTS if getattr(entry, name) is not None
-        }
-        return Written(urn=entry.urn, changed=changed, held=held)
+        return self._change(entry.urn, lambda _: Merged(entry=entry))
+
+    def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
+        return self._change(entry.urn, lambda theirs: merge(base, theirs, entry))
 
     def erase(self, urn: str) -> None:
-        with self._writing() as transaction:
-            if (stored := self._stored(transaction, urn)) is not None:
-                erase_entry(transaction, stored)
+        if self._batch is not None:
+            self._batch.entries[urn] = None
+            return
+        self._store.transact(lambda transaction: _erase(transaction, urn))
 
     def items(self) -> Iterator[Item]:
         for stored in self._store.entries.items():
             yield from_json(stored.body, _BY_WORD[stored.kind].type)
 
     def get_item(self, type: type[Item], key: str) -> Item | None:
-        with self._writing() as transaction:
-            body = transaction.entries.item(_KINDS[type].plural, key)
+        name = _KINDS[type].plural, key
+        if self._batch is not None and name in self._batch.items:
+            return self._batch.items[name]
+        body = self._store.entries.item(*name)
         return None if body is None else from_json(body, type)
 
     def put_item(self, item: Item) -> None:
-        stored = StoredItem(*_name(item), to_json(item))
-        with self._writing() as transaction:
-            transaction.entries.put_item(stored, at=self._clock())
+        self._change_item(_name(item), item)
 
     def erase_item(self, item: Item) -> None:
-        with self._writing() as transaction:
-            transaction.entries.erase_item(*_name(item))
+        self._change_item(_name(item), None)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        with self._writing() as transaction:
-            outer, self._batch = self._batch, transaction
-            try:
-                yield
-            finally:
-                self._batch = outer
-
-    @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
         if self._batch is not None:
-            yield self._batch
+            yield
             return
-        with self._store.transaction() as transaction:
-            yield transaction
+        batch = self._batch = _Batch({}, {})
+        try:
+            yield
+        finally:
+            self._batch = None
+        self._store.keep_schemas(
+            entry.schema for entry in batch.entries.values() if entry and entry.schema
+        )
+        self._store.transact(lambda transaction: self._write_batch(transaction, batch))
 
-    def _stored(self, transaction: Transaction | None, urn: str) -> StoredEntry | None:
-        if transaction is None:
-            return self._store.entries.get(urn)
-        return transaction.entries.get([urn]).get(urn)
+    def _change(self, urn: str, change: Callable[[Entry | None], Merged]) -> Written:
+        """Makes a dataset what a change makes of it, and nobody else in between."""
+        if self._batch is None:
+            return self._store.transact(
+                lambda transaction: self._change_stored(transaction, urn, change)
+            )
+        before = self.get(urn)
+        merged = change(before)
+        self._batch.entries[urn] = merged.entry
+        return _written(before, merged)
+
+    def _change_stored(
+        self, transaction: Transaction, urn: str, change: Callable[[Entry | None], Merged]
+    ) -> Written:
+        transaction.known(urn)
+        stored = transaction.entries.get([urn]).get(urn)
+        before = None if stored is None else entry_of(stored)
+        merged = change(before)
+        written = _written(before, merged)
+        if written.changed:
+            put_entry(transaction, merged.entry, before=stored, at=self._clock())
+        return written
+
+    def _change_item(self, name: tuple[str, str], item: Item | None) -> None:
+        if self._batch is not None:
+            self._batch.items[name] = item
+            return
+        self._store.transact(
+            lambda transaction: _put_item(transaction, name, item, at=self._clock())
+        )
+
+    def _write_batch(self, transaction: Transaction, batch: "_Batch") -> None:
+        for urn in sorted(batch.entries):
+            transaction.known(urn)
+        for urn, entry in sorted(batch.entries.items()):
+            if entry is None:
+                _erase(transaction, urn)
+            else:
+                self._change_stored(transaction, urn, _always(entry))
+        for name, item in sorted(batch.items.items(), key=itemgetter(0)):
+            _put_item(transaction, name, item, at=self._clock())
+
+
+class _Batch(NamedTuple):
+    """What will be written together; nothing stands for what is erased."""
+
+    entries: dict[str, Entry | None]
+    items: dict[tuple[str, str], Item | None]
+
+
+def _always(entry: Entry) -> Callable[[Entry | None], Merged]:
+    return lambda _: Merged(entry=entry)
+
+
+def _written(before: Entry | None, merged: Merged) -> Written:
+    entry = merged.entry
+    held: dict[str, How] = {name: "native" for name in ASPECTS if getattr(entry, name) is not None}
+    return Written(urn=entry.urn, changed=before != entry, held=held, conflicts=merged.conflicts)
+
+
+def _erase(transaction: Transaction, urn: str) -> None:
+    transaction.known(urn)
+    if (stored := transaction.entries.get([urn]).get(urn)) is not None:
+        erase_entry(transaction, stored)
+
+
+def _put_item(
+    transaction: Transaction, name: tuple[str, str], item: Item | None, *, at: datetime
+) -> None:
+    if item is None:
+        transaction.entries.erase_item(*name)
+    else:
+        transaction.entries.put_item(StoredItem(*name, to_json(item)), at=at)
 
 
 def _name(item: Any) -> tuple[str, str]:

@@ -79,27 +79,31 @@ class Recorder:
     def _record_together(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[Outcome]:
+        as_written = {
+            name: _as_written(found, self._said.get(name, {})) for name, (_, found) in named.items()
+        }
         named = {str(urn): (urn, found) for urn, found in datasets}
         changed = {
             name
-            for name, (_, found) in named.items()
-            if name not in known
-            or not self._is_as_known(_as_written(found, self._said.get(name, {})), known[name])
+            for name in named
+            if name not in known or not self._is_as_known(as_written[name], known[name])
         }
         told = {name for name, (_, found) in named.items() if self._tells_more(name, found)}
         told -= changed
-        outcomes: dict[str, Outcome] = {}
-        if changed or told:
-            with self._store.transaction() as transaction:
-                for name, (urn, found) in named.items():
-                    if name in changed:
-                        outcomes[name] = self._record(transaction, found, urn)
-                    elif name in told:
-                        self._tell_more(transaction, found, name)
-        for name, (urn, found) in named.items():
-            if name not in outcomes:
-                found = _as_written(found, self._said.get(name, {}))
-            yield outcomes.get(name) or _unchanged(found, urn, known[name])
+
+        def attempt(transaction: Transaction) -> dict[str, Outcome]:
+            outcomes: dict[str, Outcome] = {}
+            for name, (urn, found) in sorted(named.items()):
+                if name in changed:
+                    outcomes[name] = self._record(transaction, found, urn)
+                elif name in told:
+                    self._tell_more(transaction, found, name)
+            return outcomes
+
+        self._store.keep_schemas(as_written[name].schema for name in changed)
+        outcomes = self._store.transact(attempt) if changed or told else {}
+        for name, (urn, _) in named.items():
+            yield outcomes.get(name) or _unchanged(as_written[name], urn, known[name])
 
     def _tells_more(self, urn: str, found: FoundDataset) -> bool:
         # What files tell of themselves only changes with them; tables are counted now and then.

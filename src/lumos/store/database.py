@@ -60,6 +60,11 @@ class Database:
             ) from None
         return cls(engine, address.render_as_string(hide_password=True), AdvisoryLocks(engine))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several transactions may write at the same time."""
+        return self.engine.dialect.name == "postgresql"
+
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
         """The only holder of a name on any machine; it is given up even by a killed process."""

@@ -3,10 +3,14 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from sqlalchemy.exc import DBAPIError
 
 from lumos.errors import LumosError, MisuseError
+
+# How PostgreSQL calls a deadlock, and a state of the data that another writer has overtaken.
+_CONTENDED: Final = frozenset({"40P01", "40001"})
 
 
 class StoreError(LumosError):
@@ -20,6 +24,19 @@ class StoreLocked(StoreError):
         super().__init__(
             f"The store {place} is locked by another process. "
             "Wait for the other lumos command to end, then run this one again."
+        )
+
+
+class StoreContended(StoreError):
+    """Two transactions waited for each other, and the database ended this one.
+
+    Nothing of it was written, so it can be repeated.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"Another process wrote to the same datasets of the store {place}, and went first. "
+            "Run this command again."
         )
 
 
@@ -82,7 +99,10 @@ def clear_errors(place: str) -> Iterator[None]:
 
 
 def _translated(problem: Exception, place: str) -> StoreError:
-    text = str(getattr(problem, "orig", problem))
+    cause = getattr(problem, "orig", problem)
+    text = str(cause)
+    if getattr(cause, "sqlstate", None) in _CONTENDED:
+        return StoreContended(place)
     if "locked" in text or "busy" in text or "lock timeout" in text:
         return StoreLocked(place)
     if "disk is full" in text:

@@ -2,11 +2,13 @@
 
 import gc
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from itertools import product
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 from sqlalchemy import (
@@ -43,7 +45,7 @@ from lumos.store.entries import (
     known_of,
     schemas_of,
 )
-from lumos.store.errors import AmbiguousName, NoStore, UnknownDataset
+from lumos.store.errors import AmbiguousName, NoStore, StoreContended, UnknownDataset
 from lumos.store.journal import Journal, JournalWriter
 from lumos.store.ledger import VersionLedger
 from lumos.store.lineage import LineageReader, LineageWriter
@@ -54,6 +56,10 @@ from lumos.store.remarks import Remarks, RemarkWriter
 from lumos.store.rows import insert_if_new, replace
 from lumos.store.search import Facets, Hits, Searched, SearchedSchema
 from lumos.store.usage import UsageRecord, UsageWriter
+
+Result = TypeVar("Result")
+_ATTEMPTS: Final = 6
+_PAUSE: Final = 0.05
 
 
 class Store:
@@ -93,6 +99,36 @@ class Store:
             transaction.finish()
         for event, listener in product(events, self._listeners):
             listener.after(event)
+
+    def transact(self, action: Callable[["Transaction"], Result]) -> Result:
+        """Does something in a transaction, and again where another writer got in its way.
+
+        Only the last time counts, so that the action must leave nothing behind by itself.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self.transaction() as transaction:
+                    return action(transaction)
+            except StoreContended:
+                # Whoever went first has to come to an end.
+                time.sleep(random.uniform(0, _PAUSE * 2**attempt))
+        with self.transaction() as transaction:
+            return action(transaction)
+
+    def keep_schemas(self, schemas: Iterable[Schema]) -> None:
+        """Keeps schemas that are about to be written, where several may write at once.
+
+        Inside of long transactions, those that bring the same schemas would wait for each other.
+        """
+        if not self._database.is_shared:
+            return
+        rows = {row["hash"]: row for row in map(_schema_row, schemas)}
+        if not rows:
+            return
+        with self._database.writing() as connection:
+            statement = insert_if_new(connection.dialect.name, tables.schema_body)
+            for hash in sorted(rows):
+                connection.execute(statement, rows[hash])
 
     @property
     def outbox(self) -> outbox.Outbox:
@@ -401,10 +437,9 @@ class Transaction:
 
     def save_schema(self, schema: Schema) -> str:
         """Keeps a schema under the hash of its content, once."""
-        body = to_json(schema)
-        hash = hashlib.blake2b(body, digest_size=16).hexdigest()
+        row = _schema_row(schema)
+        hash: str = row["hash"]
         if hash not in self._saved_schemas:
-            row = {"hash": hash, "shape": schema.shape, "full": schema.full, "body": body}
             self._insert_once(tables.schema_body, row)
             self._saved_schemas.add(hash)
         return hash
@@ -554,6 +589,12 @@ _LAST_NUMBER = select(func.coalesce(func.max(tables.schema_version.c.number), 0)
 _DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
+
+
+def _schema_row(schema: Schema) -> dict[str, Any]:
+    body = to_json(schema)
+    hash = hashlib.blake2b(body, digest_size=16).hexdigest()
+    return {"hash": hash, "shape": schema.shape, "full": schema.full, "body": body}
 
 
 def _schema(connection: Connection, hash: str) -> Schema:

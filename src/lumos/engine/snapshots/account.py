@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.engine.snapshots.merging import differing
 from lumos.engine.snapshots.reports import Change, ConflictReport, EntryReport, Sums
-from lumos.model.codec import to_json
+from lumos.model.codec import from_json, to_json
 from lumos.platforms import Conflict, How
 from lumos.snapshot.document import Kind
 from lumos.store import Transaction
@@ -106,6 +106,17 @@ class Account:
         self.sums = sums
         self.changes: list[EntryReport] = []
         self.conflicts: list[ConflictReport] = []
+
+    def copy(self) -> "Account":
+        """An account of the same, to be taken over if what it goes on to count becomes true."""
+        copy = Account(self._run, from_json(to_json(self.sums), Sums))
+        copy.changes, copy.conflicts = [*self.changes], [*self.conflicts]
+        return copy
+
+    def take_over(self, other: "Account") -> None:
+        """Makes this account the other one."""
+        self._run, self.sums = other._run, other.sums
+        self.changes, self.conflicts = other.changes, other.conflicts
 
     @property
     def run(self) -> ImportRun:

@@ -5,7 +5,7 @@ that a snapshot says of them is merged in. Datasets that it only knows from impo
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
@@ -40,6 +40,7 @@ from lumos.model.catalog import Entry
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Versioning
+from lumos.model.schema import Schema
 from lumos.snapshot.document import DATASETS, Kind
 from lumos.store import Transaction
 from lumos.store.entries import StoredEntry, StoredItem
@@ -98,37 +99,77 @@ class LocalTarget(Target):
         omitted: Collection[str],
         at: datetime,
     ) -> None:
-        with self._store.transaction() as transaction:
-            if kind is DATASETS:
-                for value in values:
-                    transaction.known(value.urn)
-            plans = self._plans(_view(transaction), kind, values, omitted, at=at)
-            for plan, stored in plans:
-                if plan.writes and kind is DATASETS:
-                    self._put(transaction, account.run, plan, stored, at=at)
-                elif plan.writes:
-                    item = StoredItem(kind.plural, plan.key, to_json(plan.after))
-                    transaction.entries.put_item(item, at=at)
-            steps = [plan for plan, _ in plans if plan.is_step]
-            transaction.journal.plan(account.run.id, [plan.step("done") for plan in steps])
-            bases = {plan.key: plan.new_base for plan in steps}
-            transaction.journal.save_bases(self.name, kind.plural, bases)
-            account.count(plan for plan, _ in plans)
-            account.reach(transaction, kind, getattr(values[-1], kind.key), at=at)
+        if kind is DATASETS:
+            self._store.keep_schemas(_schemas(values))
+
+        def attempt(transaction: Transaction) -> tuple[Account, list[str]]:
+            trial = account.copy()
+            return trial, self._write(transaction, trial, kind, values, omitted, at=at)
+
+        done, written = self._store.transact(attempt)
+        account.take_over(done)
+        self.written += written
 
     def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
-        undone: list[Undone] = []
-        with self._store.transaction() as transaction:
-            for kind, some in by_kind(steps):
-                if kind is DATASETS:
-                    undone += self._undo_datasets(transaction, account.run, some, at=at)
-                else:
-                    undone += [_undo_item(transaction, kind, step, at=at) for step in some]
-                bases = {step.key: step.base for step in some}
-                transaction.journal.save_bases(self.name, kind.plural, bases)
-                transaction.journal.mark(account.run.id, kind.plural, bases, "undone")
-            account.turn(transaction, "rolling_back", at=at)
+        def attempt(transaction: Transaction) -> tuple[Account, list[Undone], list[str]]:
+            trial = account.copy()
+            return trial, *self._undo(transaction, trial, steps, at=at)
+
+        done, undone, written = self._store.transact(attempt)
+        account.take_over(done)
+        self.written += written
         return undone
+
+    def _write(
+        self,
+        transaction: Transaction,
+        account: Account,
+        kind: Kind,
+        values: Sequence[Any],
+        omitted: Collection[str],
+        *,
+        at: datetime,
+    ) -> list[str]:
+        """Writes entries and accounts for them; gives the datasets that were written."""
+        if kind is DATASETS:
+            for urn in sorted(value.urn for value in values):
+                transaction.known(urn)
+        plans = self._plans(_view(transaction), kind, values, omitted, at=at)
+        for plan, stored in plans:
+            if plan.writes and kind is DATASETS:
+                self._put(transaction, account.run, plan, stored, at=at)
+            elif plan.writes:
+                item = StoredItem(kind.plural, plan.key, to_json(plan.after))
+                transaction.entries.put_item(item, at=at)
+        steps = [plan for plan, _ in plans if plan.is_step]
+        transaction.journal.plan(account.run.id, [plan.step("done") for plan in steps])
+        bases = {plan.key: plan.new_base for plan in steps}
+        transaction.journal.save_bases(self.name, kind.plural, bases)
+        account.count(plan for plan, _ in plans)
+        account.reach(transaction, kind, getattr(values[-1], kind.key), at=at)
+        return [plan.key for plan, _ in plans if plan.writes and kind is DATASETS]
+
+    def _undo(
+        self,
+        transaction: Transaction,
+        account: Account,
+        steps: Sequence[ImportStep],
+        *,
+        at: datetime,
+    ) -> tuple[list[Undone], list[str]]:
+        """Takes steps back and accounts for it; gives the datasets that were written as well."""
+        undone: list[Undone] = []
+        written: list[str] = []
+        for kind, some in by_kind(steps):
+            if kind is DATASETS:
+                undone += self._undo_datasets(transaction, account.run, some, written, at=at)
+            else:
+                undone += [_undo_item(transaction, kind, step, at=at) for step in some]
+            bases = {step.key: step.base for step in some}
+            transaction.journal.save_bases(self.name, kind.plural, bases)
+            transaction.journal.mark(account.run.id, kind.plural, bases, "undone")
+        account.turn(transaction, "rolling_back", at=at)
+        return undone, written
 
     def _plans(
         self,
@@ -220,13 +261,18 @@ class LocalTarget(Target):
         event = _Told(run, "import", at).event(transaction, stored, plan.before, plan.after)
         put_entry(transaction, plan.after, before=stored, at=at, event=event)  # type: ignore[arg-type]
         transaction.save_event(event)
-        self.written.append(plan.key)
 
     def _undo_datasets(
-        self, transaction: Transaction, run: ImportRun, steps: Sequence[ImportStep], *, at: datetime
+        self,
+        transaction: Transaction,
+        run: ImportRun,
+        steps: Sequence[ImportStep],
+        written: list[str],
+        *,
+        at: datetime,
     ) -> Iterable[Undone]:
-        for step in steps:
-            transaction.known(step.key)
+        for urn in sorted(step.key for step in steps):
+            transaction.known(urn)
         stored = transaction.entries.get([step.key for step in steps])
         for step in steps:
             found = stored.get(step.key)
@@ -248,8 +294,17 @@ class LocalTarget(Target):
                 elif found is not None:
                     erase_entry(transaction, found)
                 transaction.save_event(event)
-                self.written.append(step.key)
+                written.append(step.key)
             yield Undone(DATASETS, step.key, now, left)
+
+
+def _schemas(entries: Iterable[Entry]) -> Iterator[Schema]:
+    """All schemas that entries have, and had."""
+    for entry in entries:
+        records = entry.versioning.history if entry.versioning else ()
+        for schema in (entry.schema, *(record.schema for record in records)):
+            if schema is not None:
+                yield schema
 
 
 def _kept(stored: StoredEntry, entry: Entry) -> bytes:
