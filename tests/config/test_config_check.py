@@ -33,6 +33,9 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
         "spark: {master: local}\n"
         "state_uri: state\n"
         "scan: {exclude: [x]}\n"
+        "documentation: {required_fields: [owner]}\n"
+        "glossary_mappings: {a: b}\n"
+        "path_patterns: {/a/*: b}\n"
     )
     assert check(settings, {"LUMOS_PLATFORM": "local", "LUMOS_CONFIG": "lumos.yaml"}) == ()
 
@@ -42,9 +45,6 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
     [
         ("cost_model", "{attribution: {method: last_touch}}"),
         ("cost_calculation", "{compute_pricing: {spark: {per_core_hour: 1}}}"),
-        ("documentation", "{required_fields: [owner]}"),
-        ("glossary_mappings", "{a: b}"),
-        ("path_patterns", "{/a/*: b}"),
         ("quality_integrations", "[{type: custom_api, endpoint: 'https://x'}]"),
         ("notifications", "{weekly: {schedule: '0 0 * * 0'}}"),
         ("features", "{auto_detection: true}"),

@@ -1,16 +1,20 @@
 """What is said of datasets and fields: written, heard, told of once, and kept through every scan."""
 
 import getpass
+from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from engine.sightings import SOURCE, Sightings, urn_of
+from lumos import Lumos
 from lumos.engine.people.reports import WordsReport
 from lumos.errors import MisuseError
 from lumos.lineage.reported import Described, Known
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.schema import Field
+from lumos.model.text import parse_schema
 from lumos.store.change_log import EventFilter
 from lumos.store.errors import UnknownDataset
 
@@ -45,11 +49,7 @@ def rescan(seen: Sightings, schema: str = SCHEMA, name: str = "orders") -> Chang
     recorder = seen.recorder()
     known = seen.store.known(source=SOURCE)
     urn = str(urn_of(f"/lake/{name}"))
-    from lumos.model.text import parse_schema
-
     found = seen._found(name, parse_schema(schema), None)
-    import msgspec
-
     found = msgspec.structs.replace(found, content=known[urn].content)
     (outcome,) = recorder.record([(urn_of(found.path), found)], known)
     return outcome.event
@@ -193,7 +193,8 @@ def test_datasets_that_are_not_there_are_told_with_the_nearest(
 
 
 @pytest.mark.parametrize(
-    ("path", "near"), [("emial", "email"), ("address.cty", "address.city"), ("city", "address.city")]
+    ("path", "near"),
+    [("emial", "email"), ("address.cty", "address.city"), ("city", "address.city")],
 )
 def test_fields_that_are_not_there_are_told_with_the_nearest(
     orders: Sightings, path: str, near: str
@@ -296,7 +297,7 @@ def test_terms_have_definitions_parents_and_uses(orders: Sightings) -> None:
     assert not terms.define("Buyer", parent="Customer").changed
     with pytest.raises(MisuseError, match="cannot stand above itself"):
         terms.define("Customer", parent="Buyer")
-    with pytest.raises(MisuseError, match="No term named 'Costumer'.*Did you mean 'Customer'"):
+    with pytest.raises(MisuseError, match=r"No term named 'Costumer'.*Did you mean 'Customer'"):
         terms.define("Other", parent="Costumer")
     report = terms.set("orders", "Buyer", "Parcel")
     assert report.items == ("term Parcel",)
@@ -327,3 +328,18 @@ def test_each_change_leaves_a_row_in_the_audit(orders: Sightings) -> None:
     with orders.lumos.database.reading() as connection:
         rows = connection.exec_driver_sql("SELECT action, target, details FROM audit").all()
     assert [tuple(row) for row in rows] == [("tag set", "orders", "1 of 1 datasets")]
+
+
+def test_two_who_speak_at_once_are_both_heard(seen: Sightings, stored: dict[str, object]) -> None:
+    names = [f"d{number}" for number in range(6)]
+    seen.see_all(names, SCHEMA)
+
+    def tag(tag: str) -> int:
+        return Lumos(overrides=stored).people.tags.set("d*", tag, fields=["email"]).changed
+
+    tags = ["a", "b", "c", "d"]
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        assert list(pool.map(tag, tags)) == [6, 6, 6, 6]
+    for name in names:
+        assert sorted(field(seen, "email", of=name).tags) == tags
+        assert dataset(seen, name).versioning.cloud_version == "S-5"  # type: ignore[union-attr]

@@ -69,10 +69,19 @@ def words_on_fields(schema: Schema) -> dict[Key, str]:
     """All that is said of the fields of a schema."""
     found: dict[Key, str] = {}
     for field in schema.fields:
-        found |= _words_on(field, quoted_name(field.name))
+        if _says_anything(field):
+            found |= _words_on(field, quoted_name(field.name))
         for note in field.nested:
-            found |= _words_on(note, note.path)
+            if _says_anything(note):
+                found |= _words_on(note, note.path)
     return found
+
+
+def _says_anything(field: Field | NestedField) -> bool:
+    # Of most fields nobody says anything.
+    return bool(
+        field.description or field.tags or field.terms or field.compliance or field.properties
+    )
 
 
 def _words_on(field: Field | NestedField, path: str) -> dict[Key, str]:

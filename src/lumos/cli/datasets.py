@@ -107,14 +107,16 @@ def _print_dataset(report: "ShowReport") -> None:
     told = ("NULLS", "SIZE", "MINIMUM", "MAXIMUM") if columns else ()
     fields = table("FIELD", "TYPE", "NULL", *told, "", right=("NULLS", "SIZE"))
     for field in dataset["schema"]["fields"]:
-        notes = [word for word in ("key", "partition") if field[word]]
         fields.add_row(
             field["name"],
             field["type"],
             "yes" if field["nullable"] else "no",
             *(_column_facts(columns.get(field["name"], {})) if told else ()),
-            " ".join([*notes, *field["tags"], field["description"] or ""]).strip(),
+            _said_of_field(field),
         )
+        for note in field["nested"]:
+            blanks = [""] * (len(told) + 2)
+            fields.add_row(f"  {note['path']}", *blanks, _said_of_field(note))
     console.print(fields)
     if definition := dataset.get("definition"):
         console.print(f"\n{definition['sql']}")
@@ -132,12 +134,32 @@ def _print_dataset(report: "ShowReport") -> None:
 
 def _said_of(dataset: dict[str, Any]) -> dict[str, str]:
     """What people and the place itself say of a dataset."""
+    documented, governed = dataset.get("documentation") or {}, dataset.get("governance") or {}
     owners = (dataset.get("ownership") or {}).get("owners", ())
+    mark = f"{dataset['platform']}."
+    properties = (dataset.get("properties") or {}).items()
     said = {
-        "description": (dataset.get("documentation") or {}).get("description"),
+        "description": documented.get("description"),
+        "context": documented.get("business_context"),
+        "domain": documented.get("domain"),
         "owners": ", ".join(owner["name"] for owner in owners),
+        "tags": ", ".join(governed.get("tags", ())),
+        "terms": ", ".join(governed.get("terms", ())),
+        "compliance": ", ".join(governed.get("compliance", ())),
+        "properties": ", ".join(
+            f"{name}={text}" for name, text in properties if not name.startswith(mark)
+        ),
     }
     return {word: text for word, text in said.items() if text}
+
+
+def _said_of_field(field: dict[str, Any]) -> str:
+    """What is said of a field, in one line."""
+    words = [word for word in ("key", "partition") if field.get(word)]
+    for labels in ("tags", "terms", "compliance"):
+        words += field.get(labels, ())
+    words += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
+    return " ".join([*words, field.get("description") or ""]).strip()
 
 
 def _column_facts(facts: dict[str, Any]) -> tuple[str, ...]:

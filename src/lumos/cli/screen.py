@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
@@ -171,7 +171,7 @@ def table(*columns: str, right: Iterable[str] = ()) -> Table:
     return built
 
 
-def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+def aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Rows in columns under their names, for more of them than a table can take."""
     if not rows:
         return

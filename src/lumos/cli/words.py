@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from lumos.engine.people.reports import WordListReport, WordsReport
+    from lumos.engine.people.reports import SaidWord, WordListReport, WordsReport
 
 _MOST: Final = 20
 _LONGEST: Final = 70
@@ -50,8 +50,8 @@ def print_words(report: "WordsReport") -> None:
     """What a command changed, in a line for each dataset and a sum."""
     from lumos.cli.screen import aligned, plural
 
-    rows = [(each.name, "; ".join(each.changes), each.urn) for each in report.datasets[:_MOST]]
-    for line in aligned(("DATASET", "WHAT", "URN"), rows):
+    rows = [(each.name, each.urn, "; ".join(each.changes)) for each in report.datasets[:_MOST]]
+    for line in aligned(("DATASET", "URN", "WHAT"), rows):
         typer.echo(line)
     if (more := len(report.datasets) - _MOST) > 0:
         typer.echo(f"... and {plural(more, 'more dataset')}; --json lists them.")
@@ -81,26 +81,29 @@ def print_list(report: "WordListReport", *, noun: str, whole: bool) -> None:
         for line in aligned((noun.upper(), "DATASETS", "FIELDS"), counts):
             typer.echo(line)
     else:
+        has_values = any(word.value for word in report.words)
+        heads = ("DATASET", "FIELD", noun.upper(), *(("VALUE",) if has_values else ()), "BY", "URN")
         rows = [
             (
                 word.dataset,
                 word.field or "-",
                 word.name or word.slot.replace("_", " "),
-                shortened(word.value or ""),
-                (word.author or word.by or "")
-                + (" (the field is gone)" if word.state != "said" else ""),
+                *((shortened(word.value or ""),) if has_values else ()),
+                _by(word),
                 word.urn,
             )
             for word in report.words
         ]
-        heads = ("DATASET", "FIELD", noun.upper(), "VALUE", "BY", "URN")
-        shown = [row[:3] + row[4:] for row in rows] if not any(row[3] for row in rows) else rows
-        if shown and len(shown[0]) < len(heads):
-            heads = (*heads[:3], *heads[4:])
-        for line in aligned(heads, shown):
+        for line in aligned(heads, rows):
             typer.echo(line)
     if not report.words:
         typer.echo(f"No {noun} on {plural(report.datasets, 'dataset')}.")
+
+
+def _by(word: "SaidWord") -> str:
+    """Who says something, and that it is said of a field that is not there now."""
+    name = word.author if word.by == "user" and word.author else word.by or ""
+    return name if word.state == "said" else f"{name} (the field is gone)"
 
 
 def shortened(text: str) -> str:

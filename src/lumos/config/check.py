@@ -17,9 +17,6 @@ _NOT_USED_YET: Final = {
     "features": "Switches and named features are not used yet.",
     "cost_model": "Costs are not computed yet.",
     "cost_calculation": "Costs are not computed yet.",
-    "documentation": "Missing documentation is not reported yet.",
-    "glossary_mappings": "Columns are not described from a glossary yet.",
-    "path_patterns": "Datasets are not described by their path yet.",
     "quality_integrations": "Results of quality tools are not taken over yet.",
 }
 _STATE_SCHEMES: Final = ("s3", "s3a", "s3n")

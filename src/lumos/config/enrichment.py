@@ -1,7 +1,7 @@
 """What people say of datasets, kept in a YAML file under review."""
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta, field
@@ -102,7 +102,7 @@ class GroupEntry(Section, frozen=True, kw_only=True):
 class Enrichment(Section, frozen=True, kw_only=True):
     """The whole file; `name` is what it is known by, else its path."""
 
-    version: Annotated[Literal[1], Meta(description="1, the version of this format")] = 1
+    version: Annotated[int, Meta(ge=1, le=1, description="1, the version of this format")] = 1
     name: str | None = None
     users: dict[str, UserEntry] = field(default_factory=dict)
     groups: dict[str, GroupEntry] = field(default_factory=dict)

@@ -27,7 +27,6 @@ from lumos.store import KnownDataset, Store, Transaction
 _WRITER = "scan"
 _BATCH = 50
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
-_BEHIND_WORDS = "its place says otherwise what others have other words for"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +78,10 @@ class Recorder:
     def _record_together(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[Outcome]:
+        named = {str(urn): (urn, found) for urn, found in datasets}
         as_written = {
             name: _as_written(found, self._said.get(name, {})) for name, (_, found) in named.items()
         }
-        named = {str(urn): (urn, found) for urn, found in datasets}
         changed = {
             name
             for name in named
@@ -112,13 +111,25 @@ class Recorder:
             if found.told is None
             else self._statistics.get(urn) != found.statistics
         )
-        return is_counted_anew or self.locations.get(urn) != found.location
+        return (
+            is_counted_anew
+            or self.locations.get(urn) != found.location
+            or self._says_otherwise(urn, found)
+        )
+
+    def _says_otherwise(self, urn: str, found: FoundDataset) -> bool:
+        """Whether the place has other words now behind those of people; files change with them."""
+        if found.told is None or urn not in self._said:
+            return False
+        said = self._said[urn]
+        return said != seen_again(said, found.schema, found.told, Urn.parse(urn).platform)
 
     def _tell_more(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
-        """Keeps what is new about the same data: its statistics, or how it is told apart."""
+        """Keeps what is new about the same data: statistics, how it is told apart, old words."""
         for name, value in (("statistics", found.statistics), ("location", found.location)):
             if transaction.aspect(urn, name) != value:
                 transaction.save_aspect(urn, name, value, writer=_WRITER, at=self._at)
+        self._heard(transaction, found, Urn.parse(urn), transaction.known(urn))
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""
@@ -319,8 +330,7 @@ class Recorder:
                         "" if before is None else differences(before, found),
                     ),
                 )
-            )
-            or _BEHIND_WORDS,
+            ),
             metadata=self._metadata(found),
         )
         transaction.save(record)

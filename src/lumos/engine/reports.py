@@ -17,7 +17,7 @@ from lumos.model.dataset import (
     Versioning,
 )
 from lumos.model.discovery import Problem
-from lumos.model.schema import Field, Schema
+from lumos.model.schema import Field, NestedField, Schema
 from lumos.store import KnownDataset, State
 
 FORMAT_VERSION: Final = "1.0"
@@ -40,6 +40,11 @@ class FieldReport(Report, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     # As the place itself writes the type, where that was asked for.
     native_type: str | None = None
+    terms: tuple[str, ...] = ()
+    compliance: tuple[str, ...] = ()
+    properties: dict[str, str] = {}
+    # What is said of fields inside the column.
+    nested: tuple[NestedField, ...] = ()
 
     @classmethod
     def of(cls, field: Field, *, native: bool = False) -> "FieldReport":
@@ -53,7 +58,15 @@ class FieldReport(Report, frozen=True, kw_only=True):
             description=field.description,
             tags=field.tags,
             native_type=field.native_type if native else None,
+            terms=field.terms,
+            compliance=field.compliance,
+            properties=field.properties,
+            nested=tuple(filter(_says_something, field.nested)),
         )
+
+
+def _says_something(note: NestedField) -> bool:
+    return bool(note.description or note.tags or note.terms or note.compliance or note.properties)
 
 
 class SchemaReport(Report, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Whose the words are that a dataset bears, and what a scan or an import makes of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from lumos.analysis.words import (
@@ -22,18 +22,18 @@ from lumos.store.remarks import is_remark, row_of, said_of
 
 
 def attributed(
-    said: Said, dataset: Dataset, keys: Iterable[Key], *, is_scanned: bool
+    said: Said, dataset: Dataset, now: Mapping[Key, str], keys: Iterable[Key], *, is_scanned: bool
 ) -> dict[str, Words]:
     """What is said, with words under the keys that nobody claims given to whoever they must be of.
+
+    `now` is all that the dataset says.
 
     Fields of a scanned dataset have them from their place. What else a place did not tell came from
     people, through an import.
     """
     after = {reporter: dict(words) for reporter, words in said.items()}
-    claimed = {key for words in said.values() for key in words}
-    now = words_in(dataset)
     for key in keys:
-        if key in now and key not in claimed:
+        if key in now and not any(key in words for words in said.values()):
             of_place = is_scanned if key.path else is_of_place(dataset, key)
             after.setdefault(PLACE if of_place else IMPORT, {})[key] = Word(value=now[key])
     return dict(after)

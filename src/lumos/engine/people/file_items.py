@@ -12,9 +12,11 @@ from lumos.engine.people.listing import listed
 from lumos.engine.people.scribe import Scribe
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.model.codec import to_json
+from lumos.model.words import Slot
 from lumos.store import Store
 
 ENRICH: Final = "enrich"
+_TERMS: Final[tuple[Slot, ...]] = ("term",)
 
 
 class FileItems:
@@ -99,7 +101,8 @@ def _facts(entry: msgspec.Struct) -> dict[str, object]:
 def _is_used(store: Store, item: Item) -> bool:
     """Whether any dataset still names an owner or a term."""
     if isinstance(item, GlossaryTerm):
-        return any(word.name == item.name for word in listed(store, None, slots=("term",)).words)
+        words = listed(store, None, slots=_TERMS).words
+        return any(word.name == item.name for word in words)
     kind = "group" if isinstance(item, Group) else "user"
     return any(
         (owner.kind, owner.name) == (kind, item.name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -11,11 +11,13 @@ import msgspec
 from lumos.analysis.words import owner_name
 from lumos.config import Settings
 from lumos.engine.people.codeowners import CodeOwners, owner_of
+from lumos.engine.people.items import Items
 from lumos.engine.people.listing import entries
 from lumos.engine.people.reporting import apply_report
 from lumos.engine.people.reports import OwnerImportReport, WordsReport
 from lumos.engine.people.scribe import Scribe
 from lumos.errors import MisuseError
+from lumos.model.catalog import Group, User
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.urn import Urn
 from lumos.model.words import Key
@@ -55,10 +57,11 @@ def import_owners(
     if not rules.rules:
         raise MisuseError(f"{file} holds no rule such as: /models/sales/ @org/sales-team")
     base = root or _repository_of(file)
-    owned, unused = _by_rules(scribe.store, rules, base.absolute(), type)
+    known = _ByEmail(scribe)
+    owned, unused = _by_rules(scribe.store, rules, known, base.absolute(), type)
     written = apply_report(scribe, reporter, owned, dry_run=dry_run, action="owner import")
     remarks = [f"{file}:{each.line}: {each.reason}" for each in rules.problems]
-    remarks += [f"{file}:{line}: no dataset lies in {pattern}" for line, pattern in unused]
+    remarks += [f"{file}:{line}: no dataset is decided by {pattern}" for line, pattern in unused]
     return _report(written, "codeowners", rules=len(rules.rules), remarks=remarks)
 
 
@@ -76,7 +79,7 @@ def _repository_of(file: Path) -> Path:
 
 
 def _by_rules(
-    store: Store, rules: CodeOwners, root: Path, type: str
+    store: Store, rules: CodeOwners, known: "_ByEmail", root: Path, type: str
 ) -> tuple[dict[str, dict[Key, str]], list[tuple[int, str]]]:
     owned: dict[str, dict[Key, str]] = {}
     unused = {rule.line: rule.pattern for rule in rules.rules}
@@ -87,7 +90,7 @@ def _by_rules(
         if rule is None:
             continue
         unused.pop(rule.line, None)
-        owners = (owner_of(each, type) for each in rule.owners)
+        owners = (known.owner(owner_of(each, type)) for each in rule.owners)
         owned[stored.known.urn] = {Key("", "owner", owner_name(owner)): "" for owner in owners}
     return owned, sorted(unused.items())
 
@@ -134,12 +137,12 @@ def _from_dbt(
         raise MisuseError(f"{file} is not valid JSON: {error}.") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("nodes"), dict):
         raise MisuseError(f"{file} is no dbt manifest: it has no 'nodes'.")
-    names = _Names(scribe.store)
+    names, known = _Names(scribe.store), _ByEmail(scribe)
     owned: dict[str, dict[Key, str]] = {}
     lost: list[str] = []
     count = 0
     for node in _nodes(manifest):
-        owners = list(_owners(node, manifest, type))
+        owners = [known.owner(each) for each in _owners(node, manifest, type)]
         if not owners:
             continue
         count += 1
@@ -206,6 +209,25 @@ def _name_of(told: Any) -> str | None:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+class _ByEmail:
+    """Knows users and groups by their e-mail addresses."""
+
+    def __init__(self, scribe: Scribe) -> None:
+        items = Items(scribe)
+        people: list[tuple[Literal["user", "group"], User | Group]] = [
+            *(("group", group) for group in items.all(Group).values()),
+            *(("user", user) for user in items.all(User).values()),
+        ]
+        self._owners = {
+            item.email.casefold(): (kind, item.name) for kind, item in people if item.email
+        }
+
+    def owner(self, owner: Owner) -> Owner:
+        """The owner under the name that they were added with."""
+        kind, name = self._owners.get(owner.name.casefold(), (owner.kind, owner.name))
+        return Owner(name=name, kind=kind, type=owner.type)
 
 
 class _Names:

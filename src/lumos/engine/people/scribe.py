@@ -272,7 +272,8 @@ def revised(
     is_scanned: bool,
 ) -> Revision:
     """A dataset of which one reporter says something else."""
-    said = attributed(said, dataset, wanted, is_scanned=is_scanned)
+    before = words_in(dataset)
+    said = attributed(said, dataset, before, wanted, is_scanned=is_scanned)
     others = {each: words for each, words in said.items() if each != reporter}
     if is_person(reporter) and INFERRED in others:
         # Nobody needs a guess where somebody has spoken.
@@ -288,9 +289,10 @@ def revised(
             assert not isinstance(value, Unsaid)
             own[key] = Word(value=value, author=author, at=at)
     after = _without_needless({**others, reporter: own})
-    before, changes = words_in(dataset), {}
-    there = set(paths_of(dataset.schema)) if dataset.schema is not None else set()
+    changes: dict[Key, str | None] = {}
     kept = []
+    is_on_fields = any(key.path for key in wanted)
+    there = set(paths_of(dataset.schema)) if is_on_fields and dataset.schema else set()
     for key in wanted:
         if key.path and key.path not in there:
             continue
@@ -299,7 +301,8 @@ def revised(
         if before.get(key) != value:
             changes[key] = value
         if found is not None and key in own and own[key].value != value:
-            kept.append((key, found.word.author or found.reporter))
+            by = found.word.author if found.reporter == USER else None
+            kept.append((key, by or found.reporter))
     return Revision(
         dataset=reworded(dataset, changes) if changes else dataset,
         said=after,

@@ -1,0 +1,235 @@
+"""Owners: users and groups, assignment by pattern, CODEOWNERS and dbt."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.sightings import Sightings
+from lumos.engine.people.codeowners import CodeOwners
+from lumos.errors import MisuseError
+from lumos.model.catalog import Group, User
+from lumos.model.dataset import Owner
+from lumos.store.change_log import EventFilter
+
+
+@pytest.fixture
+def lake(seen: Sightings) -> Sightings:
+    seen.see_all(["sales/orders", "sales/items", "raw/clicks", "tmp/x"], "id INT64")
+    return seen
+
+
+def owners(seen: Sightings, name: str) -> list[tuple[str, str, str]]:
+    dataset = seen.store.get(f"lumos://file/lake/{name}")
+    found = dataset.ownership.owners if dataset.ownership else ()
+    return [(owner.name, owner.kind, owner.type) for owner in found]
+
+
+def test_owners_are_assigned_by_pattern_and_counted(lake: Sightings) -> None:
+    desk = lake.lumos.people.owners
+    assert desk.add("jane.smith", email="jane@example.com").created
+    assert desk.add("analytics-team", group=True, members=["jane.smith", "li"]).created
+    report = desk.assign("analytics-team", "sales/*", type="data_steward")
+    assert (report.matched, report.changed) == (2, 2)
+    desk.assign("jane.smith", "orders")
+    assert owners(lake, "sales/orders") == [
+        ("analytics-team", "group", "DATA_STEWARD"),
+        ("jane.smith", "user", "TECHNICAL_OWNER"),
+    ]
+    listed = desk.list()
+    assert (listed.datasets, listed.unowned, listed.unowned_share) == (4, 2, 0.5)
+    assert [(each.name, each.kind, each.datasets) for each in listed.owners] == [
+        ("analytics-team", "group", {"DATA_STEWARD": 2}),
+        ("jane.smith", "user", {"TECHNICAL_OWNER": 1}),
+        ("li", "user", {}),
+    ]
+    assert [each.name for each in desk.list(unowned=True).owned] == ["clicks", "x"]
+    assert desk.list("sales/*").unowned == 0
+    (event,) = lake.store.change_log.events(EventFilter(limit=1))
+    assert event.summary == "owner jane.smith (TECHNICAL_OWNER) added"
+
+
+def test_an_owner_is_no_longer_one(lake: Sightings) -> None:
+    desk = lake.lumos.people.owners
+    desk.add("jane")
+    desk.assign("jane", "*")
+    assert desk.assign("jane", "sales/*", remove=True).changed == 2
+    assert desk.assign("jane", "sales/*", remove=True).changed == 0
+    assert (owners(lake, "sales/orders"), len(owners(lake, "raw/clicks"))) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("jnae", "orders"), "No owner named 'jnae'.*Did you mean 'jane'"),
+        (("jane", "ordrs"), "Did you mean lumos://file/lake/sales/orders"),
+        (("jane", "no/*"), "No dataset matches"),
+    ],
+)
+def test_who_and_what_is_not_there_is_told(
+    lake: Sightings, arguments: tuple[str, str], words: str
+) -> None:
+    lake.lumos.people.owners.add("jane")
+    with pytest.raises(MisuseError, match=words):
+        lake.lumos.people.owners.assign(*arguments)
+
+
+def test_types_are_known_ones(lake: Sightings) -> None:
+    lake.lumos.people.owners.add("jane")
+    with pytest.raises(MisuseError, match="Did you mean 'DATA_STEWARD'"):
+        lake.lumos.people.owners.assign("jane", "orders", type="DATA_STEWRAD")
+
+
+def test_a_name_is_a_user_or_a_group(lake: Sightings) -> None:
+    desk = lake.lumos.people.owners
+    desk.add("jane")
+    with pytest.raises(MisuseError, match="'jane' is a user already"):
+        desk.add("jane", group=True)
+    with pytest.raises(MisuseError, match="Only a group has members"):
+        desk.add("jane", members=["li"])
+    assert not desk.add("jane").changed
+    assert desk.add("jane", title="Engineer").changed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hits", "misses"),
+    [
+        ("*", ["a", "a/b/c"], []),
+        ("*.sql", ["a.sql", "m/a.sql"], ["a.sqlx", "a.py"]),
+        ("/build/logs/", ["build/logs/x", "build/logs"], ["a/build/logs/x"]),
+        ("docs/*", ["docs/a.md"], ["docs/a/b.md", "x/docs/a.md"]),
+        ("apps/", ["apps/x", "a/apps/x/y"], ["app/x"]),
+        ("/docs/", ["docs/x/y"], ["a/docs/x"]),
+        ("/scripts", ["scripts", "scripts/a/b"], ["scriptsx", "a/scripts"]),
+        ("**/logs", ["logs", "a/logs", "a/b/logs/x"], ["logsx"]),
+        ("a/**/b", ["a/b", "a/x/b", "a/x/y/b/c"], ["b", "x/a/b"]),
+        ("/models/**", ["models/a", "models/a/b"], ["xmodels/a"]),
+        ("sales/orders", ["sales/orders", "sales/orders/part"], ["x/sales/orders", "sales/orders2"]),
+        ("data?.csv", ["data1.csv", "x/data2.csv"], ["data.csv", "data/.csv"]),
+        (r"my\ data/", ["my data/x"], ["my/x"]),
+    ],
+)  # fmt: skip
+def test_paths_fit_patterns_as_on_github(pattern: str, hits: list[str], misses: list[str]) -> None:
+    (rule,) = CodeOwners(f"{pattern} @me").rules
+    assert [path for path in (*hits, *misses) if rule.matches(path)] == hits
+
+
+def test_the_last_rule_that_fits_wins_and_may_name_nobody() -> None:
+    rules = CodeOwners(
+        "# all\n* @org/all  # the rest\n/a/ @jane x@example.com\n/a/free\n[Section]\n!a @x\n/b nobody\n"
+    )
+    assert [(rule.pattern, rule.owners) for rule in rules.rules] == [
+        ("*", ("@org/all",)), ("/a/", ("@jane", "x@example.com")), ("/a/free", ()),
+    ]  # fmt: skip
+    assert [problem.line for problem in rules.problems] == [5, 6, 7]
+    free, other, rest = (rules.rule_for([path]) for path in ("a/free/x", "a/x", "c"))
+    assert (free and free.owners, other and other.line, rest and rest.line) == ((), 3, 2)
+
+
+def test_owners_come_from_codeowners_and_go_with_it(lake: Sightings, tmp_path: Path) -> None:
+    file = tmp_path / "CODEOWNERS"
+    file.write_text(
+        "* @acme/platform\nsales/ @acme/sales @jane\n/lake/raw/ raw@example.com\ntmp/\nx/y/ @z\n"
+    )
+    lake.lumos.people.owners.add("by-hand")
+    lake.lumos.people.owners.add("ray", email="RAW@example.com")
+    lake.lumos.people.owners.assign("by-hand", "orders")
+    planned = lake.lumos.people.owners.load(file, dry_run=True)
+    assert (planned.changed, owners(lake, "raw/clicks")) == (3, [])
+    report = lake.lumos.people.owners.load(file)
+    assert (report.kind, report.rules, report.changed) == ("codeowners", 5, 3)
+    assert owners(lake, "sales/items") == [
+        ("sales", "group", "TECHNICAL_OWNER"), ("jane", "user", "TECHNICAL_OWNER"),
+    ]  # fmt: skip
+    assert owners(lake, "raw/clicks") == [("ray", "user", "TECHNICAL_OWNER")]
+    assert owners(lake, "tmp/x") == []
+    assert any("no dataset is decided by x/y/" in remark for remark in report.remarks)
+    assert {"group sales", "user jane"} <= set(report.items)
+    assert lake.lumos.people.owners.load(file).changed == 0
+    file.write_text("/lake/raw/ raw@example.com\n")
+    lake.lumos.people.owners.load(file)
+    assert owners(lake, "sales/orders") == [("by-hand", "user", "TECHNICAL_OWNER")]
+
+
+def test_files_of_sql_say_who_owns_what_they_make(lake: Sightings, tmp_path: Path) -> None:
+    from lumos.model.lineage import Edge
+
+    edge = Edge(
+        upstream="lumos://file/lake/raw/clicks",
+        downstream="lumos://file/lake/sales/orders",
+        origin="sql:models/sales/orders.sql",
+        at=lake.at,
+    )
+    with lake.store.transaction() as transaction:
+        transaction.lineage.report(edge.origin, [edge], [], at=lake.at)
+    (tmp_path / "CODEOWNERS").write_text("/models/sales/ @acme/sales\n")
+    lake.lumos.people.owners.load(tmp_path / "CODEOWNERS")
+    assert owners(lake, "sales/orders") == [("sales", "group", "TECHNICAL_OWNER")]
+    assert owners(lake, "sales/items") == []
+
+
+def node(name: str, **facts: Any) -> dict[str, Any]:
+    return {
+        "unique_id": f"model.shop.{name}", "resource_type": "model", "name": name,
+        "database": "lake", "schema": "sales", "alias": name, **facts,
+    }  # fmt: skip
+
+
+def test_owners_come_from_a_dbt_manifest(lake: Sightings, tmp_path: Path) -> None:
+    manifest = {
+        "metadata": {"project_name": "shop"},
+        "nodes": {
+            "a": node("ORDERS", config={"meta": {"owner": "analytics-team"}}),
+            "b": node("items", group="finance"),
+            "c": node("nowhere", meta={"owner": "x"}),
+            "d": {"resource_type": "test", "name": "t", "meta": {"owner": "y"}},
+        },
+        "sources": {
+            "s": {"name": "clicks", "schema": "raw", "database": "lake", "identifier": "clicks",
+                  "meta": {"owners": ["@acme/web", {"email": "li@example.com"}]}},
+        },
+        "groups": {"g": {"name": "finance", "owner": {"name": "Ann", "email": "ann@example.com"}}},
+    }  # fmt: skip
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps(manifest))
+    report = lake.lumos.people.owners.load(file, type="BUSINESS_OWNER")
+    assert (report.kind, report.changed, report.unmatched) == ("dbt", 3, ("model.shop.nowhere",))
+    assert owners(lake, "sales/orders") == [("analytics-team", "group", "BUSINESS_OWNER")]
+    assert owners(lake, "sales/items") == [
+        ("finance", "group", "BUSINESS_OWNER"), ("Ann", "user", "BUSINESS_OWNER"),
+    ]  # fmt: skip
+    assert [name for name, _, _ in owners(lake, "raw/clicks")] == ["web", "li@example.com"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{", "is not valid JSON"),
+        (b"{}", "no dbt manifest"),
+        (b"\xff\xfe\x00", "neither a CODEOWNERS file nor JSON"),
+        (b"# nothing\n", "holds no rule"),
+    ],
+)
+def test_files_that_are_neither_are_told(
+    lake: Sightings, tmp_path: Path, content: bytes, words: str
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(MisuseError, match=words):
+        lake.lumos.people.owners.load(tmp_path / "file")
+
+
+def test_people_are_carried_by_snapshots(lake: Sightings) -> None:
+    desk = lake.lumos.people.owners
+    desk.add("team", group=True, members=["jane"])
+    assert {each.kind: each.key for each in lake.store.entries.items()} == {
+        "groups": "team", "users": "jane",
+    }  # fmt: skip
+    from lumos.engine.people.items import Items
+
+    items = Items(lake.lumos.scribe)
+    assert items.get(Group, "team") == Group(name="team", members=("jane",))
+    assert items.get(User, "jane") == User(name="jane")
+    assert items.unknown_owners([Owner(name="jane"), Owner(name="x@example.com")]) == [
+        User(name="x@example.com", email="x@example.com")
+    ]
