@@ -1,6 +1,5 @@
 """Reads on their way from a query log to the store."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -26,14 +25,13 @@ class Met(NamedTuple):
     last: int
 
 
-class SummedReads(NamedTuple):
-    """The reads of a dataset by a reader on a day."""
+class Runs(NamedTuple):
+    """How often statements of one kind were run by a reader on a day, and what that moved."""
 
-    urn: str
-    reader: str
     day: int
-    reads: int
+    query: bytes
+    reader: str
+    times: int
     bytes: int | None
     rows: int | None
-    last_read: int
-    columns: Mapping[str, int]
+    last: int

@@ -10,10 +10,11 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.model.usage import LogSum, Met, SummedReads
+from lumos.model.usage import LogSum, Met, Runs
 from lumos.pipeline.arrays import column
 
 _STATEMENTS: Final = pa.schema(
@@ -33,9 +34,6 @@ _STATEMENTS: Final = pa.schema(
 _STATEMENTS_IN_SPARK: Final = (
     "query binary, key bigint, reader string, at bigint, times bigint, bytes bigint, rows bigint, "
     "example binary, left_out string"
-)
-_MEANT: Final = pa.schema(
-    [("query", pa.binary()), ("urn", pa.string()), ("columns", pa.list_(pa.string()))]
 )
 _BATCH: Final = 10_000
 _A_DAY: Final = 86_400_000_000
@@ -119,66 +117,30 @@ class FreshStatements:
 
     def keys(self) -> dict[int, "array[int]"]:
         """What tells the statements of each day from all others."""
-        found = self._frame.select("day", "key").toArrow().sort_by("day")
+        found = self._frame.select("day", "key").toArrow().sort_by("day").combine_chunks()
+        keys = memoryview(b"".join(_bytes(chunk) for chunk in found["key"].chunks)).cast("q")
         days: dict[int, array[int]] = {}
-        for batch in found.to_batches():
-            for day, key in zip(*(each.to_pylist() for each in batch.columns), strict=True):
-                days.setdefault(day, array("q")).append(key)
+        start = 0
+        for count in pc.value_counts(found["day"]).to_pylist():
+            days[count["values"]] = array("q", keys[start : start + count["counts"]])
+            start += count["counts"]
         return days
 
-    def reads(self, meant: Iterable[tuple[bytes, str, Sequence[str]]]) -> Iterator[SummedReads]:
-        """Who read what: `meant` has a row for each kind of statement and dataset it reads."""
-        spark = self._frame.sparkSession
-        queries, urns, columns = zip(*meant, strict=True)
-        meanings = spark.createDataFrame(
-            pa.table(
-                [pa.array(each, type=field.type) for each, field in
-                 zip((queries, urns, columns), _MEANT, strict=True)],
-                schema=_MEANT,
-            )
-        )  # fmt: skip
-        found = summed_reads(self._frame, F.broadcast(meanings)).toArrow()
-        order = [(name, "ascending") for name in ("day", "urn", "reader")]
-        for batch in found.sort_by(order).to_batches(_BATCH):
-            rows = zip(*(each.to_pylist() for each in batch.columns), strict=True)
-            for row in rows:
-                reads = SummedReads(*row)
-                yield reads._replace(columns=dict(reads.columns or ()))
+    def runs(self) -> Iterator[Runs]:
+        """How often each kind was run by each reader, day by day."""
+        sums = self._frame.groupBy("day", "query", "reader").agg(
+            F.sum("times").alias("times"),
+            F.sum("bytes").alias("bytes"),
+            F.sum("rows").alias("rows"),
+            F.max("at").alias("last"),
+        )
+        for batch in sums.toArrow().sort_by("day").to_batches(_BATCH):
+            yield from map(Runs, *(each.to_pylist() for each in batch.columns))
 
 
-def summed_reads(statements: DataFrame, meanings: DataFrame) -> DataFrame:
-    """Reads by dataset, reader and day, with how often each column was read."""
-    key = ["urn", "reader", "day"]
-    # The dataset as a whole is counted like a column without a name, so that one sum does both.
-    whole = F.array(F.lit(""))
-    by_column = (
-        statements.groupBy("query", "reader", "day")
-        .agg(*_totals("times"))
-        .join(meanings, on="query")
-        .withColumn("column", F.explode(F.concat(whole, "columns")))
-        .groupBy(*key, "column")
-        .agg(*_totals("reads"))
-    )
-    is_whole = F.col("column") == ""
-    return by_column.groupBy(*key).agg(
-        *(F.max(F.when(is_whole, F.col(name))).alias(name) for name in _TOTALS),
-        F.map_from_entries(F.collect_list(F.when(~is_whole, F.struct("column", "reads")))).alias(
-            "columns"
-        ),
-    )
-
-
-_TOTALS: Final = ("reads", "bytes", "rows", "last_read")
-
-
-def _totals(reads: str) -> tuple[Column, ...]:
-    last = "at" if reads == "times" else "last_read"
-    return (
-        F.sum(reads).alias("reads"),
-        F.sum("bytes").alias("bytes"),
-        F.sum("rows").alias("rows"),
-        F.max(last).alias("last_read"),
-    )
+def _bytes(array: pa.Array) -> bytes:
+    """Whole numbers, none of them missing, as they lie in memory."""
+    return bytes(array.buffers()[1])[array.offset * 8 : (array.offset + len(array)) * 8]
 
 
 def _reading(read: Read) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

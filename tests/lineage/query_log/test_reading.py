@@ -250,6 +250,23 @@ def test_rows_without_an_id_count_as_often_as_they_stand_there(tmp_path: Path) -
     assert theirs[0].key == ours[0].key, "an overlapping export holds the same statement"
 
 
+def test_an_id_that_is_used_again_on_another_day_is_another_statement(tmp_path: Path) -> None:
+    later = {**STL_QUERY, "starttime": "2024-03-09 10:30:00"}
+    (tmp_path / "a.csv").write_bytes(as_csv(STL_QUERY, later, STL_QUERY))
+    logged, _, _ = read(tmp_path / "a.csv")
+    assert len({each.key for each in logged}) == 2
+
+
+def test_odd_values_do_no_harm(tmp_path: Path) -> None:
+    odd: list[Any] = [None, 7, 1.5, True, [], {}, "", "x", [1], {"a": 1}]
+    rows = [{**GENERIC, name: value} for name in GENERIC for value in odd]
+    rows += [{**BIGQUERY, name: value} for name in BIGQUERY for value in odd]
+    for given in (rows, [each for each in rows if "sql" in each]):
+        (tmp_path / "a.json").write_bytes(as_lines(*given))
+        logged, _, left_out = read(tmp_path / "a.json")
+        assert len(logged) + sum(left_out.values()) == len(given)
+
+
 def test_columns_may_be_named(tmp_path: Path) -> None:
     row = {"wer": "ann", "wann": "2024-03-05T10:30:00.25Z", "was": SQL}
     (tmp_path / "a.csv").write_bytes(as_csv(row))

@@ -4,7 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -18,13 +18,10 @@ from lumos.lineage.query_log import (
     day_of,
     understand,
 )
-from lumos.model.usage import LogSum, Met, SummedReads
+from lumos.model.usage import LogSum, Met, Runs
 
-Readers = Callable[[str], str]
-# Which datasets a kind of statement reads, and which of their columns.
-Meant = tuple[bytes, str, Sequence[str]]
-_DECODE_EXAMPLE = msgspec.msgpack.Decoder(Example).decode
-_DECODE_UNDERSTOOD = msgspec.msgpack.Decoder(Understood).decode
+decode_example: Final = msgspec.msgpack.Decoder(Example).decode
+decode_understood: Final = msgspec.msgpack.Decoder(Understood).decode
 
 
 class Fresh(Protocol):
@@ -33,8 +30,8 @@ class Fresh(Protocol):
     def keys(self) -> Mapping[int, "array[int]"]:
         """What tells the statements of each day from all others."""
 
-    def reads(self, meant: Iterable[Meant]) -> Iterator[SummedReads]:
-        """Who read what."""
+    def runs(self) -> Iterator[Runs]:
+        """How often each kind was run by each reader, day by day."""
 
     def close(self) -> None:
         """Lets go of what was held."""
@@ -127,28 +124,20 @@ class _FreshInMemory:
             days.setdefault(day_of(each.at), array("q")).append(each.key)
         return days
 
-    def reads(self, meant: Iterable[Meant]) -> Iterator[SummedReads]:
-        meanings: dict[bytes, list[tuple[str, Sequence[str]]]] = {}
-        for digest, urn, columns in meant:
-            meanings.setdefault(digest, []).append((urn, columns))
-        sums: dict[tuple[int, str, str], SummedReads] = {}
+    def runs(self) -> Iterator[Runs]:
+        sums: dict[tuple[int, bytes, str], Runs] = {}
         for each in self._statements:
-            day = day_of(each.at)
-            for urn, columns in meanings.get(each.digest, ()):
-                key = (day, urn, each.reader)
-                before = sums.get(key)
-                by_column: dict[str, int] = {} if before is None else dict(before.columns)
-                for name in columns:
-                    by_column[name] = by_column.get(name, 0) + each.times
-                sums[key] = SummedReads(
-                    urn,
-                    each.reader,
-                    day,
-                    each.times + (before.reads if before else 0),
-                    _added(before.bytes if before else None, each.bytes),
-                    _added(before.rows if before else None, each.rows),
-                    max(each.at, before.last_read if before else 0),
-                    by_column,
+            key = (day_of(each.at), each.digest, each.reader)
+            before = sums.get(key)
+            if before is None:
+                sums[key] = Runs(*key, each.times, each.bytes, each.rows, each.at)
+            else:
+                sums[key] = Runs(
+                    *key,
+                    before.times + each.times,
+                    added(before.bytes, each.bytes),
+                    added(before.rows, each.rows),
+                    max(before.last, each.at),
                 )
         return (sums[key] for key in sorted(sums))
 
@@ -181,13 +170,10 @@ class Meaning:
 
     def __call__(self, example: bytes) -> bytes:
         return msgspec.msgpack.encode(
-            understand(_DECODE_EXAMPLE(example), columns=self._columns.get)
+            understand(decode_example(example), columns=self._columns.get)
         )
 
 
-decode_example = _DECODE_EXAMPLE
-decode_understood = _DECODE_UNDERSTOOD
-
-
-def _added(one: int | None, other: int | None) -> int | None:
+def added(one: int | None, other: int | None) -> int | None:
+    """The sum of what is known."""
     return other if one is None else one if other is None else one + other

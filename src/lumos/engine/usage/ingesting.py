@@ -1,18 +1,19 @@
 """Takes query logs in: counts who read what, and reports the lineage of what was written."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, get_args
 
 from lumos.config import Settings
 from lumos.engine.usage.counting import (
     Fresh,
     Meaning,
-    Meant,
     Statements,
     StatementsInMemory,
+    added,
     decode_example,
     decode_understood,
 )
@@ -21,7 +22,7 @@ from lumos.engine.usage.reports import LogReport, NotUnderstood, UsageIngestRepo
 from lumos.engine.usage.tables import Tables
 from lumos.lineage.query_log import Example, Left, Log, Understood, moment_of, normal, pieces
 from lumos.model.lineage import Edge
-from lumos.model.usage import Met, SummedReads
+from lumos.model.usage import Met, Runs
 from lumos.store import Store
 from lumos.store.usage import Reads
 
@@ -178,14 +179,13 @@ class LogIngest:
     ) -> int:
         """Adds what is new, some days to a transaction, so that a day is counted whole or not."""
         self._announce("counting reads")
-        meant = list(self._meant(kinds))
+        meant = {kind.met.query: self._meant(kind) for kind in kinds}
         keys = {_EPOCH + timedelta(days=day): each for day, each in fresh.keys().items()}
         if replacing:
             with self._store.transaction() as transaction:
                 self._touched |= transaction.usage.forget(reporter)
-        reads = fresh.reads(meant) if meant else iter(())
         remaining = set(keys)
-        for some in _batches(map(_stored, reads)):
+        for some in _batches(_reads(fresh.runs(), meant)):
             days = {each.day for each in some} & remaining
             remaining -= days
             self._add(reporter, some, {day: keys[day] for day in days})
@@ -200,21 +200,20 @@ class LogIngest:
             self._touched |= usage.add(reporter, reads)
             usage.count(reporter, keys)
 
-    def _meant(self, kinds: Sequence[_Kind]) -> Iterator[Meant]:
-        for kind in kinds:
-            columns: dict[str, dict[str, None]] = {}
-            for access in kind.understood.reads:
-                found = self._tables.find(access.table, kind.example.dialect)
-                if found is None:
-                    continue
-                names: tuple[str, ...] = access.columns
-                if self._tables.is_known(found):
-                    names = self._tables.spelled(found.urn, names)
-                else:
-                    self._tables.miss(access, kind.met.times)
-                columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
-            for urn, named in columns.items():
-                yield kind.met.query, urn, list(named)
+    def _meant(self, kind: _Kind) -> list[tuple[str, list[str]]]:
+        """Which datasets a kind of statement reads, and which of their columns."""
+        columns: dict[str, dict[str, None]] = {}
+        for access in kind.understood.reads:
+            found = self._tables.find(access.table, kind.example.dialect)
+            if found is None:
+                continue
+            names: tuple[str, ...] = access.columns
+            if self._tables.is_known(found):
+                names = self._tables.spelled(found.urn, names)
+            else:
+                self._tables.miss(access, kind.met.times)
+            columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
+        return [(urn, list(named)) for urn, named in columns.items()]
 
     def _report(self, reporter: str, kinds: Sequence[_Kind]) -> tuple[int, int]:
         """Reports what the statements write; gives how many edges there are, and are other ones."""
@@ -269,26 +268,53 @@ def settle(store: Store, touched: set[str], retention_days: int, *, at: datetime
             transaction.usage.derive(urns[start : start + _URNS_AT_ONCE], at=at)
 
 
-def _batches(reads: Iterator[Reads]) -> Iterator[list[Reads]]:
-    """Reads in batches of whole days; they come day by day."""
+def _reads(
+    runs: Iterator[Runs], meant: Mapping[bytes, Sequence[tuple[str, Sequence[str]]]]
+) -> Iterator[list[Reads]]:
+    """Who read what, a day at a time."""
+    for day, several in groupby(runs, key=attrgetter("day")):
+        sums: dict[tuple[str, str], _Sum] = {}
+        for run in several:
+            for urn, columns in meant.get(run.query, ()):
+                sum = sums.setdefault((urn, run.reader), _Sum())
+                sum.add(run, columns)
+        on = _EPOCH + timedelta(days=day)
+        yield [
+            Reads(
+                urn, on, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows, sum.columns
+            )
+            for (urn, reader), sum in sums.items()
+        ]  # fmt: skip
+
+
+class _Sum:
+    """The reads of one dataset by one reader on one day."""
+
+    __slots__ = ("bytes", "columns", "last", "rows", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.last = 0
+        self.bytes: int | None = None
+        self.rows: int | None = None
+        self.columns: dict[str, int] = {}
+
+    def add(self, run: Runs, columns: Sequence[str]) -> None:
+        self.times += run.times
+        self.last = max(self.last, run.last)
+        self.bytes = added(self.bytes, run.bytes)
+        self.rows = added(self.rows, run.rows)
+        for name in columns:
+            self.columns[name] = self.columns.get(name, 0) + run.times
+
+
+def _batches(days: Iterator[list[Reads]]) -> Iterator[list[Reads]]:
+    """Several days together, as many as a transaction may well take."""
     batch: list[Reads] = []
-    for _, several in groupby(reads, key=lambda each: each.day):
-        batch += several
+    for day in days:
+        batch += day
         if len(batch) >= _ROWS_AT_ONCE:
             yield batch
             batch = []
     if batch:
         yield batch
-
-
-def _stored(reads: SummedReads) -> Reads:
-    return Reads(
-        reads.urn,
-        _EPOCH + timedelta(days=reads.day),
-        reads.reader,
-        reads.reads,
-        moment_of(reads.last_read),
-        reads.bytes,
-        reads.rows,
-        reads.columns,
-    )

@@ -83,8 +83,9 @@ def _replacing(dialect: str | None) -> Callable[[str], str]:
         return "?" if match["name"] is None else match[0]
 
     def replacing(text: str) -> str:
-        if any(mark in text for mark in marks):
-            return every.sub(replaced, text)
+        for mark in marks:
+            if mark in text:
+                return every.sub(replaced, text)
         return simple.sub("?", text)
 
     return replacing

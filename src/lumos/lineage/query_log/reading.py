@@ -7,9 +7,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.lineage.query_log.files import Piece, Row, rows
+from lumos.lineage.query_log.files import Piece, rows
 from lumos.lineage.query_log.layouts import Layout
-from lumos.lineage.query_log.moments import microseconds
+from lumos.lineage.query_log.moments import day_of, microseconds
 from lumos.lineage.query_log.normal import normal
 from lumos.lineage.query_log.server_log import statement_in
 
@@ -79,82 +79,114 @@ class Piecewise:
         written_at = piece.log.written_at if layout.cumulative else 0
         repeated: Counter[int] = Counter()
         for row in rows(piece):
-            found = self._read(row, layout, dialect, repeated, written_at)
-            if isinstance(found, tuple):
-                yield found
-            else:
-                self.left_out[found] += 1
+            told = _Told(*row)
+            if told.message is not None:
+                told = told._replace(statement=statement_in(str(told.message)))
+            if left := _left_out(told, layout):
+                self.left_out[left] += 1
+                continue
+            at = microseconds(told.time) if told.time is not None else written_at
+            if not at:
+                self.left_out["no_time"] += 1
+                continue
+            digest = _digest(told, dialect)
+            yield (
+                self._logged(told, digest, at, repeated),
+                self._example(told, digest, layout, dialect),
+            )
 
-    def _read(
-        self,
-        row: Row,
-        layout: Layout,
-        dialect: str | None,
-        repeated: Counter[int],
-        written_at: int,
-    ) -> tuple[Logged, Example | None] | Left:
-        (id, user, time, statement, bytes_, rows_, calls, database, schema, failed, kind, accessed,
-         modified, dataset, column, message, line) = row  # fmt: skip
-        if message is not None:
-            statement = statement_in(message)
-        elif failed is not None and _has_failed(failed, layout):
-            return "failed"
-        elif kind is not None and layout.skipped and str(kind).lower() in layout.skipped:
-            return "part_of_others"
-        if dataset:
-            accessed = [{"objectName": dataset, "columns": _names(column), "plain": True}]
-        if not statement and not accessed:
-            is_empty = user is None and time is None and message is None
-            return "unreadable" if is_empty else "no_statement"
-        at = microseconds(time) if time is not None else written_at
-        if not at:
-            return "no_time"
-        reader = str(user) if user not in (None, "") else UNKNOWN_READER
-        digest, told = _digest(statement, accessed, database, schema, dialect)
-        identity = (str(id), str(line)) if line is not None else (str(id),)
-        if id in (None, ""):
+    def _logged(self, told: "_Told", digest: bytes, at: int, repeated: Counter[int]) -> Logged:
+        reader = str(told.user) if told.user not in (None, "") else UNKNOWN_READER
+        if told.id in (None, ""):
             # Nothing tells two equal rows apart but that one comes after the other.
-            key = _key(reader, str(at), *identity, statement or told.decode(), str(calls))
+            text = told.said or _json(told.read).decode("utf-8", "replace")
+            key = _key(reader, str(at), str(told.line), text, str(told.calls))
             repeated[key] += 1
             key = _key(str(key), str(repeated[key]))
         else:
-            key = _key(*identity, reader)
-        logged = Logged(
+            # Some warehouses begin to count anew now and then.
+            key = _key(str(told.id), str(told.line), reader, str(day_of(at)))
+        return Logged(
             digest,
             key,
             reader if self._readers is None else self._readers(reader),
             at,
-            _number(calls) or 1,
-            _number(bytes_),
-            _number(rows_),
+            _number(told.calls) or 1,
+            _number(told.bytes),
+            _number(told.rows),
         )
+
+    def _example(
+        self, told: "_Told", digest: bytes, layout: Layout, dialect: str | None
+    ) -> Example | None:
         if digest in self._met:
-            return logged, None
+            return None
         self._met.add(digest)
-        example = Example(
+        return Example(
             digest=digest,
-            statement=statement or "",
+            statement=told.said,
             dialect=dialect,
             platform=layout.platform,
-            database=database or None,
-            schema=schema or None,
-            accessed=told or _json(accessed),
-            modified=_json(modified),
+            database=told.database or None,
+            schema=told.schema or None,
+            accessed=_json(told.read),
+            modified=_json(told.modified),
         )
-        return logged, example
 
 
-def _digest(
-    statement: str | None, accessed: Any, database: Any, schema: Any, dialect: str | None
-) -> tuple[bytes, bytes]:
-    told = b""
-    if statement:
-        text = normal(statement, dialect)
+class _Told(NamedTuple):
+    """What a row tells, in the order of FIELDS."""
+
+    id: Any
+    user: Any
+    time: Any
+    statement: Any
+    bytes: Any
+    rows: Any
+    calls: Any
+    database: Any
+    schema: Any
+    failed: Any
+    kind: Any
+    accessed: Any
+    modified: Any
+    dataset: Any
+    column: Any
+    message: Any
+    line: Any
+
+    @property
+    def said(self) -> str:
+        """The statement."""
+        return str(self.statement or "")
+
+    @property
+    def read(self) -> Any:
+        """What the log itself says was read."""
+        if not self.dataset:
+            return self.accessed
+        return [{"objectName": self.dataset, "columns": _names(self.column), "plain": True}]
+
+
+def _left_out(told: _Told, layout: Layout) -> Left | None:
+    if told.failed is not None and _has_failed(told.failed, layout):
+        return "failed"
+    if layout.skipped and str(told.kind).lower() in layout.skipped:
+        return "part_of_others"
+    if told.said or told.read:
+        return None
+    is_empty = told.user is None and told.time is None and told.message is None
+    return "unreadable" if is_empty else "no_statement"
+
+
+def _digest(told: _Told, dialect: str | None) -> bytes:
+    said = told.said
+    if said:
+        text = normal(said, dialect)
     else:
-        told = _json(accessed)
-        text = told.decode("utf-8", "replace")
-    known = f"{text}\x1f{database or ''}\x1f{schema or ''}"
-    return hashlib.blake2b(known.encode("utf-8", "replace"), digest_size=16).digest(), told
+        text = (_json(told.read) + b"\x1f" + _json(told.modified)).decode("utf-8", "replace")
+    known = f"{text}\x1f{told.database or ''}\x1f{told.schema or ''}"
+    return hashlib.blake2b(known.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _key(*facts: str) -> int:
