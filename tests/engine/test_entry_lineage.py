@@ -8,11 +8,14 @@ import pytest
 
 from lumos import Lumos
 from lumos.engine.entries import entry_of, put_entry
-from lumos.model.catalog import Entry
+from lumos.engine.snapshots.catalogs import LocalCatalog
+from lumos.model.catalog import Entry, Job
 from lumos.model.codec import to_json
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, UseKind
+from lumos.snapshot.document import JOBS
 from lumos.store import Store
+from lumos.store.entries import StoredItem
 
 AT = datetime(2024, 3, 1, tzinfo=UTC)
 A, B, C, D = (f"lumos://s3/lake/{name}" for name in "abcd")
@@ -173,3 +176,18 @@ def test_an_entry_told_again_keeps_when_its_edges_were_first_seen(store: Store) 
         transaction.save_aspect(B, "lineage", made_from(C, A), writer="import", at=later)
     seen = {edge.upstream: edge.at for edge in store.lineage.all()}
     assert seen == {C: AT, A: AT + timedelta(days=1)}
+
+
+def test_jobs_leave_without_what_only_reporters_speak_of(store: Store) -> None:
+    told = Job(urn="lumos://airflow/told", name="told", platform="airflow", inputs=(D,))
+    reported = Job(
+        urn="lumos://dbt/m", name="m", platform="dbt", inputs=(A, D), outputs=(told.urn,)
+    )
+    with store.transaction() as transaction:
+        transaction.entries.put_item(StoredItem("jobs", told.urn, to_json(told)), at=AT)
+        transaction.lineage.report("dbt:shop", [], [reported], at=AT)
+    assert list(LocalCatalog(store).items(JOBS)) == [
+        told,
+        msgspec.structs.replace(reported, inputs=(A,)),
+    ]
+    assert list(store.lineage.jobs()) == [told, reported]

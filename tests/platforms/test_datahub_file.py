@@ -20,7 +20,7 @@ from lumos.model.dataset import (
     Statistics,
     UpstreamEdge,
 )
-from lumos.model.lineage import ColumnMapping
+from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import INT64, STRING
@@ -179,6 +179,28 @@ def test_lineage_is_read_with_its_columns(file: DatahubFile) -> None:
             ),
         )
     )
+
+
+def test_what_datahub_has_no_place_for_leaves_its_own_words_on_columns(
+    file: DatahubFile, path: Path
+) -> None:
+    before = entry(file)
+    (said,) = bodies(path, ORDERS, "upstreamLineage")
+    assert before.lineage is not None
+    first, *others = before.lineage.upstream
+    known = msgspec.structs.replace(
+        first,
+        columns=tuple(
+            msgspec.structs.replace(column, cast_to="STRING", file="m.sql", line=3)
+            for column in first.columns
+        ),
+        uses=(ColumnUse(upstream="day", usage=UseKind.FILTER, expression="day > 3"),),
+    )
+    wanted = Lineage(upstream=(known, *others))
+    file.put(msgspec.structs.replace(before, lineage=wanted))
+    assert entry(DatahubFile.at(str(path))).lineage == wanted
+    now = bodies(path, ORDERS, "upstreamLineage")[-1]
+    assert now["fineGrainedLineages"] == said["fineGrainedLineages"]
 
 
 def test_deletions_are_read(file: DatahubFile) -> None:

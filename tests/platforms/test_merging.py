@@ -20,7 +20,7 @@ from lumos.model.dataset import (
     Statistics,
     UpstreamEdge,
 )
-from lumos.model.lineage import ColumnMapping
+from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Member, Struct
 from lumos.platforms.merging import MEASURED, Conflict, merge
@@ -45,6 +45,10 @@ COLUMNS = st.builds(
     ColumnMapping, upstream=st.sampled_from(("u", "v")), downstream=st.sampled_from(("x", "y")),
     transformation=TEXTS,
 )  # fmt: skip
+USES = st.builds(
+    ColumnUse, upstream=st.just("u"), usage=st.just(UseKind.JOIN), expression=TEXTS,
+    line=st.none() | st.integers(1, 2),
+)  # fmt: skip
 EDGES = st.lists(
     st.builds(
         UpstreamEdge,
@@ -53,6 +57,7 @@ EDGES = st.lists(
         columns=st.lists(
             COLUMNS, unique_by=lambda each: (each.upstream, each.downstream), max_size=3
         ).map(tuple),
+        uses=st.lists(USES, unique_by=lambda use: use.expression, max_size=2).map(tuple),
     ),
     unique_by=lambda edge: edge.urn,
     max_size=2,

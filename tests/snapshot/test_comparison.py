@@ -24,7 +24,7 @@ from lumos.model.dataset import (
     QualityCheck,
     UpstreamEdge,
 )
-from lumos.model.lineage import ColumnMapping
+from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import INT64
@@ -70,6 +70,18 @@ def told(found: Iterable[Difference]) -> list[tuple[str, str, str]]:
 
 def edge(urn: str, **facts: Any) -> Lineage:
     return Lineage(upstream=(UpstreamEdge(urn=urn, **facts),))
+
+
+MAPPED = ColumnMapping(upstream="a", downstream="b")
+
+
+def used(*clauses: tuple[str, str | None], line: int | None = None) -> Lineage:
+    """An edge from x with columns that are joined on."""
+    uses = (
+        ColumnUse(upstream=column, usage=UseKind.JOIN, expression=text, line=line)
+        for column, text in clauses
+    )
+    return Lineage(upstream=(UpstreamEdge(urn="x", uses=tuple(uses)),))
 
 
 def columns(*mapped: tuple[str, str, str | None]) -> Lineage:
@@ -144,6 +156,36 @@ def check(status: Any, details: str | None = None) -> Quality:
             columns(("a", "b", None)),
             columns(("a", "b", "sum(a)")),
             [("upstream[x].columns[a -> b]", "changed", "informational")],
+        ),
+        (
+            "lineage",
+            used(("a", None)),
+            used(),
+            [("upstream[x].uses[a JOIN]", "removed", "non-breaking")],
+        ),
+        (
+            "lineage",
+            used(),
+            used(("a", "a = b")),
+            [("upstream[x].uses[a JOIN: a = b]", "added", "informational")],
+        ),
+        (
+            "lineage",
+            used(("a", "a = b"), line=3),
+            used(("a", "a = b"), line=4),
+            [("upstream[x].uses[a JOIN: a = b].line", "changed", "informational")],
+        ),
+        (
+            "lineage",
+            Lineage(upstream=(UpstreamEdge(urn="x", columns=(MAPPED,)),)),
+            Lineage(
+                upstream=(
+                    UpstreamEdge(
+                        urn="x", columns=(msgspec.structs.replace(MAPPED, cast_to="BIGINT"),)
+                    ),
+                )
+            ),
+            [("upstream[x].columns[a -> b].cast_to", "added", "informational")],
         ),
         (
             "ownership",
@@ -334,7 +376,6 @@ def test_aspects_beside_the_main_ones_are_compared_when_asked_for(tmp_path: Path
         location=Location(uri="s3://b"),
         properties={"a": "2", "c": "3"},
         cost=Cost(currency="EUR", period="monthly", own={"storage": 1.0}),
-        carried={"datahub": {"x": 1}},
     )
     old = msgspec.structs.replace(
         BASE, format="orc", location=Location(uri="s3://a"), properties={"a": "1", "b": "2"}
@@ -350,7 +391,32 @@ def test_aspects_beside_the_main_ones_are_compared_when_asked_for(tmp_path: Path
         ("cost", "currency", "added", "informational"),
         ("cost", "period", "added", "informational"),
         ("cost", "own", "added", "informational"),
-        ("carried", "datahub", "added", "informational"),
+    ]
+
+
+def test_what_only_one_catalog_knows_is_missed_when_it_is_gone(tmp_path: Path) -> None:
+    carried = {"datahub": {"embed": [1], "deprecation": [2]}, "atlas": 7}
+    old = msgspec.structs.replace(BASE, carried=carried)
+    new = msgspec.structs.replace(BASE, carried={"datahub": {"deprecation": [3], "siblings": [4]}})
+    found = differences(tmp_path, [old], [new])
+    assert [(each.aspect, *rest) for each, rest in zip(found, told(found), strict=True)] == [
+        ("carried", "datahub.embed", "removed", "informational"),
+        ("carried", "datahub.deprecation", "changed", "informational"),
+        ("carried", "atlas", "removed", "informational"),
+        ("carried", "datahub.siblings", "added", "informational"),
+    ]
+    assert differences(tmp_path, [old], [old]) == []
+
+
+def test_what_lumos_has_no_kind_for_is_missed_when_it_is_gone(tmp_path: Path) -> None:
+    chart = Other(urn="urn:li:chart:(looker,1)", carried={"datahub": {"chartInfo": [1]}})
+    term = GlossaryTerm(name="t", carried={"datahub": {"institutionalMemory": [1]}})
+    for name, others, glossary in (("a", [chart], [term]), ("b", [], [GlossaryTerm(name="t")])):
+        write_snapshot(tmp_path / f"{name}.json", FACTS, [], others=others, glossary=glossary)
+    found = list(compare(tmp_path / "a.json", tmp_path / "b.json", judge=JUDGE))
+    assert [(each.kind, each.aspect, each.path, each.change, each.impact) for each in found] == [
+        ("term", "carried", "datahub.institutionalMemory", "removed", "informational"),
+        ("other", "entry", "", "removed", "informational"),
     ]
 
 

@@ -1,6 +1,6 @@
 """lumos list and show: reads of the store that need no Spark."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -8,6 +8,9 @@ from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_jso
 
 if TYPE_CHECKING:
     from lumos.engine.reports import ListReport, ShowReport
+
+# As many edges of a dataset as are shown beside its other facts.
+_LISTED: Final = 10
 
 Name = Annotated[
     str,
@@ -99,6 +102,8 @@ def _print_dataset(report: "ShowReport") -> None:
             facts.add_row("size", size(statistics["total_size_bytes"], exact=exact))
         if statistics["last_modified"]:
             facts.add_row("modified", str(statistics["last_modified"]).replace("T", " ")[:19])
+    for word, text in _lineage_of(dataset).items():
+        facts.add_row(word, text)
     versioning = dataset["versioning"]
     facts.add_row("version", f"{versioning['cloud_version']} {versioning['schema_version']}")
     console.print(facts)
@@ -160,6 +165,19 @@ def _said_of_field(field: dict[str, Any]) -> str:
         words += field.get(labels, ())
     words += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
     return " ".join([*words, field.get("description") or ""]).strip()
+
+
+def _lineage_of(dataset: dict[str, Any]) -> dict[str, str]:
+    """What a dataset is made from and what is made from it; of very many, the first few."""
+    told = {}
+    for side in ("upstream", "downstream"):
+        urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]
+        shown = urns[:_LISTED]
+        if len(urns) > len(shown):
+            shown.append(f"and {len(urns) - len(shown)} more: lumos lineage show {dataset['urn']}")
+        if shown:
+            told[side] = "\n".join(shown)
+    return told
 
 
 def _column_facts(facts: dict[str, Any]) -> tuple[str, ...]:

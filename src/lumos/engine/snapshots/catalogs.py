@@ -6,15 +6,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lumos import plugins
 from lumos.config import Settings
 from lumos.engine.entries import entry_of
 from lumos.engine.scanning import LOCAL, platform_of
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.catalog import Entry
+from lumos.model.catalog import Entry, Job
 from lumos.model.codec import from_json
 from lumos.platforms import HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
-from lumos.snapshot.document import Kind
+from lumos.snapshot.document import JOBS, Kind
 from lumos.snapshot.encodings import ENDINGS
 from lumos.store import Store
 
@@ -52,8 +54,21 @@ class LocalCatalog(Catalog):
         return map(entry_of, self.store.entries.all())
 
     def items(self, kind: Kind) -> Iterator[Any]:
-        for stored in self.store.entries.items(kind.plural):
-            yield from_json(stored.body, kind.type)
+        items = (from_json(each.body, kind.type) for each in self.store.entries.items(kind.plural))
+        return self._jobs(items) if kind is JOBS else items
+
+    def _jobs(self, jobs: Iterator[Job]) -> Iterator[Job]:
+        """Jobs without what only reporters speak of, which no snapshot could lead to."""
+        unknown = self.store.lineage.ends_not_here()
+        for job in jobs:
+            if (ends := unknown.get(job.urn)) is not None:
+                inputs, outputs = (
+                    tuple(urn for urn in urns if urn not in ends)
+                    for urns in (job.inputs, job.outputs)
+                )
+                yield msgspec.structs.replace(job, inputs=inputs, outputs=outputs)
+            else:
+                yield job
 
     def count(self) -> int:
         return self.store.entries.count()

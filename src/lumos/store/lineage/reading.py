@@ -128,6 +128,19 @@ class LineageReader:
             for body in connection.scalars(statement, execution_options=_PAGED):
                 yield _renamed(from_json(body, Job), moved)
 
+    def ends_not_here(self) -> dict[str, set[str]]:
+        """What reporters say that jobs read and write and the store does not have, by job."""
+        said, item = tables.lineage_job.c, tables.item.c
+        with self._database.reading() as connection:
+            ends: dict[str, set[str]] = {}
+            for row in connection.execute(select(said.job, said.body)):
+                job = from_json(row.body, Job)
+                ends.setdefault(row.job, set()).update((*job.inputs, *job.outputs))
+            every = set().union(*ends.values())
+            keys = select(item.key).where(item.kind == JOBS, among(connection, item.key, every))
+            here = {*_states(connection, every), *connection.scalars(keys)}
+        return {urn: some - here for urn, some in ends.items() if some - here}
+
     def job(self, urn: str) -> Job | None:
         """One job by its URN."""
         item = tables.item.c
