@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
 from lumos.model.dataset import (
+    ColumnReads,
     ColumnStatistics,
     Cost,
     Definition,
@@ -212,7 +213,12 @@ ASPECTS: dict[str, SearchStrategy[Any]] = {
     ),
     "schedule": SCHEDULES,
     "usage": st.builds(
-        Usage, readers=several(st.builds(Reader, name=TEXTS, reads=COUNTS, last_read=maybe(MOMENTS)))
+        Usage,
+        readers=several(st.builds(Reader, name=TEXTS, reads=COUNTS, last_read=maybe(MOMENTS))),
+        since=maybe(st.dates()),
+        columns=st.dictionaries(
+            TEXTS, st.builds(ColumnReads, reads=COUNTS, last_read=maybe(st.dates())), max_size=2
+        ),
     ),
     "quality": st.builds(
         Quality, score=maybe(SHARES), dimensions=st.dictionaries(TEXTS, SHARES, max_size=2),

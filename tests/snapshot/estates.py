@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
 from lumos.model.dataset import (
+    ColumnReads,
     Cost,
     Documentation,
     Governance,
@@ -139,7 +140,12 @@ def customers() -> Entry:
             ),
         ),
         schedule=Schedule(cron="0 4 * * *", availability_lag_minutes=30),
-        usage=Usage(readers=(Reader(name="bi", reads=7, last_read=NOON),), last_accessed=NOON),
+        usage=Usage(
+            readers=(Reader(name="bi", reads=7, last_read=NOON),),
+            last_accessed=NOON,
+            since=NOON.date(),
+            columns={"id": ColumnReads(reads=7, last_read=NOON.date())},
+        ),
         quality=Quality(
             score=0.985,
             freshness=NOON,
