@@ -130,6 +130,13 @@ def test_ten_thousand_lines_of_columns() -> None:
     assert script.coverage.resolved == script.coverage.columns == 10_000
 
 
+def test_a_slash_on_a_line_of_its_own_is_a_quotient_or_the_end_of_a_statement() -> None:
+    quotient = "create table m.t as select s.a\n  /\n  s.b as q from m.s s"
+    assert direct(of(quotient)) == {"m.s.a -> m.t.q", "m.s.b -> m.t.q"}
+    statements = f"{GOOD_FIRST}\n/\n{GOOD_LAST}\n/\n"
+    assert direct(of(statements, "oracle")) == direct(of(statements)) == GOOD_EDGES
+
+
 def test_ten_thousand_lines_of_union() -> None:
     branches = "\nunion all\n".join(f"select\n  k\nfrom m.t{number}" for number in range(2_500))
     script = of(f"create table m.u as\n{branches}")

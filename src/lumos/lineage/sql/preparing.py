@@ -57,13 +57,23 @@ def prepared(text: str, dialect: str) -> Prepared:
         text = _without_quoted_bodies(text)
     text = _DELIMITER.sub(_blank, _with_semicolons(text))
     if dialect in ("tsql", "fabric", "oracle", "teradata", "", "postgres", "redshift"):
-        text = _ALONE.sub(lambda match: _padded(";", match.group()), text)
+        text = _ALONE.sub(lambda match: _ended(match, dialect), text)
         text = _CLIENT.sub(_blank, text)
     if dialect == "oracle":
         text = _TRIGGER_ROW.sub(r" \1.", text)
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
         text = _REPLACE_INTO.sub(r"\1\2INSERT \3", text)
     return Prepared(text, unknown)
+
+
+def _ended(match: re.Match[str], dialect: str) -> str:
+    # Only Oracle's client ends a statement there; elsewhere a long quotient may be broken so.
+    is_quotient = (
+        match.group(1) == "/"
+        and dialect != "oracle"
+        and not match.string[: match.start()].rstrip().endswith(";")
+    )
+    return match.group() if is_quotient else _padded(";", match.group())
 
 
 def _blank(match: re.Match[str]) -> str:
