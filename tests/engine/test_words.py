@@ -343,3 +343,14 @@ def test_two_who_speak_at_once_are_both_heard(seen: Sightings, stored: dict[str,
     for name in names:
         assert sorted(field(seen, "email", of=name).tags) == tags
         assert dataset(seen, name).versioning.cloud_version == "S-5"  # type: ignore[union-attr]
+
+
+def test_handlers_hear_of_words_as_of_any_change(orders: Sightings) -> None:
+    heard: list[str] = []
+    orders.lumos.on_change(
+        lambda event: heard.append(event.summary), types=[EventType.METADATA_CHANGED]
+    )
+    orders.lumos.people.tags.set("orders", "pii", dry_run=True)
+    orders.lumos.people.tags.set("orders", "pii")
+    orders.lumos.people.tags.set("orders", "pii")
+    assert heard == ["tag pii added"]

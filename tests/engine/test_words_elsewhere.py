@@ -1,5 +1,6 @@
 """Words where others have a say as well: comments of databases, imports, catalogs, merged datasets."""
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -257,3 +258,11 @@ def test_differences_between_snapshots_tell_labels_of_fields(
         ("email.compliance", "removed", "breaking"),
         ("email.properties[a]", "changed", "informational"),
     }
+
+
+def test_a_selection_takes_the_terms_of_its_fields_along(seen: Sightings, tmp_path: Path) -> None:
+    enriched(seen)
+    seen.lumos.people.terms.define("Elsewhere")
+    seen.lumos.snapshot.export(tmp_path / "some.json", patterns=["orders"])
+    document = json.loads((tmp_path / "some.json").read_text())
+    assert [term["name"] for term in document["glossary"]] == ["City"]

@@ -114,6 +114,13 @@ def _of_dataset(dataset: Entry) -> Iterator[Reference]:
             yield Reference("ownership.owners", index, kinds, owner.name)
     if dataset.governance is not None and dataset.governance.terms:
         yield from _named("governance.terms", _TERMS, dataset.governance.terms)
+    for index, field in enumerate(dataset.schema.fields if dataset.schema else ()):
+        if field.terms:
+            yield from _named(f"schema.fields[{index}].terms", _TERMS, field.terms)
+        for number, note in enumerate(field.nested):
+            if note.terms:
+                path = f"schema.fields[{index}].nested[{number}].terms"
+                yield from _named(path, _TERMS, note.terms)
 
 
 def _of_job(job: Job) -> Iterator[Reference]:

@@ -1,0 +1,60 @@
+"""Whose words are whose, beside the datasets that they are about."""
+
+from lumos.model.words import Key, Word
+from lumos.store import Store
+from lumos.store.remarks import said_of
+from store.conftest import AT, dataset
+
+WORDS = {Key("email", "tag", "pii"): Word(author="jane", at=AT), Key("", "domain"): Word(value="x")}
+ORDERS = "lumos://file/lake/orders"
+
+
+def filled(store: Store) -> Store:
+    with store.transaction() as transaction:
+        for name in ("orders", "items"):
+            transaction.save(dataset(name))
+        transaction.save(dataset("other", source="file:/else"))
+        transaction.remarks.put(ORDERS, "user", WORDS)
+        transaction.remarks.put(ORDERS, "dbt:" + "x" * 500, {Key("", "domain"): Word(value="y")})
+        transaction.remarks.put("lumos://file/lake/other", "user", WORDS)
+    return store
+
+
+def test_words_are_kept_by_reporter_and_source(store: Store) -> None:
+    filled(store)
+    assert store.remarks.of_source("file:/lake") == {
+        ORDERS: {"user": WORDS, "dbt:" + "x" * 500: {Key("", "domain"): Word(value="y")}}
+    }
+    assert store.remarks.urns("user") == (ORDERS, "lumos://file/lake/other")
+    assert store.remarks.urns("nobody") == ()
+    assert [urn for urn, _ in store.remarks.all()] == [ORDERS, "lumos://file/lake/other"]
+
+
+def test_no_words_leave_no_row(store: Store) -> None:
+    filled(store)
+    before = store.counts()["beside"]
+    with store.transaction() as transaction:
+        transaction.remarks.put(ORDERS, "user", {})
+        assert transaction.remarks.get(ORDERS).keys() == {"dbt:" + "x" * 500}
+    assert store.counts()["beside"] == before - 1
+
+
+def test_words_go_along_with_a_renamed_and_a_merged_dataset(store: Store) -> None:
+    filled(store)
+    with store.transaction() as transaction:
+        known = transaction.known(ORDERS)
+        assert known is not None
+        transaction.rename(known, to="lumos://file/lake/new", name="new", at=AT)
+        renamed = transaction.known("lumos://file/lake/new")
+        assert renamed is not None
+        transaction.absorb(renamed, into="lumos://file/lake/items", at=AT)
+        assert transaction.remarks.get("lumos://file/lake/items")["user"] == WORDS
+        transaction.absorb(renamed, into="lumos://file/lake/other", at=AT)
+        assert transaction.remarks.get("lumos://file/lake/other") == {"user": WORDS}
+
+
+def test_words_are_told_from_what_else_is_kept_beside(store: Store) -> None:
+    filled(store)
+    with store.transaction() as transaction:
+        stored = transaction.entries.get([ORDERS])[ORDERS]
+    assert said_of({**stored.beside, "carried": b"{}"})["user"] == WORDS
