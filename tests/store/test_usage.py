@@ -7,6 +7,7 @@ import pytest
 from lumos.model.catalog import Timestamps
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ColumnReads, Reader, Usage
+from lumos.model.lineage import Edge
 from lumos.store import Store
 from lumos.store.usage import Period, Reads, ReportedLog
 from store.conftest import AT, dataset
@@ -170,3 +171,23 @@ def test_a_later_read_is_told_where_others_told_the_times(store: Store) -> None:
     assert from_json(entry.beside["timestamps"], Timestamps) == Timestamps(
         created=AT, last_accessed=at(MONDAY)
     )
+
+
+def test_reads_of_what_became_a_dataset_later_are_not_overlooked(store: Store) -> None:
+    take_in(store, reads())
+    assert store.usage.homeless() == (ORDERS,)
+    save(store, "orders", "sales")
+    assert (store.usage.homeless(), store.usage.undescribed()) == ((), (ORDERS,))
+    take_in(store, reads(SALES))
+    assert store.usage.undescribed() == (ORDERS,)
+    assert store.usage.sources() == {ORDERS: "file:/lake", SALES: "file:/lake"}
+
+
+def test_views_are_told_from_other_edges(store: Store) -> None:
+    edges = [
+        Edge(upstream=ORDERS, downstream=SALES, origin="x", at=AT, type="VIEW"),
+        Edge(upstream=SALES, downstream=ORDERS, origin="x", at=AT),
+    ]
+    with store.transaction() as transaction:
+        transaction.lineage.report("x", edges, at=AT)
+    assert store.usage.views() == [(ORDERS, SALES)]
