@@ -197,7 +197,8 @@ def _prose(dataset: Searched) -> list[str]:
 
 def _said_of_fields(schema: SearchedSchema) -> Iterator[str]:
     for field in schema.fields:
-        for each in (field, *field.nested):
+        spoken_of: tuple[SearchedField | SearchedNote, ...] = (field, *field.nested)
+        for each in spoken_of:
             if each.description:
                 yield each.description
             yield from each.tags
