@@ -47,6 +47,7 @@ def test_statements_tell_who_read_which_columns(lumos: Lumos, tmp_path: Path) ->
     (told,) = report.logs
     assert (told.statements, told.counted, told.queries) == (7, 7, 6)
     assert [each.name for each in report.unknown] == ["shop.elsewhere.hidden"]
+    assert report.datasets == 3
     assert reads_of(lumos, ORDERS) == {"ANN": 2, "BOB": 1}
     assert columns_of(lumos, ORDERS) == {"amount": 2, "customer_id": 2, "id": 2, "note": 1}
     assert columns_of(lumos, CUSTOMERS) == {"id": 2, "name": 2}

@@ -84,7 +84,7 @@ class LogIngest:
         unknown_tables, unknown = self._tables.unknown(_SHOWN)
         return UsageIngestReport(
             logs=tuple(reports),
-            datasets=len(self._touched),
+            datasets=sum(urn in self._tables for urn in self._touched),
             found_again=found_again,
             unknown=unknown,
             unknown_tables=unknown_tables,

@@ -42,6 +42,10 @@ class Tables:
         """Whether the store has the dataset."""
         return found.way in _FOUND and found.urn in self._names
 
+    def __contains__(self, urn: str) -> bool:
+        """Whether a URN is a dataset's."""
+        return urn in self._names
+
     def columns(self, examples: Iterable[Example]) -> dict[tuple[str, ...], tuple[str, ...]]:
         """The columns of all datasets that some statements may mean, by the tables' names."""
         wanted: dict[tuple[str, ...], str] = {}
