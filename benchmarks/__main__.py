@@ -23,6 +23,7 @@ from benchmarks import (
     schema_diff,
     search,
     snapshot,
+    sql_lineage,
     start,
     watch,
 )
@@ -45,6 +46,7 @@ MEASUREMENTS = {
     "schema_diff": schema_diff.measure,
     "search": search.measure,
     "snapshot": snapshot.measure,
+    "sql_lineage": sql_lineage.measure,
     "spark_start": start.measure_spark,
     "start": start.measure,
     "watch": watch.measure,

@@ -207,7 +207,7 @@ class _Analysis:
             problem = failed
         if problem is not None or any(isinstance(node, exp.Command) for node in nodes):
             bare = without_options(tokens)
-            if upper(tokens[0]) == "INSERT":
+            if upper(tokens[0]) in ("INSERT", "MERGE"):
                 bare = without_decoration(tokens)
             if bare is not None:
                 with suppress(ParseError):

@@ -51,6 +51,7 @@ _AFTER_BEGIN: Final = frozenset({"TRY", "CATCH", "TRANSACTION", "TRAN", "WORK", 
 _AFTER_END: Final = frozenset(
     {"IF", "LOOP", "WHILE", "FOR", "CASE", "TRY", "CATCH", "REPEAT", "TRANSACTION"}
 )
+_TRANSACTION: Final = frozenset({"TRANSACTION", "TRAN", "WORK"})
 _SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
 # Words that end the head of a routine.
 _BODIES: Final = frozenset(
@@ -65,7 +66,9 @@ class Splitter:
     def __init__(self, *, is_tsql: bool) -> None:
         self._is_tsql = is_tsql
         self.in_routine = False
+        self._in_package = False
         self._in_declarations = False
+        self._open_blocks = 0
 
     def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
         """Statements and declarations in their order."""
@@ -146,9 +149,12 @@ class Splitter:
         words = Words(tokens)
         if word == "BEGIN":
             self._in_declarations = False
-            return words.skip(1, _AFTER_BEGIN)
+            rest = words.skip(1, _AFTER_BEGIN)
+            self._begin(tokens[1:rest], is_alone=len(tokens) == 1)
+            return rest
         if word == "END":
             rest = words.skip(1, _AFTER_END)
+            self._end(tokens[1:rest])
             is_label = rest < len(tokens) and upper(tokens[rest]) not in VERBS | _SKIPPED
             return len(tokens) if is_label and not self._is_tsql else rest
         if word in _SKIPPED:
@@ -170,6 +176,18 @@ class Splitter:
         )
         return 2 if is_label and upper(tokens[2]) in ("LOOP", "BEGIN", "WHILE", "REPEAT") else 0
 
+    def _begin(self, behind: Sequence[Token], *, is_alone: bool) -> None:
+        # BEGIN alone, or with TRANSACTION, opens no block.
+        if is_alone or any(upper(each) in _TRANSACTION for each in behind):
+            return
+        self._open_blocks += 1
+        self.in_routine = True
+
+    def _end(self, behind: Sequence[Token]) -> None:
+        if all(upper(each) in ("TRY", "CATCH") for each in behind) and self._open_blocks:
+            self._open_blocks -= 1
+            self.in_routine = self._open_blocks > 0
+
     def _loop(self, tokens: Sequence[Token]) -> Iterator[Piece]:
         """FOR row IN query LOOP"""
         found = Words(tokens).find({"IN"})
@@ -186,12 +204,13 @@ class Splitter:
 
     def _is_routine_head(self, tokens: Sequence[Token]) -> bool:
         # A package declares its procedures without CREATE.
-        is_inner = self.in_routine and upper(tokens[0]) in ("PROCEDURE", "FUNCTION")
+        is_inner = self._in_package and upper(tokens[0]) in ("PROCEDURE", "FUNCTION")
         return is_inner or _is_routine_head(tokens)
 
     def _head(self, tokens: Sequence[Token], body: int) -> Iterator[Piece]:
         """The beginning of a routine, up to its body."""
         self.in_routine = True
+        self._in_package = self._in_package or _kind(tokens) == "PACKAGE"
         # Between IS and BEGIN, PL/SQL declares without saying so.
         self._in_declarations = not self._is_tsql and upper(tokens[body - 1]) in ("AS", "IS")
         yield Routine()

@@ -1,21 +1,26 @@
 """Words of a text, also where the tokenizer takes the rest of a statement for one string."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
+_CONTROL: Final = frozenset(
+    {"BEGIN", "DECLARE", "DO", "ELSEIF", "END", "EXCEPTION", "LOOP", "REPEAT", "WHILE"}
+)
+
 
 def tokenized(text: str, dialect: Dialect) -> list[Token]:
     """All words of a text."""
-    tokens = dialect.tokenize(text)
-    if TokenType.END not in dialect.tokenizer_class.COMMANDS:
-        return tokens
-    return list(_opened(tokens, text, dialect))
+    return list(_opened(dialect.tokenize(text), text, dialect))
 
 
 def _opened(tokens: list[Token], text: str, dialect: Dialect) -> Iterator[Token]:
-    """The words with those inside of what T-SQL's END and its like swallow up to a semicolon."""
+    """The words with those inside of what control words swallow up to a semicolon."""
+    commands = dialect.tokenizer_class.COMMANDS
+    # In T-SQL the next statement may follow any other without a semicolon.
+    opens_all = TokenType.END in commands
     before: Token | None = None
     for token in tokens:
         is_swallowed = (
@@ -23,7 +28,8 @@ def _opened(tokens: list[Token], text: str, dialect: Dialect) -> Iterator[Token]
             # A string in quotes is no longer than its place.
             and len(token.text) > token.end - token.start + 1
             and before is not None
-            and before.token_type in dialect.tokenizer_class.COMMANDS
+            and before.token_type in commands
+            and (opens_all or before.text.upper() in _CONTROL)
         )
         if is_swallowed and before is not None:
             start = text.find(token.text, before.end + 1)

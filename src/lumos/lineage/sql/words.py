@@ -81,8 +81,15 @@ def without_options(tokens: Sequence[Token]) -> list[Token] | None:
 
 
 def without_decoration(tokens: Sequence[Token]) -> list[Token]:
-    """An INSERT without what the parser does not know between its target and its rows."""
+    """A statement without what the parser does not know.
+
+    That is OUTPUT and IF NOT EXISTS of an INSERT, and DELETE WHERE behind the UPDATE of a MERGE.
+    """
     words = Words(tokens)
+    if upper(tokens[0]) == "MERGE":
+        start = words.find_behind({"DELETE"}, not_behind={"THEN"})
+        end = words.find({"WHEN"}, start=start) if start is not None else None
+        return [*tokens[:start], *(tokens[end:] if end is not None else ())]
     start = words.find({"OUTPUT"})
     end = words.find({"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE"}, start=start or 0)
     if start is not None and end is not None:
@@ -180,6 +187,13 @@ class Words:
                 return position
         return None
 
+    def find_behind(self, wanted: Collection[str], *, not_behind: Collection[str]) -> int | None:
+        """The place of the first of these words that stands behind another one than these."""
+        for position, token in self.outside(1):
+            if upper(token) in wanted and upper(self._tokens[position - 1]) not in not_behind:
+                return position
+        return None
+
     def skip(self, start: int, words: Collection[str]) -> int:
         """The place behind such words."""
         while start < len(self._tokens) and upper(self._tokens[start]) in words:
@@ -252,6 +266,8 @@ class Words:
         if word in ("SELECT", "EXEC", "EXECUTE"):
             if verb == "INSERT":
                 return not seen & {"SELECT", "VALUES", "EXEC", "EXECUTE"}
+            if verb in ("CREATE", "ALTER"):
+                return "AS" in seen and "SELECT" not in seen
             return verb == "WITH" or ("CURSOR" in seen and before == "FOR")
         if word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
             return verb == "WITH" or before in ("FOR", "ON", "AFTER", "OF")

@@ -100,12 +100,10 @@ class Writes:
         conflict = node.args.get("conflict")
         if conflict is not None and conflict.expressions:
             scope = self._queries.scope(None, ctes)
-            scope.sources = [
-                self._target_source(node.this, table),
-                Source("excluded", result),
-                Source("new", result),
-            ]
-            written.append(self._assigned(table, conflict.expressions, scope, [result]))
+            scope.sources = [self._target_source(node.this, table)]
+            scope.rows = {**scope.rows, "excluded": result, "new": result}
+            assignments = [each.transform(_as_new_row) for each in conflict.expressions]
+            written.append(self._assigned(table, assignments, scope, [result]))
         self._returning(node, table, ctes, written)
         return written
 
@@ -395,6 +393,16 @@ class Writes:
         made = Relation(items)
         made.parents = [relation]
         return made
+
+
+def _as_new_row(node: exp.Expr) -> exp.Expr:
+    """MySQL's VALUES(column) means the row that would have been inserted."""
+    is_call = isinstance(node, exp.Anonymous) and node.name.lower() == "values"
+    inside = node.expressions[0] if is_call and len(node.expressions) == 1 else None
+    name = inside.this if isinstance(inside, exp.Column) else inside
+    if isinstance(name, exp.Identifier):
+        return exp.Column(this=name.copy(), table=exp.to_identifier("new"))
+    return node
 
 
 def _replaced(before: Relation, changed: Relation) -> Relation:
