@@ -1,6 +1,7 @@
 """Snapshots come into the store and into files: merged, told of, and with a way back."""
 
 import json
+import random
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -620,3 +621,41 @@ def test_an_import_that_wrote_nothing_is_taken_back_where_nothing_can_be_written
     (workplace / "catalog").rmdir()
     report = lumos.snapshot.roll_back(platform=platform)
     assert (report.restored, report.erased) == (0, 0)
+
+
+def test_a_name_that_the_store_has_no_room_for_is_refused_before_anything_is_written(
+    workplace: Path,  # noqa: ARG001
+    empty_postgres: str,
+) -> None:
+    lumos = Lumos(
+        overrides={"storage.backend": "postgres", "storage.connection_string": empty_postgres}
+    )
+    # Letters without a pattern, so that nothing makes them shorter.
+    letters = random.Random(7).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=4000)
+    long = f"lumos://s3/z/{''.join(letters)}"
+    entries = [
+        Entry(urn=f"lumos://s3/a/{number:04}", name="a", platform="s3") for number in range(450)
+    ]
+    file = snapshot(*entries, Entry(urn=long, name="z", platform="s3"))
+    with pytest.raises(LumosError, match=r"The dataset lumos://s3/z/.*at most 2,600"):
+        lumos.snapshot.load(file)
+    assert held(lumos, "local") == []
+    edge = Lineage(upstream=(UpstreamEdge(urn=long),))
+    file = snapshot(*entries, Entry(urn="lumos://s3/z", name="z", platform="s3", lineage=edge))
+    with pytest.raises(LumosError, match=r"The dataset lumos://s3/z was refused.*at most 2,600"):
+        lumos.snapshot.load(file, allow_dangling=True)
+    assert held(lumos, "local") == []
+    assert lumos.snapshot.load(snapshot(*entries)).sums.tally("datasets").created == 450
+
+
+def test_a_dataset_under_another_spelling_of_its_name_is_refused(
+    lumos: Lumos, platform: str, workplace: Path
+) -> None:
+    entry = {"urn": "lumos://s3/b?env=PROD", "name": "b", "platform": "s3"}
+    header = {
+        "format": "lumos-snapshot", "format_version": "1.0", "exported_by": "me", "scope": "all",
+        "exported_at": "2024-01-15T00:00:00Z",
+    }  # fmt: skip
+    (workplace / "other.json").write_text(json.dumps({**header, "datasets": [entry]}))
+    with pytest.raises(UnsoundSnapshot, match=r"datasets\[0\]\.urn: .*is spelled 'lumos://s3/b'"):
+        lumos.snapshot.load("other.json", platform=platform)

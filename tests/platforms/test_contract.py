@@ -290,3 +290,26 @@ def test_what_only_one_catalog_knows_of_travels_through_every_other(opened: Open
     entry = plain(carried=carried, documentation=Documentation(description="An a."))
     opened().put(entry)
     assert opened().get(entry.urn) == entry
+
+
+def test_text_may_hold_anything(opened: Opened) -> None:
+    odd = "a\0b\U0010ffff0"
+    entry = Entry(
+        urn="lumos://s3/a%00b",
+        name=odd,
+        platform="s3",
+        format=odd,
+        schema=Schema(fields=(Field(name=odd, type=STRING, description=odd, tags=(odd,)),)),
+        documentation=Documentation(description=odd),
+        governance=Governance(tags=(odd,), terms=(odd,)),
+        ownership=Ownership(owners=(Owner(name=odd),)),
+        lineage=Lineage(upstream=(UpstreamEdge(urn=f"job:{odd}"),)),
+        properties={odd: odd},
+    )
+    term = GlossaryTerm(name=odd, definition=odd)
+    opened().put(entry)
+    opened().put_item(term)
+    assert opened().get(entry.urn) == entry
+    assert opened().get_item(GlossaryTerm, odd) == term
+    assert list(opened().items()) == [term]
+    assert [each.urn for each in opened().search("a")] == [entry.urn]

@@ -11,7 +11,7 @@ import pytest
 from lumos.analysis.comparison import compare as schema_changes
 from lumos.analysis.compatibility import judge as judged
 from lumos.analysis.report import ChangeRow, change_rows
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, User
+from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import (
     Cost,
     Documentation,
@@ -400,9 +400,9 @@ def test_what_only_one_catalog_knows_is_missed_when_it_is_gone(tmp_path: Path) -
     new = msgspec.structs.replace(BASE, carried={"datahub": {"deprecation": [3], "siblings": [4]}})
     found = differences(tmp_path, [old], [new])
     assert [(each.aspect, *rest) for each, rest in zip(found, told(found), strict=True)] == [
-        ("carried", "datahub.embed", "removed", "informational"),
-        ("carried", "datahub.deprecation", "changed", "informational"),
         ("carried", "atlas", "removed", "informational"),
+        ("carried", "datahub.deprecation", "changed", "informational"),
+        ("carried", "datahub.embed", "removed", "informational"),
         ("carried", "datahub.siblings", "added", "informational"),
     ]
     assert differences(tmp_path, [old], [old]) == []
@@ -413,7 +413,7 @@ def test_what_lumos_has_no_kind_for_is_missed_when_it_is_gone(tmp_path: Path) ->
     term = GlossaryTerm(name="t", carried={"datahub": {"institutionalMemory": [1]}})
     for name, others, glossary in (("a", [chart], [term]), ("b", [], [GlossaryTerm(name="t")])):
         write_snapshot(tmp_path / f"{name}.json", FACTS, [], others=others, glossary=glossary)
-    found = list(compare(tmp_path / "a.json", tmp_path / "b.json", judge=JUDGE))
+    found = list(compare(tmp_path / "a.json", tmp_path / "b.json", judge=by_rules))
     assert [(each.kind, each.aspect, each.path, each.change, each.impact) for each in found] == [
         ("term", "carried", "datahub.institutionalMemory", "removed", "informational"),
         ("other", "entry", "", "removed", "informational"),

@@ -5,7 +5,7 @@ in another way, is kept beside it as it was told, and given out again until the 
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -67,6 +67,14 @@ def entry_of(stored: StoredEntry) -> Entry:
         deleted=stored.known.state != "live",
         carried=from_json(beside[_CARRIED], dict) if _CARRIED in beside else {},
     )
+
+
+def names_in(entry: Entry) -> Iterator[str]:
+    """The names in an entry that the store finds things by."""
+    yield entry.urn
+    yield entry.name
+    if entry.lineage is not None:
+        yield from (edge.urn for edge in (*entry.lineage.upstream, *entry.lineage.downstream))
 
 
 def put_entry(

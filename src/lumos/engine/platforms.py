@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, ClassVar, Final, NamedTuple
 
-from lumos.engine.entries import entry_of, erase_entry, put_entry
+from lumos.engine.entries import entry_of, erase_entry, names_in, put_entry
 from lumos.engine.scanning import LOCAL
 from lumos.model.catalog import Entry
 from lumos.model.codec import from_json, to_json
@@ -118,12 +118,18 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
 
     def _change(self, urn: str, change: Callable[[Entry | None], Merged]) -> Written:
         """Makes a dataset what a change makes of it, and nobody else in between."""
+
+        def checked(theirs: Entry | None) -> Merged:
+            merged = change(theirs)
+            self._store.check_names(names_in(merged.entry))
+            return merged
+
         if self._batch is None:
             return self._store.transact(
-                lambda transaction: self._change_stored(transaction, urn, change)
+                lambda transaction: self._change_stored(transaction, urn, checked)
             )
         before = self.get(urn)
-        merged = change(before)
+        merged = checked(before)
         self._batch.entries[urn] = merged.entry
         return _written(before, merged)
 
@@ -140,6 +146,7 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         return written
 
     def _change_item(self, name: tuple[str, str], item: Item | None) -> None:
+        self._store.check_names(name)
         if self._batch is not None:
             self._batch.items[name] = item
             return

@@ -18,8 +18,10 @@ from lumos.snapshot.references import References
 from lumos.snapshot.strangers import unknown_keys
 
 # A URN of this form has but one spelling; others are taken apart and put together again.
+# The default environment is never spelled out.
 _PLAIN_URN: Final = re.compile(
-    r"lumos://[a-z][a-z0-9_.+-]*(@[\w.~=:@+,-]+)?/[\w.~=:@+,/-]+(\?env=[A-Z][A-Z0-9_-]*)?", re.ASCII
+    r"lumos://[a-z][a-z0-9_.+-]*(@[\w.~=:@+,-]+)?/[\w.~=:@+,/-]+(\?env=(?!PROD\Z)[A-Z][A-Z0-9_-]*)?",
+    re.ASCII,
 )
 _SINGULAR: Final = {kind.plural: kind.singular for kind in KINDS}
 

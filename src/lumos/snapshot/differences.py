@@ -71,12 +71,14 @@ class JudgedChange(Protocol):
 Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
 
 # What people and catalogs say of data: what a comparison looks at unless it is told otherwise.
-COMPARED: Final = (*("schema", "lineage", "ownership", "documentation", "governance", "quality"),)
-# Where data lies, what was measured and when, and what only one catalog knows.
+COMPARED: Final = (
+    *("schema", "lineage", "ownership", "documentation", "governance", "quality", "carried"),
+)
+# Where data lies, and what was measured and when.
 ASPECTS_BESIDE: Final = (
     *("name", "format"),
     *(name for name in ASPECTS if name not in COMPARED),
-    *("timestamps", "runs", "carried"),
+    *("timestamps", "runs"),
 )
 
 _IMPACTS: Final[dict[Verdict, Impact]] = {
@@ -121,6 +123,8 @@ class Effect(NamedTuple):
 
 _MINOR: Final = Effect(added="informational", removed="non-breaking")
 _RELIED_ON: Final = Effect(added="non-breaking", removed="breaking")
+# What only one catalog knows matters to that catalog.
+_TOLD: Final = Effect(added="informational", removed="informational")
 
 
 def is_compared(kind: Kind, aspects: Iterable[str]) -> bool:
@@ -130,7 +134,7 @@ def is_compared(kind: Kind, aspects: Iterable[str]) -> bool:
 
 def whole(kind: Kind, key: str, *, added: bool) -> Difference:
     """That an entry came or went."""
-    effect = _RELIED_ON if kind in (DATASETS, JOBS) else _MINOR
+    effect = _RELIED_ON if kind in (DATASETS, JOBS) else _TOLD if kind is OTHERS else _MINOR
     return Difference(
         kind=kind.singular,
         key=key,
@@ -178,6 +182,9 @@ def _of_other_kind(
     for name in kind.type.__struct_fields__:
         old, new = getattr(before, name), getattr(after, name)
         if old == new or (name in _FIELDS_BESIDE and name not in aspects):
+            continue
+        if name == "carried":
+            yield from ((name, each) for each in _carried(old, new))
             continue
         if isinstance(old, tuple) and name != "runs":
             effect = _RELIED_ON if kind is JOBS else _MINOR
@@ -342,6 +349,21 @@ def _value(path: str, before: Any, after: Any, effect: Effect) -> Iterator[Found
         yield Found(path, "added", effect.added, after=after)
     elif after is None:
         yield Found(path, "removed", effect.removed, before=before)
+def _carried(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Found]:
+    """The records that each catalog has for itself, one by one."""
+    old, new = _records(before), _records(after)
+    for path in dict.fromkeys((*old, *new)):
+        yield from _value(path, old.get(path), new.get(path), _TOLD)
+
+
+def _records(carried: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        f"{catalog}.{name}" if name else catalog: record
+        for catalog, records in carried.items()
+        for name, record in (records if isinstance(records, Mapping) else {"": records}).items()
+    }
+
+
     else:
         yield Found(path, "changed", effect.changed, before, after)
 
@@ -401,3 +423,4 @@ _EFFECTS: Final = {
     "definition": Effect("non-breaking", "non-breaking", "non-breaking"),
     "schedule": Effect("non-breaking", "non-breaking", "non-breaking"),
 }
+    "carried": ({}, _carried),

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_u
 from sqlalchemy.exc import ArgumentError
 
 from lumos.errors import MissingDependency, MisuseError
+from lumos.store.any_text import allow_any_text
 from lumos.store.errors import StoreNotUsable, StoreTooNew, StoreTooOld, clear_errors
 from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 
@@ -19,6 +20,7 @@ from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 HEAD: Final = REVISIONS[-1]
 BUSY_SECONDS: Final = 30.0
+_LONGEST_NAME: Final = 2600
 
 
 class Database:
@@ -58,12 +60,19 @@ class Database:
                 "storage.connection_string is no PostgreSQL URL. "
                 "One looks like postgresql://user:password@host:5432/database"
             ) from None
+        event.listen(engine, "connect", _prepare_postgres)
         return cls(engine, address.render_as_string(hide_password=True), AdvisoryLocks(engine))
 
     @property
     def is_shared(self) -> bool:
         """Whether several transactions may write at the same time."""
         return self.engine.dialect.name == "postgresql"
+
+    @property
+    def longest_name(self) -> int | None:
+        """How many bytes a name may have to be found by, if there is a limit."""
+        # An entry of PostgreSQL's indexes takes a third of a page.
+        return _LONGEST_NAME if self.is_shared else None
 
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
@@ -149,6 +158,10 @@ _POSTGRES: Final = {
     "application_name": "lumos",
     "options": "-c lock_timeout=30000 -c timezone=UTC",
 }
+
+
+def _prepare_postgres(connection: Any, _record: object) -> None:
+    allow_any_text(connection)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -65,6 +65,17 @@ class AmbiguousName(MisuseError):
         super().__init__(f"Several datasets are called '{name}'. Choose one of: {', '.join(urns)}")
 
 
+class NameTooLong(MisuseError):
+    """A name that the database has no room for."""
+
+    def __init__(self, name: str, size: int, longest: int) -> None:
+        self.name = name
+        super().__init__(
+            f"The name {name[:120]}... has {size:,} bytes; a store on PostgreSQL takes names of at "
+            f"most {longest:,}. Shorten it, or use a store on SQLite."
+        )
+
+
 class StoreNotUsable(StoreError):
     """The store cannot be opened or written."""
 

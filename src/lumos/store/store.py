@@ -45,7 +45,13 @@ from lumos.store.entries import (
     known_of,
     schemas_of,
 )
-from lumos.store.errors import AmbiguousName, NoStore, StoreContended, UnknownDataset
+from lumos.store.errors import (
+    AmbiguousName,
+    NameTooLong,
+    NoStore,
+    StoreContended,
+    UnknownDataset,
+)
 from lumos.store.journal import Journal, JournalWriter
 from lumos.store.ledger import VersionLedger
 from lumos.store.lineage import LineageReader, LineageWriter
@@ -114,6 +120,21 @@ class Store:
                 time.sleep(random.uniform(0, _PAUSE * 2**attempt))
         with self.transaction() as transaction:
             return action(transaction)
+
+    @property
+    def limits_names(self) -> bool:
+        """Whether there are names that the store has no room for."""
+        return self._database.longest_name is not None
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a name that the store has no room for."""
+        longest = self._database.longest_name
+        if longest is None:
+            return
+        for name in names:
+            size = len(name.encode("utf-8", "surrogatepass"))
+            if size > longest:
+                raise NameTooLong(name, size, longest)
 
     def keep_schemas(self, schemas: Iterable[Schema]) -> None:
         """Keeps schemas that are about to be written, where several may write at once.

@@ -86,6 +86,7 @@ class Importer:
         self._check(file, allow_dangling=allow_dangling)
         with self._alone(), open_snapshot(file) as snapshot:
             self._target.check()
+            self._target.admit(snapshot)
             remarks = self._remarks(snapshot.header)
             account = self._account(file, snapshot.header, resume=resume)
             try:

@@ -19,6 +19,7 @@ from lumos.engine.entries import (
     entry_of,
     erase_entry,
     is_scanned,
+    names_in,
     put_entry,
     versions_of,
     versions_on_record,
@@ -34,14 +35,23 @@ from lumos.engine.snapshots.merging import (
     merged_entry,
     taken_back,
 )
-from lumos.engine.snapshots.targets import Target, Undone, by_kind, item_plan, values_of
+from lumos.engine.snapshots.targets import (
+    RefusedEntry,
+    Target,
+    Undone,
+    by_kind,
+    item_plan,
+    values_of,
+)
 from lumos.engine.snapshots.versions import findings_between, versions_after
+from lumos.errors import LumosError
 from lumos.model.catalog import Entry
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Versioning
 from lumos.model.schema import Schema
-from lumos.snapshot.document import DATASETS, Kind
+from lumos.snapshot import Snapshot
+from lumos.snapshot.document import DATASETS, KINDS, Kind
 from lumos.store import Transaction
 from lumos.store.entries import StoredEntry, StoredItem
 from lumos.store.journal import ImportRun, ImportStep
@@ -81,6 +91,17 @@ class LocalTarget(Target):
 
     def check(self) -> None:
         """The store is open."""
+
+    def admit(self, snapshot: Snapshot) -> None:
+        if not self._store.limits_names:
+            return
+        for kind in KINDS:
+            for value in snapshot.entries(kind):
+                try:
+                    names = names_in(value) if kind is DATASETS else (getattr(value, kind.key),)
+                    self._store.check_names(names)
+                except LumosError as problem:
+                    raise RefusedEntry(kind, getattr(value, kind.key)[:120], problem) from problem
 
     def holds(self, kind: Kind) -> bool:  # noqa: ARG002
         return True

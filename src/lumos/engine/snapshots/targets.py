@@ -33,6 +33,7 @@ from lumos.platforms import (
     WritesInBatches,
 )
 from lumos.platforms.merging import merged_item
+from lumos.snapshot import Snapshot
 from lumos.snapshot.document import DATASETS, KINDS, Kind
 from lumos.store import Store
 from lumos.store.journal import ImportStep
@@ -69,6 +70,10 @@ class Target(ABC):
     @abstractmethod
     def check(self) -> None:
         """Fails now rather than halfway where nothing can be read or written."""
+
+    @abstractmethod
+    def admit(self, snapshot: Snapshot) -> None:
+        """Refuses a snapshot with something that there is no room for, before any is written."""
 
     @abstractmethod
     def holds(self, kind: Kind) -> bool:
@@ -142,6 +147,9 @@ class CatalogTarget(Target):
         next(iter(self._platform.export()), None)
         if isinstance(self._platform, KeptInFile):
             self._platform.check_writable()
+
+    def admit(self, snapshot: Snapshot) -> None:
+        """A catalog says itself what it refuses."""
 
     def holds(self, kind: Kind) -> bool:
         return kind is DATASETS or isinstance(self._platform, HoldsItems)

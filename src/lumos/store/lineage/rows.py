@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     func,
+    or_,
     select,
 )
 
@@ -49,8 +50,12 @@ def among(
     if connection.dialect.name == "postgresql":
         kind = ARRAY(Text if isinstance(column.type, String) else BigInteger)
         return column == func.any(bindparam(None, wanted, type_=kind))
-    unpacked = func.json_each(to_json(wanted).decode()).table_valued("value")
-    return column.in_(select(unpacked.c.value))
+    # SQLite takes text from JSON only up to a NUL in it.
+    odd = [value for value in wanted if isinstance(value, str) and "\0" in value]
+    plain = [value for value in wanted if value not in odd] if odd else wanted
+    unpacked = func.json_each(to_json(plain).decode()).table_valued("value")
+    found = column.in_(select(unpacked.c.value))
+    return or_(found, column.in_(odd)) if odd else found
 
 
 def node_ids(connection: Connection, urns: Collection[str]) -> dict[str, int]:
