@@ -68,14 +68,18 @@ class StatementsInMemory:
         self._statements = list(self._read(pieces, reading))
 
     def _read(self, pieces: Iterable[Piece], reading: Mapping[str, Any]) -> Iterator[Logged]:
+        # Digests and readers repeat by the million, and each is kept once.
+        known: dict[Any, Any] = {}
         rows = chain.from_iterable(read_piece(piece, **reading) for piece in pieces)
-        for *facts, example, left_out in rows:
+        for digest, key, reader, *facts, example, left_out in rows:
             if left_out is not None:
-                self._left_out[left_out] += facts[4]
+                self._left_out[left_out] += facts[1]
                 continue
             if example is not None:
-                self._examples.setdefault(facts[0], example)
-            yield Logged(*facts)
+                self._examples.setdefault(digest, example)
+            yield Logged(
+                known.setdefault(digest, digest), key, known.setdefault(reader, reader), *facts
+            )
 
     def sums(self) -> Sequence[LogSum]:
         days = Counter(day_of(each.at) for each in self._statements)
