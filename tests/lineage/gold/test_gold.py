@@ -9,9 +9,7 @@ from lineage.gold.lumos_edges import edges
 from lineage.gold.scoring import Case, Found, Score
 
 # What is not understood yet, and why.
-KNOWN_FAILURES: dict[str, str] = {
-    "clickhouse-tuple-element": "sqlglot takes `point.2` for a literal of type Point",
-}
+KNOWN_FAILURES: dict[str, str] = {}
 CASES = scoring.cases()
 BY_ID = {case.id: case for case in CASES}
 

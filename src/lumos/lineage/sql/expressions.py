@@ -223,6 +223,15 @@ class Expressions:
             role = role._replace(cast_to=self._queries.type_text(node.args["to"]))
         yield node.this, role.changed()
 
+    def _convert(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """T-SQL's CONVERT(type, value)"""
+        del scope, reading
+        if role.cast_to is None:
+            role = role._replace(cast_to=self._queries.type_text(node.this))
+        yield node.expression, role.changed()
+
     def _case(
         self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
     ) -> Iterator[tuple[exp.Expr, Role]]:
@@ -426,6 +435,7 @@ _SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
     exp.Paren: Expressions._same,
     exp.Cast: Expressions._cast,
     exp.TryCast: Expressions._cast,
+    exp.Convert: Expressions._convert,
     exp.Case: Expressions._case,
     exp.If: Expressions._if,
     exp.Nvl2: Expressions._if,

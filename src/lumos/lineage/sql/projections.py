@@ -151,6 +151,9 @@ class Projections:
 def _star_of(node: exp.Expr) -> exp.Star | None:
     if isinstance(node, exp.Star):
         return node
+    if isinstance(node, exp.Columns):
+        # Those whose names fit a pattern; which ones is not told.
+        return exp.Star()
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         return node.this
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):

@@ -130,6 +130,8 @@ class SourceText:
         kind = self._kind(number)
         if kind is TokenType.ON:
             return self._kind(number - 1) is TokenType.DISTINCT
+        if kind is TokenType.DISTINCT:
+            return self._kind(number - 1) is not TokenType.SELECT
         if kind is TokenType.EXCEPT:
             return self._kind(number - 1) is TokenType.STAR
         return kind in _ALSO_FUNCTIONS and self._kind(number + 1) is TokenType.L_PAREN
@@ -245,6 +247,8 @@ def place_of(node: exp.Expr | None) -> int | None:
     """The offset of the first name or literal in an expression that has one."""
     if node is None:
         return None
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        node = node.this
     for each in node.walk():
         meta = each._meta
         if meta and "start" in meta:

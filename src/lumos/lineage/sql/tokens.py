@@ -13,14 +13,15 @@ _CONTROL: Final = frozenset(
 
 def tokenized(text: str, dialect: Dialect) -> list[Token]:
     """All words of a text."""
-    return list(_opened(dialect.tokenize(text), text, dialect))
+    return _opened(dialect.tokenize(text), text, dialect)
 
 
-def _opened(tokens: list[Token], text: str, dialect: Dialect) -> Iterator[Token]:
+def _opened(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
     """The words with those inside of what control words swallow up to a semicolon."""
     commands = dialect.tokenizer_class.COMMANDS
     # In T-SQL the next statement may follow any other without a semicolon.
     opens_all = TokenType.END in commands
+    made: list[Token] = []
     before: Token | None = None
     for token in tokens:
         is_swallowed = (
@@ -31,12 +32,32 @@ def _opened(tokens: list[Token], text: str, dialect: Dialect) -> Iterator[Token]
             and before.token_type in commands
             and (opens_all or before.text.upper() in _CONTROL)
         )
+        if token.token_type is TokenType.NUMBER and _is_field(made, dialect):
+            # point.2 is a column's second field, and not a literal of the type POINT.
+            made[-2] = _as_name(made[-2])
         if is_swallowed and before is not None:
             start = text.find(token.text, before.end + 1)
-            yield from _moved(tokenized(token.text, dialect), start, text.count("\n", 0, start))
+            made += _moved(tokenized(token.text, dialect), start, text.count("\n", 0, start))
         else:
-            yield token
+            made.append(token)
         before = token
+    return made
+
+
+def _is_field(before: list[Token], dialect: Dialect) -> bool:
+    """Whether a dot stands before, and before that a name that is also one of a type."""
+    return (
+        len(before) > 1
+        and before[-1].token_type is TokenType.DOT
+        and before[-2].token_type in dialect.parser_class.TYPE_TOKENS
+        and before[-2].token_type is not TokenType.IDENTIFIER
+    )
+
+
+def _as_name(token: Token) -> Token:
+    return Token(
+        TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments
+    )
 
 
 def _moved(tokens: list[Token], offset: int, lines: int) -> Iterator[Token]:
