@@ -139,3 +139,17 @@ def test_a_table_meets_itself_under_another_quoting(
         dialect,
     )
     assert (direct(script) == EDGES) is meets
+
+
+@pytest.mark.parametrize(
+    "renaming", ["alter table w.new rename to w.t", "alter table w.t swap with w.new"]
+)
+def test_a_table_that_is_renamed_in_the_end_has_its_last_name(renaming: str) -> None:
+    script = of(f"create table w.new as select s.a from m.s s; {renaming};", "snowflake")
+    assert direct(script) == {"m.s.a -> w.t.a"}
+    assert [write.table for write in script.writes] == [("w", "t")]
+
+
+def test_sql_that_is_made_while_it_runs_is_remarked() -> None:
+    (remark,) = of("execute immediate 'insert into t select a from s'", "snowflake").unresolved
+    assert remark.severity == "remark"

@@ -87,6 +87,8 @@ class StatementReader:
             self._drop(node)
         elif isinstance(node, exp.Alter):
             self._alter(node)
+        elif isinstance(node, exp.Command) and node.name.upper() in ("EXECUTE", "EXEC"):
+            self._context.report("SQL that is made while it runs is not read", None, is_remark=True)
         elif isinstance(node, exp.Cache):
             return self._cache(node)
         return node.key.upper()
@@ -279,10 +281,15 @@ class StatementReader:
                 relation = self._queries.read(action, None, {}).under(listed)
                 self._keep(Written(table, relation, positional=bool(listed)), is_view=True)
                 continue
-            if not isinstance(action, exp.AlterRename) or not isinstance(node.this, exp.Table):
+            if not isinstance(action, exp.AlterRename | exp.SwapTable):
+                continue
+            if not isinstance(node.this, exp.Table):
                 continue
             before = self._queries.sources.table_name(node.this)
             after = self._queries.sources.table_name(action.this)
+            if isinstance(action, exp.SwapTable) and self._context.is_own(after):
+                # What the script made takes the place of what was there.
+                before, after = after, before
             if len(after) < len(before):
                 after = (*before[: len(before) - len(after)], *after)
             held = self._context.temporary.pop(before, None)
