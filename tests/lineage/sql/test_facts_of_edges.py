@@ -131,13 +131,23 @@ def test_the_columns_of_a_query_behind_not_in_are_marked_too() -> None:
     assert {(edge.from_column, edge.negated) for edge in script.edges} == {("a", True), ("b", True)}
 
 
-def test_places_decide_where_nobody_names_the_columns() -> None:
-    by_place = of("insert into t select a from s", schema={"t": ["x"]}).edges
-    by_name = of("insert into t select a from s").edges
-    assert [(edge.to_column, edge.positional) for edge in (*by_place, *by_name)] == [
-        ("x", True),
-        ("a", False),
-    ]
+@pytest.mark.parametrize(
+    ("sql", "schema", "to", "positional"),
+    [
+        ("insert into t select a from s", {"t": ["x"]}, "x", True),
+        ("insert into t select a from s", {}, "a", True),
+        ("insert into t select * from s", {}, "*", True),
+        ("insert into t by name select a from s", {"t": ["x", "a"]}, "a", False),
+        ("create table t as select a from s", {}, "a", False),
+        ("update t set x = s.a from s", {}, "x", False),
+    ],
+)
+def test_places_decide_where_nobody_names_the_columns(
+    sql: str, schema: dict[str, list[str]], to: str, positional: bool
+) -> None:
+    found = of(sql, schema=schema, dialect="duckdb").edges
+    assert [(edge.to_column, edge.positional) for edge in found] == [(to, positional)]
+
 
 
 def test_a_star_is_told_also_where_it_was_expanded() -> None:

@@ -34,7 +34,7 @@ class Recorder:
             column = item.everything() if isinstance(item, Star) else item
             self.columns += 1
             self.resolved += column.is_resolved and not is_star
-            self._column(statement, table, column, positional=positional and not is_star)
+            self._column(statement, table, column, positional=positional)
         for relation in result.ancestry():
             for use in relation.uses:
                 self._use(statement, table, None, use)

@@ -65,9 +65,8 @@ class Writes:
         """A result under the names of the table it goes to, and whether places decided that."""
         names = list(listed) or (self._queries.context.known_columns(table) or [])
         if by_name or not names:
-            return relation, False
+            return relation, not by_name
         items: list[Item] = []
-        positional = True
         for position, item in enumerate(relation.items):
             if isinstance(item, Star):
                 items += [each for each in relation.items[position:]
@@ -76,7 +75,7 @@ class Writes:
             items.append(item.renamed(names[position]) if position < len(names) else item)
         made = Relation(items)
         made.parents = [relation]
-        return made, positional
+        return made, True
 
     def _insert(self, node: exp.Insert, ctes: Mapping[str, Relation]) -> list[Written]:
         if not isinstance(node.this, exp.Schema | exp.Table):
