@@ -1,4 +1,7 @@
-"""Walks of ten hops among 1,000,000 edges in the store, on SQLite, in process and warm."""
+"""Walks of ten hops among 1,000,000 edges in the store, on SQLite, in process and warm.
+
+All figures are time of the processor: walks wait for nothing, and other work may go on beside them.
+"""
 
 import random
 import statistics
@@ -52,9 +55,9 @@ def _measured(*, spread: float, limit: int | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         database = Database.sqlite(Path(folder) / "lumos.db")
         store = Store.open(database, create=True)
-        began = time.perf_counter()
+        began = time.process_time()
         _fill(store, chance, links)
-        filled = time.perf_counter() - began
+        filled = time.process_time() - began
 
         def walk(start: int) -> int:
             return store.lineage.walk(
@@ -66,26 +69,26 @@ def _measured(*, spread: float, limit: int | None) -> dict[str, Any]:
                 rows = connection.execute(_RECURSIVE, {"urn": _urn(start), "hops": HOPS})
                 return len(rows.all())
 
-        began = time.perf_counter()
+        began = time.process_time()
         walk(starts[0])
-        first = time.perf_counter() - began
+        first = time.process_time() - began
         reached, walks = _times(walk, starts)
         in_one_statement, statements = _times(recursive, starts[:5])
-        again = time.perf_counter()
+        again = time.process_time()
         _report(store, 0, links, chance)
-        again = time.perf_counter() - again
+        again = time.process_time() - again
     in_memory, floor = _times(_plain_walk(links), starts)
     assert reached == in_memory
     assert in_one_statement == reached[:5]
     return {
-        "fill_seconds": round(filled, 1),
-        "one_reporter_again_ms": round(again * 1000, 1),
+        "fill_cpu_seconds": round(filled, 1),
+        "one_reporter_again_cpu_ms": round(again * 1000, 1),
         "datasets_reached_median": int(statistics.median(reached)),
         "datasets_reached_most": max(reached),
-        "first_walk_ms": round(first * 1000, 1),
+        "first_walk_cpu_ms": round(first * 1000, 1),
         **_spread(walks),
-        "recursive_sql_median_ms": round(statistics.median(statements) * 1000, 1),
-        "dictionaries_in_memory_median_ms": round(statistics.median(floor) * 1000, 2),
+        "recursive_sql_median_cpu_ms": round(statistics.median(statements) * 1000, 1),
+        "dictionaries_in_memory_median_cpu_ms": round(statistics.median(floor) * 1000, 2),
         "times_memory": round(statistics.median(walks) / statistics.median(floor), 1),
     }
 
@@ -165,16 +168,16 @@ def _plain_walk(links: _Links) -> Callable[[int], int]:
 def _times(walk: Callable[[int], int], starts: Sequence[int]) -> tuple[list[int], list[float]]:
     reached, taken = [], []
     for start in starts:
-        began = time.perf_counter()
+        began = time.process_time()
         reached.append(walk(start))
-        taken.append(time.perf_counter() - began)
+        taken.append(time.process_time() - began)
     return reached, taken
 
 
 def _spread(taken: list[float]) -> dict[str, float]:
     ordered = sorted(taken)
     return {
-        "walk_median_ms": round(statistics.median(taken) * 1000, 1),
-        "walk_p95_ms": round(ordered[int(0.95 * len(ordered))] * 1000, 1),
-        "walk_largest_ms": round(ordered[-1] * 1000, 1),
+        "walk_median_cpu_ms": round(statistics.median(taken) * 1000, 1),
+        "walk_p95_cpu_ms": round(ordered[int(0.95 * len(ordered))] * 1000, 1),
+        "walk_largest_cpu_ms": round(ordered[-1] * 1000, 1),
     }

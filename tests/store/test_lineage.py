@@ -1,5 +1,6 @@
 """Edges by reporter, jobs and walks, on every database."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -263,7 +264,7 @@ def test_several_reporters_speak_of_one_job_and_each_takes_back_its_own(store: S
     assert (both.inputs, both.outputs, both.owner, both.runs) == ((A, C), (B,), "ann", (run("1"),))
     report(store, "dbt:shop", jobs=[job(inputs=(D,), owner="bob")])
     (changed,) = store.lineage.jobs()
-    assert (changed.inputs, changed.owner, changed.properties) == ((D,), "bob", {})
+    assert (changed.inputs, changed.owner, changed.properties) == ((A, D), "bob", {})
     report(store, "dbt:shop")
     report(store, "openlineage:x/daily", jobs=[job(inputs=(A,), outputs=(B,))])
     (left,) = store.lineage.jobs()
@@ -342,3 +343,19 @@ def test_edges_stay_where_a_dataset_is_gone(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.entries.erase(B)
     assert links(store) == {("sql:b", B, C)}
+
+
+def test_reporters_that_speak_at_once_all_count(store: Store) -> None:
+    def speak(number: int) -> None:
+        urns = [f"lumos://x/{each}" for each in range(12)]
+        ends = urns if number % 2 else urns[::-1]
+        for turn in range(3):
+            told = [edge(A, urn, job="lumos://dbt/j") for urn in ends[turn:]]
+            report(store, f"sql:{number}", *told, jobs=[job(outputs=tuple(ends[turn:]))])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(speak, range(6)))
+    assert store.lineage.count() == 6 * 10
+    assert [each.edges for each in store.lineage.reporters()] == [10] * 6
+    (kept,) = store.lineage.jobs()
+    assert set(kept.outputs) == {f"lumos://x/{each}" for each in range(12)}

@@ -143,7 +143,10 @@ class EntryWriter:
 
     def get(self, urns: Collection[str]) -> dict[str, StoredEntry]:
         """Some datasets by the URNs that they have now, as the transaction sees them."""
-        return entries_of(self._connection, urns)
+        found = entries_of(self._connection, urns)
+        # Of those that are new, all that reporters say is asked for at once.
+        self._transaction.lineage.look_up([urn for urn in urns if urn not in found])
+        return found
 
     def put(
         self,
@@ -195,7 +198,7 @@ class EntryWriter:
 
     def reported(self, urn: str) -> tuple[ReportedUpstream, ...]:
         """What reporters say that a dataset is made from."""
-        return reported_upstream(self._connection, [urn]).get(urn, ())
+        return self._transaction.lineage.reported(urn)
 
     def erase(self, urn: str) -> None:
         """Takes a dataset out with its history; events stay, and what reporters say of it."""

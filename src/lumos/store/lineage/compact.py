@@ -33,13 +33,14 @@ class CompactGraph:
         is_beyond = False
         while len(frontier):
             _, after = links.onward(frontier)
-            fresh = np.unique(after[depths[after] == _NOWHERE])
+            fresh = after[depths[after] == _NOWHERE]
             if depth is not None and level >= depth:
                 is_beyond = bool(len(fresh))
                 break
             level += 1
             depths[fresh] = level
-            frontier = fresh
+            # What several links lead to is in the level once.
+            frontier = np.flatnonzero(depths == level)
         reached = np.flatnonzero(depths != _NOWHERE)
         total = len(reached)
         if limit is not None and total > limit:

@@ -44,10 +44,11 @@ def put_all(connection: Connection, reporter: int, jobs: Sequence[Job], *, at: d
     _lock(connection, said)
     before = _said(connection, reporter)
     present = _items(connection, said)
+    others = _said_by_others(connection, reporter, said)
     for urn, job in said.items():
         told = without_runs(job)
         now = present.get(urn)
-        after = merged(before.get(urn), now, told)
+        after = merged(before.get(urn), now, told, others.get(urn, ()))
         runs = merged_runs(() if now is None else now.runs, job.runs)
         after = msgspec.structs.replace(after, runs=runs)
         if after != now:
@@ -57,25 +58,35 @@ def put_all(connection: Connection, reporter: int, jobs: Sequence[Job], *, at: d
             connection.execute(replace(connection.dialect.name, tables.lineage_job), row)
 
 
-def merged(base: Job | None, theirs: Job | None, ours: Job) -> Job:
-    """A job as it is known, with what a reporter says now in place of what it said before."""
+def merged(base: Job | None, theirs: Job | None, ours: Job, others: Sequence[Job] = ()) -> Job:
+    """A job as it is known, with what a reporter says now in place of what it said before.
+
+    What other reporters say as well stays.
+    """
     if theirs is None:
         return ours
-    was = base or Job(urn=ours.urn, name=ours.name, platform=ours.platform)
+    nothing = Job(urn=ours.urn, name=ours.name, platform=ours.platform)
     fields: dict[str, Any] = {}
     for name in Job.__struct_fields__:
-        old, there, new = (getattr(each, name) for each in (was, theirs, ours))
+        was, there, new = (getattr(each, name) for each in (base or nothing, theirs, ours))
+        also = [getattr(each, name) for each in others]
         if name == "runs":
             continue
         if isinstance(new, tuple):
-            others = (each for each in there if each in new or each not in old)
-            fields[name] = tuple(dict.fromkeys((*others, *new)))
+            gone = {each for each in was if not any(each in said for said in (new, *also))}
+            fields[name] = tuple(
+                dict.fromkeys((*(each for each in there if each not in gone), *new))
+            )
         elif isinstance(new, dict):
-            kept = {key: value for key, value in there.items() if key in new or key not in old}
-            changed = {key: new[key] for key in new if new[key] != old.get(key)}
-            fields[name] = kept | changed
+            gone = {key for key in was if not any(key in said for said in (new, *also))}
+            changed = {key: new[key] for key in new if new[key] != was.get(key)}
+            fields[name] = {key: text for key, text in there.items() if key not in gone} | changed
+        elif new == was:
+            fields[name] = there
         else:
-            fields[name] = there if new == old else new
+            silent = getattr(nothing, name)
+            said = (each for each in (new, *also) if each != silent)
+            fields[name] = next(said, silent)
     return msgspec.structs.replace(theirs, **fields)
 
 
@@ -126,10 +137,9 @@ def _withdraw(connection: Connection, reporter: int, said: Job, *, at: datetime)
     if now is None:
         return
     nothing = Job(urn=said.urn, name=said.name, platform=said.platform)
-    left = merged(said, now, nothing)
-    others = select(table.c.reporter).where(table.c.job == said.urn).limit(1)
-    is_known_to_others = connection.execute(others).first() is not None
-    if is_known_to_others or without_runs(left) != nothing:
+    others = _said_by_others(connection, reporter, [said.urn]).get(said.urn, ())
+    left = merged(said, now, nothing, others)
+    if others or without_runs(left) != nothing:
         _put(connection, left, at=at)
     else:
         item = tables.item
@@ -140,6 +150,19 @@ def _said(connection: Connection, reporter: int) -> dict[str, Job]:
     table = tables.lineage_job.c
     statement = select(table.job, table.body).where(table.reporter == reporter)
     return {row.job: from_json(row.body, Job) for row in connection.execute(statement)}
+
+
+def _said_by_others(
+    connection: Connection, reporter: int, jobs: Iterable[str]
+) -> dict[str, list[Job]]:
+    table = tables.lineage_job.c
+    statement = select(table.job, table.body).where(
+        table.reporter != reporter, among(connection, table.job, jobs)
+    )
+    said: dict[str, list[Job]] = {}
+    for row in connection.execute(statement.order_by(table.reporter)):
+        said.setdefault(row.job, []).append(from_json(row.body, Job))
+    return said
 
 
 def _items(connection: Connection, urns: Iterable[str]) -> Mapping[str, Job]:

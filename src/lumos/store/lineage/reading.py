@@ -290,33 +290,39 @@ class LineageReader:
             statement = select(begin, end).distinct().where(among(connection, begin, nodes))
             return [(before, after) for before, after in connection.execute(statement).all()]
 
-        most = _WIDE if limit is None else min(_WIDE, limit)
-        found = graph.reach(start, expand, depth=depth, most=most)
-        if found is not None:
-            return found
-        compact = self._compact(connection)
+        compact = self._kept_graph(connection)
+        if compact is None:
+            most = _WIDE if limit is None else min(_WIDE, limit)
+            found = graph.reach(start, expand, depth=depth, most=most)
+            if found is not None:
+                return found
+            compact = self._made_graph(connection)
         return compact.reach(start, direction=direction, depth=depth, limit=limit)
 
-    def _compact(self, connection: Connection) -> "CompactGraph":
-        """All links, as of what the connection sees; made anew only where there are others now."""
+    def _kept_graph(self, connection: Connection) -> "CompactGraph | None":
+        """All links, where an earlier walk needed them and they are still the same."""
+        kept: tuple[str, CompactGraph] | None = self._database.kept.get(_KEPT)
+        if kept is None or kept[0] != connection.execute(_REVISION).scalar():
+            return None
+        return kept[1]
+
+    def _made_graph(self, connection: Connection) -> "CompactGraph":
+        """All links as the connection sees them, kept for later walks."""
         import numpy as np
 
         from lumos.store.lineage.compact import CompactGraph
 
-        revision = connection.execute(select(tables.lineage_revision.c.revision)).scalar()
-        kept = self._database.kept.get(_KEPT)
-        if kept is None or kept[0] != revision:
-            statement = select(EDGE.upstream, EDGE.downstream).distinct()
-            rows = connection.execute(statement, execution_options=_PAGED)
-            ends = np.fromiter((id for row in rows for id in row), dtype=np.int64)
-            kept = revision, CompactGraph(ends[::2], ends[1::2])
-            self._database.kept[_KEPT] = kept
-        graph: CompactGraph = kept[1]
-        return graph
+        statement = select(EDGE.upstream, EDGE.downstream).distinct()
+        rows = connection.execute(statement, execution_options=_PAGED)
+        ends = np.fromiter((id for row in rows for id in row), dtype=np.int64)
+        made = CompactGraph(ends[::2], ends[1::2])
+        self._database.kept[_KEPT] = connection.execute(_REVISION).scalar(), made
+        return made
 
 
 _NO_NODE: Final = 0
 _KEPT: Final = "lineage graph"
+_REVISION: Final = select(tables.lineage_revision.c.revision)
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
 
 

@@ -15,7 +15,7 @@ from lumos.model.lineage import Edge
 from lumos.store import tables
 from lumos.store.lineage import jobs as reported_jobs
 from lumos.store.lineage import naming
-from lumos.store.lineage.aspect import TOLD
+from lumos.store.lineage.aspect import TOLD, ReportedUpstream, reported_upstream
 from lumos.store.lineage.merging import all_mappings, all_uses
 from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, among, body_of
 from lumos.store.lineage.values import Reporting
@@ -40,6 +40,7 @@ class LineageWriter:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._told: dict[str, tuple[list[Edge], datetime | None]] = {}
+        self._reported: dict[str, tuple[ReportedUpstream, ...]] = {}
         self._is_other_graph = False
 
     def report(
@@ -73,6 +74,18 @@ class LineageWriter:
         touched = {end for key in gone for end in (key.upstream, key.downstream)}
         return Reporting(removed=len(gone), touched=self._urns(touched))
 
+    def look_up(self, urns: Collection[str]) -> None:
+        """Lets what reporters say that some datasets are made from be known at once."""
+        if urns:
+            found = reported_upstream(self._connection, urns)
+            self._reported |= {urn: found.get(urn, ()) for urn in urns}
+
+    def reported(self, urn: str) -> tuple[ReportedUpstream, ...]:
+        """What reporters say that a dataset is made from."""
+        if urn not in self._reported:
+            self.look_up([urn])
+        return self._reported[urn]
+
     def tell(self, urn: str, lineage: Lineage, *, writer: str, at: datetime) -> None:
         """Lets what a dataset's lineage aspect says count as edges once the transaction ends."""
         self._told[urn] = _edges(urn, lineage, writer, at), at
@@ -83,12 +96,14 @@ class LineageWriter:
 
     def rename(self, urn: str, to: str) -> None:
         """Lets all that is known of a dataset's lineage follow it to another URN."""
+        self._reported.clear()
         self._is_other_graph |= naming.move_edges(self._connection, urn, to)
         naming.rename_reporters(self._connection, urn, to)
         naming.rename_in_told(self._connection, urn, to)
 
     def absorb(self, urn: str, into: str) -> None:
         """Gives a dataset the edges of another that becomes part of it."""
+        self._reported.clear()
         self._is_other_graph |= naming.move_edges(self._connection, urn, into)
         naming.rename_in_told(self._connection, urn, into)
         self._silence([f"{TOLD}{urn}"])
@@ -123,6 +138,7 @@ class LineageWriter:
     ) -> Reporting:
         """Makes the edges of some reporters exactly these, or `partly` these as well."""
         self._lock(reports)
+        self._reported.clear()
         reporters = self._reporters(reports, at=at)
         urns = {
             urn
@@ -199,6 +215,7 @@ class LineageWriter:
         }
 
     def _delete(self, ids: Iterable[int]) -> None:
+        self._reported.clear()
         if gone := list(ids):
             chosen = among(self._connection, EDGE.id, gone)
             self._connection.execute(delete(tables.lineage_edge).where(chosen))
