@@ -105,18 +105,22 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("foreign", "text"),
+    ("foreign", "text", "is_snapshot"),
     [
-        pytest.param("notes.txt", "mine", id="beside a snapshot"),
-        pytest.param("manifest.json", '{"name": "an extension"}', id="a manifest of others"),
-        pytest.param("datasets-00007.parquet", "mine", id="not named by the manifest"),
+        pytest.param("notes.txt", "mine", False, id="no snapshot"),
+        pytest.param("notes.txt", "mine", True, id="beside a snapshot"),
+        pytest.param("manifest.json", '{"name": "an extension"}', False, id="another's manifest"),
+        pytest.param("datasets-00007.parquet", "mine", True, id="not named by the manifest"),
     ],
 )
 def test_a_folder_with_other_things_is_not_replaced(
-    tmp_path: Path, foreign: str, text: str
+    tmp_path: Path, foreign: str, text: str, is_snapshot: bool
 ) -> None:
     folder = tmp_path / "estate.parquet"
-    write_snapshot(folder, FACTS, many(3))
+    if is_snapshot:
+        write_snapshot(folder, FACTS, many(3))
+    else:
+        folder.mkdir()
     (folder / foreign).write_text(text)
     before = all_bytes(folder)
     with pytest.raises(SnapshotError, match="with other things"):

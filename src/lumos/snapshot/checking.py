@@ -1,20 +1,30 @@
 """Checks entries one by one, and what is summed up of all of them."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from lumos.model.urn import InvalidUrn, Urn
-from lumos.snapshot.codec import Malformed, Sealed, canonical, digest, entry_of, plain_json
-from lumos.snapshot.document import DATASETS, KINDS, Hashes, Header, Kind
+from lumos.snapshot.codec import (
+    Malformed,
+    Sealed,
+    canonical,
+    digest,
+    entry_of,
+    plain_json,
+    refuse_repeated,
+)
+from lumos.snapshot.document import DATASETS, KINDS, Counts, Hashes, Header, Kind
 from lumos.snapshot.encodings import Container
 from lumos.snapshot.errors import SnapshotError
 from lumos.snapshot.manifest import Tally
 from lumos.snapshot.reading import misplaced, sealed_of
 from lumos.snapshot.references import References
+from lumos.snapshot.sense import oddities
 from lumos.snapshot.strangers import unknown_keys
 
 # A URN of this form has but one spelling; others are taken apart and put together again.
@@ -69,6 +79,8 @@ class Check:
         self._is_upgraded = is_upgraded
         # What has been told already and would show in the sums once more.
         self._told: set[str] = set()
+        # How many entries of each kind could not be read.
+        self.broken: Counter[str] = Counter()
 
     @property
     def has_told(self) -> bool:
@@ -87,12 +99,14 @@ class Check:
         last = ""
         for stored in self._container.entries(kind):
             if isinstance(stored, SnapshotError):
+                self.broken[kind.plural] += 1
                 yield from self._once(stored)
                 continue
             try:
                 sealed = sealed_of(stored)
                 value = entry_of(kind, self._container.present(kind, sealed.body))
             except Malformed as problem:
+                self.broken[kind.plural] += 1
                 yield self._malformed(kind, stored.position, problem)
                 self._references.add_broken(kind, stored.body)
                 continue
@@ -106,6 +120,10 @@ class Check:
             last = key
             if kind is DATASETS and not _PLAIN_URN.fullmatch(key):
                 yield from self._urn(stored.position, key)
+            for path, code, text, is_error in oddities(key, value):
+                place = f"{self._container.place(kind, stored.position)}.{path}"
+                severity: Severity = "error" if is_error else "warning"
+                yield Problem(code=code, path=place, text=text, severity=severity)
             # Sealed as it stands, an entry needs no closer look.
             if (found := digest(sealed.body)) != sealed.content_hash:
                 found = digest(canonical(value))
@@ -124,13 +142,14 @@ class Check:
             self._told.add(place)
         elif sealed.content_hash is None and self._header.hashes is not None:
             yield Problem(code="hash", path=place, text=f"'{key}' has no content hash.")
-        if self._is_upgraded:
-            return
         try:
+            refuse_repeated(sealed.body)
+            # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
             plain = plain_json(sealed.body)
         except Malformed as problem:
-            # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
             yield self._malformed(kind, position, problem)
+            return
+        if self._is_upgraded:
             return
         for path in unknown_keys(kind, plain):
             yield _unread(f"{place}{path}")
@@ -168,6 +187,17 @@ def _unread(path: str) -> Problem:
     return Problem(code="unknown_key", path=path, text=text, severity="warning")
 
 
+def missing(
+    container: Container, header: Header, counts: Counts, broken: Mapping[str, int]
+) -> Iterator[Problem]:
+    """Where there are fewer entries than the header says, those counted that cannot be read."""
+    for kind in KINDS:
+        wanted = getattr(header.counts, kind.plural) if header.counts else 0
+        found = getattr(counts, kind.plural)
+        if found + broken.get(kind.plural, 0) < wanted:
+            yield _miscounted(container, kind.plural, wanted, found)
+
+
 def sums(
     container: Container, header: Header, tally: Tally, *, is_upgraded: bool = False
 ) -> Iterator[Problem]:
@@ -189,15 +219,25 @@ def _counts(
         )
         return
     found = msgspec.structs.asdict(tally.counts)
-    # Layouts before format 1.0 count but a part, and edges in a way of their own.
     for name, wanted in plain_json(container.header)["counts"].items():
-        if name in found and wanted != found[name]:
-            yield Problem(
-                code="count",
-                path=container.header_place(f"counts.{name}"),
-                text=f"It should have {wanted} {_words(name)} and has {found[name]}.",
-                severity="warning" if is_upgraded and name != DATASETS.plural else "error",
-            )
+        if name not in found or wanted == found[name]:
+            continue
+        # Layouts before format 1.0 count but a part, and edges in a way of their own. Who takes the
+        # hashes out has edited what is counted inside of entries.
+        is_of_entries = name == DATASETS.plural or (name in _SINGULAR and not is_upgraded)
+        is_error = is_of_entries or (header.hashes is not None and not is_upgraded)
+        yield _miscounted(container, name, wanted, found[name], is_error=is_error)
+
+
+def _miscounted(
+    container: Container, name: str, wanted: int, found: int, *, is_error: bool = True
+) -> Problem:
+    return Problem(
+        code="count",
+        path=container.header_place(f"counts.{name}"),
+        text=f"It should have {wanted} {_words(name)} and has {found}.",
+        severity="error" if is_error else "warning",
+    )
 
 
 def _hashes(header: Header, tally: Tally, *, is_upgraded: bool) -> Iterator[Problem]:

@@ -17,6 +17,8 @@ from lumos.model.text import SchemaSyntaxError, parse_type
 from lumos.model.types import DataType
 from lumos.snapshot.document import KINDS, Header, Kind
 from lumos.snapshot.locating import UNNAMED, located
+from lumos.snapshot.repetition import repeated_key
+from lumos.snapshot.zones import without_zone
 
 Value = TypeVar("Value")
 
@@ -95,6 +97,7 @@ def unseal(stored: bytes) -> Sealed:
         return Sealed(stored[:-_TAIL] + b"}", stored[-_DIGITS - 2 : -2].decode("ascii", "replace"))
     if HASH_KEY.encode() not in stored:
         return Sealed(stored, None)
+    refuse_repeated(stored)
     plain = plain_json(stored)
     if not isinstance(plain, dict) or HASH_KEY not in plain:
         return Sealed(stored, None)
@@ -105,31 +108,53 @@ def unseal(stored: bytes) -> Sealed:
 
 
 def matches(sealed: Sealed, value: object) -> bool:
-    """Whether an entry has the content that its hash says, however its JSON is laid out."""
-    if sealed.content_hash is None:
-        return False
-    if digest(sealed.body) == sealed.content_hash:
+    """Whether an entry has the content that its hash says, however its JSON is laid out.
+
+    One without a hash has. A key that stands twice is no matter of layout.
+    """
+    if sealed.content_hash is not None and digest(sealed.body) == sealed.content_hash:
         return True
-    return digest(canonical(value)) == sealed.content_hash
+    refuse_repeated(sealed.body)
+    return sealed.content_hash in (None, digest(canonical(value)))
 
 
 def entry_of(kind: Kind, body: bytes) -> Any:
     """The entry of that kind."""
     try:
-        return _decoders[kind.plural].decode(body)
+        return _zoned(kind.type, _decoders[kind.plural].decode(body))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
-        wrong = _malformed(problem)
-        if UNNAMED in wrong.path:
-            wrong = Malformed(located(plain_json(body), wrong.path, wrong.problem), wrong.problem)
-        raise wrong from None
+        raise _found_in(body, _malformed(problem)) from None
+
+
+def _found_in(body: bytes, problem: Malformed) -> Malformed:
+    """A problem with all keys in its path."""
+    if UNNAMED not in problem.path:
+        return problem
+    return Malformed(located(plain_json(body), problem.path, problem.problem), problem.problem)
 
 
 def header_of(data: bytes) -> Header:
     """The header."""
     try:
-        return _headers.decode(data)
+        return _zoned(Header, _headers.decode(data))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
         raise _malformed(problem) from None
+
+
+def refuse_repeated(data: bytes, *, levels: int | None = None) -> None:
+    """Fails where a key stands twice in an object, in so many levels of JSON or in all."""
+    try:
+        path = repeated_key(data, levels=levels)
+    except (ValueError, RecursionError) as problem:
+        raise _malformed(problem) from None
+    if path is not None:
+        raise Malformed(path, "The key stands here a second time")
+
+
+def _zoned(type: type[Value], value: Value) -> Value:
+    if (path := without_zone(type, value)) is not None:
+        raise Malformed(path, "Expected a time with its zone, such as 2024-01-15T10:30:00Z")
+    return value
 
 
 def plain_json(data: bytes | msgspec.Raw) -> Any:

@@ -37,6 +37,8 @@ def compare(
     datasets outside of its selection or untouched since its base.
     """
     old, new = _opened(before), _opened(after)
+    for snapshot in (old, new):
+        snapshot.check_header()
     left_out = {*old.header.omitted, *new.header.omitted}
     looked_at = tuple(aspect for aspect in aspects if aspect not in left_out)
     for kind in kinds:

@@ -210,6 +210,8 @@ def _schema(before: Entry, after: Entry, judge: Judge) -> Iterator[Found]:
         if each.consumer is Verdict.UNDETERMINED:
             notes = (*notes, "undetermined")
         impact = _IMPACTS[each.consumer]
+        if each.kind == "tags" and _is_unmarked(each.before, each.after):
+            impact = "breaking"
         yield Found(each.path, each.kind, impact, each.before, each.after, notes)
     labels = tuple(_field_labels(old, new))
     yield from labels
@@ -289,9 +291,14 @@ def _governance(before: Governance, after: Governance) -> Iterator[Found]:
     yield from _labels("compliance", before.compliance, after.compliance, _RELIED_ON)
     yield from _labels("terms", before.terms, after.terms, _MINOR)
     for found in _labels("tags", before.tags, after.tags, _MINOR):
-        # Data stays as private as it was when its mark is gone.
-        is_unmarked = found.change == "removed" and str(found.before).casefold() == "pii"
+        is_unmarked = found.change == "removed" and _is_unmarked((found.before,), ())
         yield found._replace(impact="breaking") if is_unmarked else found
+
+
+def _is_unmarked(before: Iterable[Any] | None, after: Iterable[Any] | None) -> bool:
+    """Whether the mark of private data is gone: the data stays as private as it was."""
+    old, new = ({str(tag).casefold() for tag in tags or ()} for tags in (before, after))
+    return "pii" in old - new
 
 
 def _quality(before: Quality, after: Quality) -> Iterator[Found]:

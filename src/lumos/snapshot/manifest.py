@@ -99,13 +99,13 @@ def header_of_facts(facts: Facts, tally: Tally) -> Header:
 
 def hashes_of(header: Header, sums: dict[str, str]) -> Hashes:
     """The hashes of a snapshot, from the sums of its entries' hashes."""
-    own = _facts_hash(header)
+    own = facts_hash(header)
     lines = [f"header {own}", *(f"{kind.plural} {sums[kind.plural]}" for kind in KINDS)]
     overall = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return Hashes(header=own, overall=overall, **sums)
 
 
-def _facts_hash(header: Header) -> str:
+def facts_hash(header: Header) -> str:
     """Of all that the header says but when it was exported: the same state has the same hash."""
     plain = msgspec.to_builtins(header)
     facts = {name: each for name, each in plain.items() if name not in ("exported_at", "hashes")}

@@ -4,6 +4,7 @@
 entries they refer to, and sums. `settle` puts the sums together again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -12,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.snapshot.checking import Check, Problem, dangling, sums
+from lumos.snapshot.checking import Check, Problem, dangling, missing, sums
 from lumos.snapshot.codec import header_of
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, KINDS, USERS, Counts, Kind
 from lumos.snapshot.encodings import Container, Stored
@@ -59,6 +60,7 @@ class _Sums(msgspec.Struct, frozen=True, kw_only=True):
     first: str
     last: str
     tally: dict[str, Any]
+    broken: int
 
 
 class Settled(NamedTuple):
@@ -89,9 +91,14 @@ def settle(
     for piece in pieces:
         tally.absorb(piece.tally)
     problems = list(_seams(pieces, files))
-    if not _DAMAGE.intersection(codes):
-        whole = _Piece(header, "", [])
-        problems.extend(sums(whole, header_of(header), tally))
+    whole, told = _Piece(header, "", []), header_of(header)
+    if _DAMAGE.intersection(codes):
+        broken: Counter[str] = Counter()
+        for piece in pieces:
+            broken[piece.kind] += piece.broken
+        problems.extend(missing(whole, told, tally.counts, broken))
+    else:
+        problems.extend(sums(whole, told, tally))
     return Settled(tally.counts, tuple(problems))
 
 
@@ -169,6 +176,7 @@ def _findings(piece: _Piece, kind: Kind) -> Iterator[Finding]:
         first=first,
         last=last,
         tally=tally.summary(),
+        broken=check.broken[kind.plural],
     )
     yield Finding(what="sums", text=msgspec.json.encode(added).decode())
 

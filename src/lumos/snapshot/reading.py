@@ -6,7 +6,16 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
-from lumos.snapshot.codec import Malformed, Sealed, entry_of, header_of, key_of, matches, unseal
+from lumos.snapshot.codec import (
+    Malformed,
+    Sealed,
+    entry_of,
+    header_of,
+    key_of,
+    matches,
+    refuse_repeated,
+    unseal,
+)
 from lumos.snapshot.document import (
     DATASETS,
     GLOSSARY,
@@ -19,7 +28,8 @@ from lumos.snapshot.document import (
 )
 from lumos.snapshot.encodings import Container, Stored, encoding_of
 from lumos.snapshot.errors import CutOff, Duplicate, Edited, OutOfOrder, SnapshotError
-from lumos.snapshot.versions import upgraded
+from lumos.snapshot.manifest import facts_hash
+from lumos.snapshot.versions import Upgraded, upgraded
 
 
 class Record(NamedTuple):
@@ -83,30 +93,25 @@ class Snapshot:
 
     def entries(self, kind: Kind) -> Iterator[Any]:
         """All entries of a kind, each held against its hash, and all against their count."""
-        found = 0
         for record in self.records(kind):
-            found += 1
             yield self.entry(kind, record)
-        counts = self.header.counts
-        wanted = getattr(counts, kind.plural) if counts else found
-        if found < wanted:
-            text = f"It should have {wanted} {kind.plural} and has {found}: its end is missing."
-            raise CutOff(self.file, f"counts.{kind.plural}", text)
 
     def entry(self, kind: Kind, record: Record) -> Any:
         """The entry of a record, which must be what its hash says."""
         place = self.container.place(kind, record.position)
         try:
             value = entry_of(kind, record.body)
+            is_same = matches(record.sealed, value)
         except Malformed as problem:
             raise self.wrong(f"{place}{problem.path}", problem) from None
-        if record.sealed.content_hash is not None and not matches(record.sealed, value):
+        if not is_same:
             raise Edited(self.file, place, f"'{record.key}' is not what its content hash says.")
         return value
 
     def records(self, kind: Kind) -> Iterator[Record]:
-        """All entries of a kind, in their order, none of them twice."""
+        """All entries of a kind, in their order, none of them twice, and as many as are told."""
         stored = self.container.entries(kind)
+        found = 0
         taken = (self._record(kind, each) for each in stored)
         records = taken if self.container.streamed else iter(sorted(taken, key=_by_key))
         last = None
@@ -115,7 +120,29 @@ class Snapshot:
                 place = self.container.place(kind, record.position)
                 raise misplaced(self.file, place, kind, record.key, last)
             last = record.key
+            found += 1
             yield record
+        self.check_count(kind, found)
+
+    def check_count(self, kind: Kind, found: int) -> None:
+        """Fails where there are fewer or more entries of a kind than the header says."""
+        counts = self.header.counts
+        wanted = getattr(counts, kind.plural) if counts else found
+        place = self.container.header_place(f"counts.{kind.plural}")
+        text = f"It should have {wanted} {kind.plural} and has {found}"
+        if found < wanted:
+            raise CutOff(self.file, place, f"{text}: its end is missing.")
+        # Earlier layouts did not count everything.
+        if found > wanted and self.header.hashes is not None:
+            raise Edited(self.file, place, f"{text}: some were added.")
+
+    def check_header(self) -> None:
+        """Fails where the facts of the header are not what its hash says."""
+        told = self.header.hashes
+        is_as_written = not isinstance(self.container, Upgraded)
+        if told is not None and is_as_written and facts_hash(self.header) != told.header:
+            text = "The facts of the header are not what this hash says: something was edited."
+            raise Edited(self.file, "hashes.header", text)
 
     def _record(self, kind: Kind, stored: Stored | SnapshotError) -> Record:
         if isinstance(stored, SnapshotError):
@@ -145,6 +172,9 @@ def open_container(file: Path) -> Container:
     encoding = encoding_of(file)
     try:
         container = encoding.open(file)
+        refuse_repeated(container.header)
+    except Malformed as problem:
+        raise SnapshotError(file, problem.path.removeprefix("."), f"{problem.problem}.") from None
     except FileNotFoundError:
         raise SnapshotError(file, "", "There is no such snapshot.") from None
     except OSError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from lumos.snapshot.checking import Check, Problem, dangling, strangers, sums
+from lumos.snapshot.checking import Check, Problem, dangling, missing, strangers, sums
 from lumos.snapshot.document import KINDS, Counts, Header
 from lumos.snapshot.errors import SnapshotError
 from lumos.snapshot.manifest import Tally
@@ -59,7 +59,9 @@ def _problems(snapshot: Snapshot, tally: Tally) -> Iterator[Problem]:
     yield from strangers(container)
     for kind in KINDS:
         yield from check.entries(kind)
-    if not check.has_told:
+    if check.has_told:
+        yield from missing(container, header, tally.counts, check.broken)
+    else:
         yield from sums(container, header, tally, is_upgraded=is_upgraded)
     for kind, position, reference in references.dangling():
         path = f"{container.place(kind, position)}.{reference.place}"

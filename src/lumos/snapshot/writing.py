@@ -72,7 +72,10 @@ def write_snapshot(
         header = header_of_facts(facts, tally)
         bodies = {kind.plural: _in_order(file, kind, sorters[kind]) for kind in KINDS}
         with _replacing(file, is_folder=encoding.is_folder) as place:
-            encoding.write(place, canonical(header), bodies)
+            try:
+                encoding.write(place, canonical(header), bodies)
+            except Malformed as problem:
+                raise SnapshotError(file, problem.path, f"{problem.problem}.") from None
     return header
 
 
@@ -84,6 +87,9 @@ def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tal
             body = canonical(value)
         except UnicodeEncodeError:
             problem = f"The {kind.singular} {key!r} holds text that is not Unicode."
+            raise SnapshotError(file, kind.plural, problem) from None
+        except RecursionError:
+            problem = f"The {kind.singular} '{key}' nests too deeply."
             raise SnapshotError(file, kind.plural, problem) from None
         if not isinstance(value, Dataset) or value.quality or value.cost:
             _check_numbers(file, kind, key, body)

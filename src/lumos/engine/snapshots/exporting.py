@@ -133,6 +133,7 @@ class _Since:
                     f"A snapshot since {path} has the selection of that one, and leaves out the "
                     f"same: {left_out}. Give no other selection and no other --include options."
                 )
+            snapshot.check_header()
             self.base = Base(exported_at=header.exported_at, hash=header.hashes.overall)
             self.wanted = wanted._replace(selection=header.selection)
             self._hashes: dict[str, dict[str, str]] = {kind.plural: {} for kind in KINDS}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lumos.pipeline.snapshot_comparison import Sums
+    from lumos.snapshot.encodings.parquet_folder import ParquetFolder
 
 SHOWN: Final = 1000
 
@@ -82,6 +83,9 @@ def compare_folders(
             )
         left_out = {*old.header.omitted, *new.header.omitted}
         looked_at = tuple(aspect for aspect in aspects if aspect not in left_out)
+        for side in (old, new):
+            side.check_header()
+            side.check_count(DATASETS, _container(side).count(DATASETS))
         return compare_datasets(
             session,
             _paths(before, _files(old)[DATASETS.plural]),
@@ -98,10 +102,15 @@ def judged(urn: str, before: Schema, after: Schema, format: str | None) -> tuple
 
 
 def _files(snapshot: Snapshot) -> dict[str, list[str]]:
-    files: dict[str, list[str]] | None = getattr(snapshot.container, "files", None)
-    if files is None:
+    return _container(snapshot).files
+
+
+def _container(snapshot: Snapshot) -> "ParquetFolder":
+    from lumos.snapshot.encodings.parquet_folder import ParquetFolder
+
+    if not isinstance(snapshot.container, ParquetFolder):
         raise MisuseError(f"{snapshot.file} is no folder of Parquet files; Spark reads only these.")
-    return files
+    return snapshot.container
 
 
 def _paths(folder: Path, names: Iterable[str]) -> list[str]:

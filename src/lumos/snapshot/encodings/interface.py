@@ -11,6 +11,9 @@ from lumos.snapshot.errors import SnapshotError
 MANIFEST: Final = "manifest.json"
 # How much is written at a time.
 BUFFER: Final = 1024 * 1024
+# Metadata repeats itself, but not that often: beyond this a file is made to fill memory or time.
+MOST_TIMES: Final = 1000
+ALWAYS_ALLOWED: Final = 64 * 1024 * 1024
 
 
 # An entry to be written: its key, its canonical JSON and the hash of that. Very many of these are

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.snapshot.codec import Malformed, canonical, decoded, seal
+from lumos.snapshot.codec import Malformed, canonical, decoded, refuse_repeated, seal
 from lumos.snapshot.document import KINDS, Header, Kind
 from lumos.snapshot.encodings.interface import BUFFER, Bodies, Container, Stored
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError
@@ -19,6 +19,12 @@ from lumos.snapshot.founding import HEADER_KEYS, NESTED
 
 _LISTS: Final = tuple(kind.plural for kind in KINDS)
 _HEAD: Final = tuple(dict.fromkeys((*Header.__struct_fields__, *HEADER_KEYS)))
+_START: Final = b',\n"%b":['
+_BETWEEN: Final = b",\n"
+_END: Final = b"\n]"
+_CLOSED: Final = b"}\n"
+# The document itself, and the one below `lumos_snapshot`.
+_OF_THE_DOCUMENT: Final = 2
 _BYTE: Final = re.compile(r" \(byte (\d+)\)\Z")
 # Entries are found in one pass over the bytes, and decoded only when somebody asks for them.
 _KEYS: Final = [
@@ -54,6 +60,18 @@ class JsonDocument(Container):
         for position, raw in enumerate(self._lists[kind.plural]):
             yield Stored(position, bytes(raw))
 
+    def is_all(self, size: int) -> bool:
+        """Whether a file of that size holds no more than was taken from it, as Lumos lays it out.
+
+        A key that stands twice makes a file longer than that.
+        """
+        # The line feed that ends a list is the one that its first entry lacks a comma beside.
+        frames = sum(len(_START % name.encode()) + len(b"]") for name in _LISTS)
+        entries = sum(
+            len(_BETWEEN) + len(raw) for entries in self._lists.values() for raw in entries
+        )
+        return size == len(self.header[:-1]) + frames + entries + len(_CLOSED)
+
     def place(self, kind: Kind, position: int) -> str:
         return f"{self._within}{kind.plural}[{position}]"
 
@@ -73,7 +91,11 @@ def _apart(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
 def open_json(file: Path) -> JsonDocument:
     """Opens a document."""
     # Some editors put a mark before text in UTF-8, which JSON does not have.
-    return JsonDocument(file, file.read_bytes().removeprefix(codecs.BOM_UTF8))
+    data = file.read_bytes().removeprefix(codecs.BOM_UTF8)
+    document = JsonDocument(file, data)
+    if not document.is_all(len(data)):
+        refuse_repeated(data, levels=_OF_THE_DOCUMENT)
+    return document
 
 
 def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
@@ -81,13 +103,13 @@ def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
     with file.open("wb", buffering=BUFFER) as stream:
         stream.write(header[:-1])
         for kind in KINDS:
-            stream.write(b',\n"%b":[' % kind.plural.encode())
+            stream.write(_START % kind.plural.encode())
             before = b"\n"
             for _, body, content_hash in bodies[kind.plural]:
                 stream.write(seal(body, content_hash, before=before))
-                before = b",\n"
-            stream.write(b"]" if before == b"\n" else b"\n]")
-        stream.write(b"}\n")
+                before = _BETWEEN
+            stream.write(b"]" if before == b"\n" else _END)
+        stream.write(_CLOSED)
 
 
 def refusal(file: Path, problem: Malformed, data: bytes) -> SnapshotError:

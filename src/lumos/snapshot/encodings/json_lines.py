@@ -3,6 +3,7 @@
 A line wraps its entry in the word for its kind: {"dataset":{...}}.
 """
 
+import codecs
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from lumos.snapshot.codec import Malformed, decoded, seal
+from lumos.snapshot.codec import Malformed, decoded, refuse_repeated, seal
 from lumos.snapshot.document import KINDS, Header, Kind
 from lumos.snapshot.encodings.interface import BUFFER, Bodies, Container, Stored
 from lumos.snapshot.errors import CutOff, NotASnapshot, OutOfOrder, SnapshotError, TooLarge
@@ -47,7 +48,8 @@ class JsonLines(Container):
         first = next(self._lines(), None)
         if first is None:
             raise CutOff(file, "line 1", "It is empty.")
-        self.header = self._header(first[1])
+        # Some editors put a mark before text in UTF-8, which JSON does not have.
+        self.header = self._header(first[1].removeprefix(codecs.BOM_UTF8))
 
     def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
         start = _STARTS[kind]
@@ -97,6 +99,7 @@ class JsonLines(Container):
         place = f"line {number}"
         try:
             wrapped = decoded(line, dict[str, msgspec.Raw])
+            refuse_repeated(line, levels=1)
         except Malformed as problem:
             error = CutOff if problem.cut_off else SnapshotError
             return error(self._file, place, f"{problem.problem}.")

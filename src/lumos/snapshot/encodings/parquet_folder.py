@@ -4,19 +4,30 @@ A row has an entry's key, its content hash and its JSON, so that Spark reads wha
 manifest names the files; nothing else in the folder is read.
 """
 
+import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lumos.snapshot.codec import Malformed, decoded
 from lumos.snapshot.document import KINDS, Header, Kind
-from lumos.snapshot.encodings.interface import MANIFEST, Bodies, Container, Keyed, Stored
+from lumos.snapshot.encodings.interface import (
+    ALWAYS_ALLOWED,
+    MANIFEST,
+    MOST_TIMES,
+    Bodies,
+    Container,
+    Keyed,
+    Stored,
+)
 from lumos.snapshot.encodings.json_document import refusal
 from lumos.snapshot.encodings.rows import columns_of, stored_row
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
@@ -43,7 +54,7 @@ class ParquetFolder(Container):
             problem = "It is no folder." if folder.exists() else "There is no such snapshot."
             raise NotASnapshot(folder, "", problem)
         try:
-            self.header = manifest.read_bytes()
+            self.header = manifest.read_bytes().removeprefix(codecs.BOM_UTF8)
         except FileNotFoundError:
             problem = f"There is no {MANIFEST} in it."
             raise NotASnapshot(folder, MANIFEST, problem) from None
@@ -75,6 +86,14 @@ class ParquetFolder(Container):
         """The names of the files of each kind, for readers of their own."""
         return self._files
 
+    def count(self, kind: Kind) -> int:
+        """How many entries of a kind the files say they have."""
+        total = 0
+        for name in self._files[kind.plural]:
+            with self._opened(name) as file:
+                total += file.metadata.num_rows
+        return total
+
     def _names(self, listed: dict[str, Any], kind: Kind) -> list[str]:
         """The files that the manifest names for a kind, none of them outside the folder."""
         place = f"{MANIFEST}: files.{kind.plural}"
@@ -94,14 +113,28 @@ class ParquetFolder(Container):
 
     def _rows(self, kind: Kind, name: str) -> Iterator[tuple[Any, Any, Any]]:
         columns = list(columns_of(kind))
+        with self._opened(name) as file:
+            self._check(file, name, columns)
+        with self._opened(name, columns) as file:
+            most = max(ALWAYS_ALLOWED, MOST_TIMES * (self._folder / name).stat().st_size)
+            unfolded = 0
+            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns):
+                size = sum(_unfolded(batch.column(column)) for column in columns)
+                unfolded += size
+                if unfolded > most:
+                    text = f"It unfolds to more than {MOST_TIMES} times its size."
+                    raise TooLarge(self._folder, name, text)
+                # A value that many rows share is stored once, and would be in memory once for each.
+                rows = batch.num_rows if size <= ALWAYS_ALLOWED else 1
+                for start in range(0, batch.num_rows, rows):
+                    yield from _plain(batch.slice(start, rows), columns)
+
+    @contextmanager
+    def _opened(self, name: str, folded: Iterable[str] = ()) -> Iterator[pq.ParquetFile]:
+        """A file of the folder, columns that are read as they are folded, and what goes wrong."""
         try:
-            with pq.ParquetFile(self._folder / name) as file:
-                self._check(file, name, columns)
-                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns):
-                    keys, hashes, bodies = (batch.column(column) for column in columns)
-                    # Text that is not UTF-8 is found with the entry that has it.
-                    rows = (keys, hashes, bodies.cast(pa.binary()))
-                    yield from zip(*(column.to_pylist() for column in rows), strict=True)
+            with pq.ParquetFile(self._folder / name, read_dictionary=list(folded)) as file:
+                yield file
         except FileNotFoundError:
             raise CutOff(self._folder, name, "The file is not in the folder.") from None
         except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
@@ -118,6 +151,19 @@ class ParquetFolder(Container):
             if file.metadata.row_group(group).total_byte_size > _LARGEST_GROUP:
                 text = f"Its row group {group} unfolds to more than 1 GB."
                 raise TooLarge(self._folder, name, text)
+
+
+def _unfolded(column: pa.DictionaryArray) -> int:
+    """How many bytes the texts of a column take, each of them as often as it stands there."""
+    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    return pc.sum(lengths.take(column.indices)).as_py() or 0
+
+
+def _plain(batch: pa.RecordBatch, columns: list[str]) -> Iterator[tuple[Any, Any, Any]]:
+    keys, hashes, bodies = (batch.column(column).dictionary_decode() for column in columns)
+    # Text that is not UTF-8 is found with the entry that has it.
+    rows = (keys, hashes, bodies.cast(pa.binary()))
+    yield from zip(*(column.to_pylist() for column in rows), strict=True)
 
 
 def open_folder(folder: Path) -> ParquetFolder:

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 import yaml
 
-from lumos.snapshot.codec import HASH_KEY
+from lumos.snapshot.codec import HASH_KEY, Malformed, plain_json
 from lumos.snapshot.document import KINDS, Kind
 from lumos.snapshot.encodings.interface import Bodies
 from lumos.snapshot.encodings.json_document import JsonDocument
@@ -22,6 +22,8 @@ from lumos.snapshot.founding import NESTED
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 100
+# The document and the list that an entry stands in.
+_LEVELS_ABOVE: Final = 2
 _NUMBER: Final = re.compile(
     r"-?(0|[1-9][0-9]{0,300})(\.[0-9]{1,300})?([eE][-+]?[0-9]{1,3})?", re.ASCII
 )
@@ -156,10 +158,29 @@ def write_yaml(file: Path, header: bytes, bodies: Bodies) -> None:
         stream.write(_yaml(msgspec.json.decode(header)))
         for kind in KINDS:
             start = f"{kind.plural}:\n".encode()
-            for _, body, content_hash in bodies[kind.plural]:
-                entry = msgspec.json.decode(body) | {HASH_KEY: content_hash}
+            for key, body, content_hash in bodies[kind.plural]:
+                entry = plain_json(body) | {HASH_KEY: content_hash}
+                if _is_deeper(entry, MAX_DEPTH - _LEVELS_ABOVE):
+                    raise Malformed(
+                        kind.plural,
+                        f"The {kind.singular} '{key}' nests deeper than {MAX_DEPTH} levels. Write "
+                        "the snapshot as .json, .jsonl or .parquet",
+                    )
                 stream.write(start + _yaml([entry]))
                 start = b""
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether a value has more levels than that, its scalars counted."""
+    level = [value]
+    for _ in range(levels):
+        level = [
+            inside
+            for each in level
+            if isinstance(each, dict | list)
+            for inside in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

@@ -7,13 +7,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from lumos.snapshot.encodings.interface import BUFFER, Bodies
+from lumos.snapshot.encodings.interface import ALWAYS_ALLOWED, BUFFER, MOST_TIMES, Bodies
 from lumos.snapshot.encodings.json_lines import JsonLines, Readable, write_to
 from lumos.snapshot.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
 
-# Metadata repeats itself, but not that often: beyond this a file is made to fill memory or time.
-MOST_TIMES: Final = 1000
-ALWAYS_ALLOWED: Final = 64 * 1024 * 1024
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
