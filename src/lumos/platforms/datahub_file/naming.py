@@ -1,6 +1,7 @@
 """Which dataset of DataHub is which of Lumos, as far as a file tells."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.datahub_file import names
@@ -88,13 +89,12 @@ class Naming:
         return self._lumos.get(datahub, self._meant.get(datahub, lumos)) == lumos
 
 
+@lru_cache(maxsize=65_536)
 def can_mean(datahub: str, lumos: str) -> bool:
     """Whether a dataset may have that name in DataHub."""
     urn = _urn(lumos)
-    return urn is not None and datahub in (
-        names.dataset_urn(urn),
-        names.dataset_urn(urn, apart=True),
-    )
+    is_apart = names.is_apart(datahub)
+    return urn is not None and names.dataset_urn(urn, apart=is_apart) == datahub
 
 
 def _urn(text: str) -> Urn | None:

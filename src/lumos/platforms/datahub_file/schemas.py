@@ -148,7 +148,7 @@ def _inside(parent: _Node, name: str) -> str:
 def _column(node: _Node, platform: str, edits: "_Edits") -> _Column:
     rows = {}
     notes = list(node.facts.get("nested", ()))
-    nodes = list(_walk(node))
+    nodes = list(_walk(node)) if node.inside else [node]
     for each in reversed(nodes):
         # What is inside comes first, so that no depth is too much.
         _type(each, platform)
@@ -278,13 +278,14 @@ def _made_over(
 ) -> Iterator[dict[str, Any]]:
     """A column's rows anew, with what others wrote into the rows of the same paths."""
     for path, row in _rows(field, platform):
-        before = old.get(path, {})
+        if (before := old.get(path)) is None:
+            yield row
+            continue
         # Who said what stays as it is; only then are the words made those that are wanted.
         words = {key: before[key] for key in _WORDS if key in before}
         kept = {key: value for key, value in before.items() if key not in _WRITTEN}
         bare = {key: value for key, value in row.items() if key not in _WORDS}
-        wanted = row.get("description"), _tags(row)
-        yield edits.reworded({**bare, **words, **kept}, *wanted) if before else row
+        yield edits.reworded({**bare, **words, **kept}, row.get("description"), _tags(row))
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
