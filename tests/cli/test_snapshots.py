@@ -79,6 +79,9 @@ def test_every_problem_of_a_snapshot_is_told_with_its_place(lumos: Any, estate: 
     [
         (["export", "--output", "a.json", "--platform", "datahubfile"], "datahub-file"),
         (["export", "--output", "a.txt"], "endings"),
+        (["export", "--output", "a.json", "--format", "jsonl"], "does not end in .jsonl"),
+        (["export", "--output", "a.json", "--platform", "datahub-file:"], "has no address"),
+        (["export", "--output", "a.json", "--platform", "datahub-file:no.json"], "no.json"),
         (["diff", "--source", "local", "--target", "lokal"], "Did you mean 'local'?"),
         (["diff", "--source", "local", "--target", "local", "--aspect", "owner"], "ownership"),
     ],
@@ -86,6 +89,24 @@ def test_every_problem_of_a_snapshot_is_told_with_its_place(lumos: Any, estate: 
 def test_a_wrong_word_gets_an_answer(lumos: Any, words: list[str], complaint: str) -> None:
     done = lumos(*words)
     assert (done.code, complaint in done.err) == (2, True)
+
+
+def test_a_count_that_contradicts_the_header_is_not_called_good(lumos: Any, estate: Path) -> None:
+    lumos("export", "--output", "backup.yaml")
+    text = (estate / "backup.yaml").read_text()
+    (estate / "cut.yaml").write_text(text[: text.index("datasets:\n-")])
+    done = lumos("validate", "--input", "cut.yaml")
+    assert done.code == 1
+    assert "should have 2 datasets and has 0" in done.out
+    assert "[ok] 0 datasets" not in done.out
+    assert lumos("diff", "--source", "cut.yaml", "--target", "backup.yaml").code == 1
+
+
+@pytest.mark.usefixtures("estate")
+def test_sentences_of_a_refused_import_end(lumos: Any) -> None:
+    Path("new.json").write_text('{"format": "lumos-snapshot", "format_version": "7.0"}')
+    done = lumos("import", "--input", "new.json")
+    assert (done.code, "--upgrade lumos. Nothing was imported." in done.err) == (1, True)
 
 
 def test_a_snapshot_is_imported_again_and_taken_back(lumos: Any, estate: Path) -> None:

@@ -74,9 +74,9 @@ def export(
         ),
     ] = False,
     format: Annotated[
-        Literal["yaml", "json", "jsonl", "jsonl.zst", "parquet"],
-        typer.Option(help="How a snapshot in a folder is written."),
-    ] = "yaml",
+        Literal["yaml", "json", "jsonl", "jsonl.zst", "parquet"] | None,
+        typer.Option(help="How a snapshot in a folder is written.", show_default="yaml"),
+    ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
@@ -100,7 +100,7 @@ def export(
             include_quality=include_quality,
             include_statistics=include_statistics,
             include_ranges=include_ranges,
-            ending=f".{format}",
+            ending=f".{format}" if format else None,
             announce=announce,
         )
     if json:

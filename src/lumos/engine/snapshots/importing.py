@@ -41,7 +41,7 @@ class UnsoundSnapshot(LumosError):
         way_out = f"Nothing was imported. See them all with: lumos validate --input {file}"
         if all(problem.code == "reference" for problem in problems):
             way_out += ". To import it all the same: --allow-dangling"
-        super().__init__(f"{file} is not sound: {named}{more} {way_out}")
+        super().__init__(f"{file} is not sound: {(named + more).rstrip('.')}. {way_out}")
 
 
 class UnfinishedImport(MisuseError):

@@ -25,7 +25,7 @@ from lumos.engine.snapshots.reports import (
     SparkDiffReport,
     ValidateReport,
 )
-from lumos.errors import UnknownName
+from lumos.errors import MisuseError, UnknownName
 from lumos.snapshot import Selection
 from lumos.snapshot.encodings import ENDINGS
 from lumos.store import Database, NoStore, Store
@@ -79,15 +79,15 @@ class Snapshots:
         tags: Iterable[str] = (),
         owners: Iterable[str] = (),
         since: str | Path | None = None,
-        ending: str = DEFAULT_ENDING,
+        ending: str | None = None,
         announce: "Announce" = _say_nothing,
     ) -> ExportReport:
         """Writes a snapshot of a platform.
 
         The output's ending says how it is encoded. In a folder the file is called after the time,
-        with the given ending. `patterns`, `tags` and `owners` select datasets that have one of
-        each; `since` takes what changed since another snapshot. `include_ranges` lets the lowest
-        and highest values of columns leave, which are data.
+        with the given ending, or else as YAML. `patterns`, `tags` and `owners` select datasets that
+        have one of each; `since` takes what changed since another snapshot. `include_ranges` lets
+        the lowest and highest values of columns leave, which are data.
         """
         at = _now()
         selection = Selection(patterns=tuple(patterns), tags=tuple(tags), owners=tuple(owners))
@@ -101,10 +101,14 @@ class Snapshots:
             since=None if since is None else Path(since),
         )
         file = Path(output)
+        if ending is not None and ending not in ENDINGS:
+            raise UnknownName("ending", ending, ENDINGS)
         if is_folder_for_snapshots(output):
-            if ending not in ENDINGS:
-                raise UnknownName("ending", ending, ENDINGS)
-            file = file_in(file, ending, at=at)
+            file = file_in(file, ending or DEFAULT_ENDING, at=at)
+        elif ending is not None and not file.name.lower().endswith(ending):
+            raise MisuseError(
+                f"'{output}' does not end in {ending}. Give the ending or the format, not both."
+            )
         return export(self._catalogs.to_read(platform), file, wanted, at=at, announce=announce)
 
     def validate(self, file: str | Path, *, spark: bool = False) -> ValidateReport:
