@@ -349,13 +349,6 @@ def _parts(before: Any, after: Any, effect: Effect) -> Iterator[Found]:
         yield from _value("", before, after, effect)
 
 
-def _value(path: str, before: Any, after: Any, effect: Effect) -> Iterator[Found]:
-    if before == after:
-        return
-    if before is None:
-        yield Found(path, "added", effect.added, after=after)
-    elif after is None:
-        yield Found(path, "removed", effect.removed, before=before)
 def _carried(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Found]:
     """The records that each catalog has for itself, one by one."""
     old, new = _records(before), _records(after)
@@ -371,6 +364,13 @@ def _records(carried: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _value(path: str, before: Any, after: Any, effect: Effect) -> Iterator[Found]:
+    if before == after:
+        return
+    if before is None:
+        yield Found(path, "added", effect.added, after=after)
+    elif after is None:
+        yield Found(path, "removed", effect.removed, before=before)
     else:
         yield Found(path, "changed", effect.changed, before, after)
 
@@ -423,6 +423,7 @@ _COMPARERS: Final[dict[str, tuple[Any, Callable[[Any, Any], Iterator[Found]]]]] 
     "documentation": (Documentation(), _documentation),
     "governance": (Governance(), _governance),
     "quality": (Quality(), _quality),
+    "carried": ({}, _carried),
 }
 _EFFECTS: Final = {
     "format": Effect("informational", "informational", "breaking"),
@@ -430,4 +431,3 @@ _EFFECTS: Final = {
     "definition": Effect("non-breaking", "non-breaking", "non-breaking"),
     "schedule": Effect("non-breaking", "non-breaking", "non-breaking"),
 }
-    "carried": ({}, _carried),
