@@ -430,7 +430,7 @@ def test_an_import_that_was_taken_back_is_told_of(lumos: Lumos) -> None:
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        pytest.param(lambda text: text[: len(text) // 2], "line 18, column", id="truncated"),
+        pytest.param(lambda text: text[: len(text) // 2], "line 21, column", id="truncated"),
         pytest.param(lambda text: text.replace("customers", "kustomers"), "hash", id="edited"),
         pytest.param(
             lambda text: text.replace('"format_version":"1.0"', '"format_version":"7.0"'),
