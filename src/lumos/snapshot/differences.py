@@ -221,9 +221,10 @@ def _schema(before: Entry, after: Entry, judge: Judge) -> Iterator[Found]:
 
 def _field_labels(before: Schema, after: Schema) -> Iterator[Found]:
     """What is said of fields that both schemas have, beside descriptions and tags."""
-    others = _by(after.fields, _name)
+    others = {field.name: field for field in after.fields}
     for field in before.fields:
-        if (now := others.get(field.name)) is None:
+        now = others.get(field.name)
+        if now is None or field == now:
             continue
         yield from _labels_of(quoted_name(field.name), field, now)
         old, new = (_by(side.nested, _path) for side in (field, now))
