@@ -31,6 +31,7 @@ from lumos.lineage.sql.splitting import (
 from lumos.lineage.sql.statements import StatementReader, is_statement
 from lumos.lineage.sql.texts import SourceText
 from lumos.lineage.sql.tokens import tokenized
+from lumos.lineage.sql.watching import Watcher
 from lumos.lineage.sql.words import (
     HARMLESS,
     fills_from_procedure,
@@ -50,6 +51,7 @@ def analyse(
     dialect: str | None = None,
     columns: Columns = no_columns,
     file: str | None = None,
+    watcher: Watcher | None = None,
 ) -> Script:
     """What a text of SQL says about tables and columns.
 
@@ -57,9 +59,11 @@ def analyse(
     """
 
     try:
-        return _Analysis(dialect, columns).script(text, file)
+        return _Analysis(dialect, columns, watcher).script(text, file)
     except RecursionError:
-        return _in_deep_stack(lambda: _Analysis(dialect, columns, is_deep=True).script(text, file))
+        return _in_deep_stack(
+            lambda: _Analysis(dialect, columns, watcher, is_deep=True).script(text, file)
+        )
 
 
 def _in_deep_stack(work: Callable[[], Script]) -> Script:
@@ -91,10 +95,13 @@ def _in_deep_stack(work: Callable[[], Script]) -> Script:
 class _Analysis:
     """The way of one text through tokenizer, parser and reader."""
 
-    def __init__(self, dialect: str | None, columns: Columns, *, is_deep: bool = False) -> None:
+    def __init__(
+        self, dialect: str | None, columns: Columns, watcher: Watcher | None = None,
+        *, is_deep: bool = False,
+    ) -> None:  # fmt: skip
         self._is_deep = is_deep
         self._dialect = dialect_named(dialect)
-        self._context = Context(self._dialect, columns)
+        self._context = Context(self._dialect, columns, watcher)
         self._recorder = Recorder()
         self._reader = StatementReader(self._context, self._recorder)
         self._splitter = Splitter(is_tsql=self._context.habits.name in ("tsql", "fabric"))

@@ -8,9 +8,10 @@ from sqlglot.dialects.dialect import Dialect
 
 from lumos.lineage.sql.dialects import Habits
 from lumos.lineage.sql.names import Folding
-from lumos.lineage.sql.relation import Column, Fact, Item, Relation, TableStar
+from lumos.lineage.sql.relation import Column, Fact, Item, Relation, Stored, TableStar
 from lumos.lineage.sql.script import ALL, Parts, Unresolved
 from lumos.lineage.sql.texts import SourceText
+from lumos.lineage.sql.watching import Watcher
 
 Columns: TypeAlias = Callable[[Parts], Sequence[str] | Mapping[str, str] | None]
 
@@ -22,8 +23,9 @@ def no_columns(_: Parts) -> None:
 class Context:
     """The state of one script; statements change it one after the other."""
 
-    def __init__(self, dialect: Dialect, columns: Columns) -> None:
+    def __init__(self, dialect: Dialect, columns: Columns, watcher: Watcher | None = None) -> None:
         self.dialect = dialect
+        self.watcher = watcher
         name = type(dialect).__name__.lower()
         self.habits = Habits("" if name == "dialect" else name)
         self.folding = Folding(dialect)
@@ -95,7 +97,9 @@ class Context:
         names = self.columns_of(table)
         items: list[Item] = [TableStar(table)]
         if names is not None:
-            items = [Column(name, {(table, name): Fact()}) for name in names]
+            items = [
+                Column(name, {(table, name): Fact()}, maker=Stored(table, name)) for name in names
+            ]
         return Relation(items, table=table)
 
     def mention(self, column: Column) -> None:

@@ -17,6 +17,7 @@ from lumos.lineage.sql.relation import (
 from lumos.lineage.sql.scope import Scope, Unknown
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.texts import Clause, SourceText, place_of
+from lumos.lineage.sql.watching import Watcher
 from lumos.model.lineage import Derivation, UseKind
 
 # They pick the value of one row out of many, so the value is not an aggregate.
@@ -53,6 +54,9 @@ class Queries(Protocol):
     def report(self, reason: str, offset: int | None, *, is_remark: bool = False) -> None:
         """Keeps what could not be resolved."""
         ...
+
+    @property
+    def watcher(self) -> Watcher | None: ...
 
     def mention(self, column: Column) -> None:
         """Keeps that the statement names the origins of a column."""
@@ -96,9 +100,9 @@ class Reading:
         self.relations: list[Relation] = []
         self.is_resolved = True
 
-    def column(self, name: str) -> Column:
-        """A column of this value."""
-        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved)
+    def column(self, name: str, *, maker: exp.Expr | None = None) -> Column:
+        """A column of this value, which an expression makes."""
+        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved, maker=maker)
 
     def take(self, column: Column, role: Role, excerpt: Excerpt | None) -> None:
         """Adds a column that the expression names."""
@@ -194,6 +198,8 @@ class Expressions:
         if offset is not None:
             excerpt = Excerpt(self._queries.source, offset, role.clause, role.end)
         reading.take(found, role, excerpt)
+        if self._queries.watcher is not None:
+            self._queries.watcher.named(node, found, role.usage, excerpt)
 
     def _row(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
         """A whole row as a value, as in `TO_JSON(t.*)`."""

@@ -58,7 +58,7 @@ class Projections:
             reading = self._read(node.this, scope, clauses)
             return [reading.column(self._queries.name(name)) for name in node.expressions]
         reading = self._read(node, scope, clauses)
-        return [reading.column(self.output_name(node))]
+        return [reading.column(self.output_name(node), maker=node)]
 
     def _read(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Reading:
         end = None
@@ -101,7 +101,8 @@ class Projections:
                 yield LimitedStar(item, hidden, renamed) if hidden or renamed else item
             elif item.name in replaced:
                 done.add(item.name)
-                yield self._read(replaced[item.name], scope, clauses).column(item.name)
+                node = replaced[item.name]
+                yield self._read(node, scope, clauses).column(item.name, maker=node)
             elif item.name not in left_out:
                 yield item.renamed(renamed.get(item.name, item.name))
         for column, expression in replaced.items():

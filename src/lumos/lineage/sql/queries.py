@@ -14,6 +14,7 @@ from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.set_operations import laid_over
 from lumos.lineage.sql.sources import Sources
 from lumos.lineage.sql.texts import Clause, SourceText, place_of
+from lumos.lineage.sql.watching import Watcher
 from lumos.model.lineage import UseKind
 
 _MOST_ROUNDS: Final = 8
@@ -34,6 +35,10 @@ class QueryReader:
     @property
     def source(self) -> SourceText:
         return self.context.source
+
+    @property
+    def watcher(self) -> Watcher | None:
+        return self.context.watcher
 
     def parts(self, node: exp.Column) -> Parts:
         return tuple(self.context.folding.name(part) for part in node.parts)
@@ -170,6 +175,8 @@ class QueryReader:
                 branches.append(relation)
             is_by_name = is_by_name or bool(operation is not None and operation.args.get("by_name"))
         made = laid_over(branches, is_by_name=is_by_name)
+        if self.watcher is not None:
+            self.watcher.laid_over(node, [*branches, *deciding], is_by_name=is_by_name)
         for relation in deciding:
             made.parents.append(relation)
             for column in relation.everything():
@@ -253,7 +260,10 @@ class QueryReader:
                 if 0 <= position < len(relation.items):
                     item = relation.items[position]
                     column = item.everything() if isinstance(item, Star) else item
-                    reading.take(column, role, self.excerpt(place_of(node), clause))
+                    excerpt = self.excerpt(place_of(node), clause)
+                    reading.take(column, role, excerpt)
+                    if self.watcher is not None:
+                        self.watcher.named(node, column, usage, excerpt)
             else:
                 self.expressions.read([node], scope, role, into=reading)
         self._keep(reading, relation)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
+from sqlglot import exp
+
 from lumos.lineage.sql.script import ALL, Parts
 from lumos.lineage.sql.texts import Clause, SourceText
 from lumos.model.lineage import Derivation, UseKind
@@ -65,16 +67,47 @@ Facts: TypeAlias = dict[Origin, Fact]
 Uses: TypeAlias = dict[Use, None]
 
 
+class Stored(NamedTuple):
+    """A column of a real table."""
+
+    table: Parts
+    name: str
+
+
+class Member(NamedTuple):
+    """A field of a column that has fields."""
+
+    holder: "Column"
+    path: Parts
+
+
+class Either(NamedTuple):
+    """A value of one column or the other."""
+
+    columns: tuple["Column", ...]
+
+
+class Padded(NamedTuple):
+    """A column of a join's side for which there may be no row."""
+
+    column: "Column"
+
+
+# What makes a column's value, for those who ask for its type; None where that is not followed.
+Maker: TypeAlias = Stored | Member | Either | Padded | exp.Expr | None
+
+
 class Column:
     """A column: the origins of its value, and what decides about it alone."""
 
-    __slots__ = ("facts", "is_resolved", "name", "uses")
+    __slots__ = ("facts", "is_resolved", "maker", "name", "uses")
 
     def __init__(
         self, name: str, facts: Facts | None = None, uses: Uses | None = None,
-        *, is_resolved: bool = True,
+        *, is_resolved: bool = True, maker: Maker = None,
     ) -> None:  # fmt: skip
         self.name = name
+        self.maker = maker
         self.facts: Facts = facts if facts is not None else {}
         self.uses: Uses = uses if uses is not None else {}
         self.is_resolved = is_resolved
@@ -83,13 +116,19 @@ class Column:
         """The same column under another name."""
         if name is self.name:
             return self
-        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved)
+        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved, maker=self.maker)
 
     def starred(self) -> "Column":
         """The same column, which nobody named."""
         later = Fact(is_star=True)
         facts = {origin: fact.then(later) for origin, fact in self.facts.items()}
-        return Column(self.name, facts, self.uses, is_resolved=self.is_resolved)
+        return Column(self.name, facts, self.uses, is_resolved=self.is_resolved, maker=self.maker)
+
+    def padded(self) -> "Column":
+        """The same column where there may be no row."""
+        return Column(
+            self.name, self.facts, self.uses, is_resolved=self.is_resolved, maker=Padded(self)
+        )
 
     def merged(self, other: "Column") -> "Column":
         """The column that takes its values from either."""
@@ -105,6 +144,7 @@ class Column:
             facts,
             {**self.uses, **other.uses},
             is_resolved=self.is_resolved and other.is_resolved,
+            maker=Either((self, other)),
         )
 
 
@@ -132,7 +172,7 @@ class TableStar(Star):
         self.table = table
 
     def column(self, name: str) -> Column | None:
-        return Column(name, {(self.table, name): Fact()})
+        return Column(name, {(self.table, name): Fact()}, maker=Stored(self.table, name))
 
     def everything(self) -> Column:
         return Column(ALL, {(self.table, ALL): Fact(is_star=True)})

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from lumos.lineage.sql.relation import Column, Fact, Relation
+from lumos.lineage.sql.relation import Column, Fact, Member, Relation, Stored
 from lumos.lineage.sql.script import Parts
 from lumos.model.lineage import Derivation
 
@@ -56,11 +56,11 @@ class Scope:
             if source is not None:
                 found = _qualified(source, parts[length])
                 if length + 1 < len(parts) and isinstance(found, Column):
-                    return _field(found, parts[-1])
+                    return _field(found, parts[length + 1 :])
                 return found
         if self._has_column(parts[0]):
             holder = self._unqualified(parts[0], aliases_first=aliases_first)
-            return _field(holder, parts[-1]) if isinstance(holder, Column) else holder
+            return _field(holder, parts[1:]) if isinstance(holder, Column) else holder
         if parts[0] in self.variables:
             return None
         return Unknown(f"no source is called '{'.'.join(parts[:-1])}'")
@@ -163,7 +163,7 @@ class Scope:
                 assert table is not None
                 return Unknown(
                     f"'{name}' is not among the columns known of {'.'.join(table)}",
-                    Column(name, {(table, name): Fact()}),
+                    _stored(table, name),
                 )
             scope = scope.outer
         names = ", ".join(source.name for source in self.sources)
@@ -186,7 +186,7 @@ def _qualified(source: Source, name: str) -> Column | Unknown:
     if relation.table is not None:
         return Unknown(
             f"'{name}' is not among the columns known of {'.'.join(relation.table)}",
-            Column(name, {(relation.table, name): Fact()}),
+            _stored(relation.table, name),
         )
     if relation.candidates(name) > 1:
         return Unknown(f"'{source.name}.{name}' may come from several tables of unknown columns")
@@ -198,17 +198,23 @@ def _ambiguous(name: str, sources: list[Source]) -> Unknown:
     return Unknown(f"column '{name}' is ambiguous: it may come from {names}")
 
 
-def _field(column: Column, name: str) -> Column:
+def _stored(table: Parts, name: str) -> Column:
+    return Column(name, {(table, name): Fact()}, maker=Stored(table, name))
+
+
+def _field(column: Column, path: Parts) -> Column:
     later = Fact(Derivation.TRANSFORMATION)
     facts = {
         origin: fact.then(later) if fact.derivation is Derivation.IDENTITY else fact
         for origin, fact in column.facts.items()
     }
-    return Column(name, facts, column.uses, is_resolved=column.is_resolved)
+    return Column(
+        path[-1], facts, column.uses, is_resolved=column.is_resolved, maker=Member(column, path)
+    )
 
 
 def _whole(source: Source, name: str) -> Column:
     found = Column(name)
     for column in source.relation.everything():
         found = found.merged(column)
-    return _field(found, name)
+    return _field(found, (name,))

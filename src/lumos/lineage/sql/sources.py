@@ -47,6 +47,8 @@ class Sources:
         for join in joins:
             before = len(scope.sources)
             self.add(join.this, scope, clauses)
+            if self._queries.watcher is not None:
+                self._queries.watcher.joined(join, scope, before)
             self._shared(join, scope, before, clauses)
             for key in ("on", "match_condition"):
                 if join.args.get(key) is not None:
@@ -234,6 +236,7 @@ class Sources:
             cells = row.expressions if isinstance(row, exp.Tuple) else [row]
             for position, cell in enumerate(cells):
                 value = self._value([cell], scope, clauses)
+                value.maker = cell
                 if position < len(columns):
                     columns[position] = columns[position].merged(value)
                 else:
@@ -277,6 +280,8 @@ class Sources:
             excerpt = self._queries.excerpt(offset, Clause.ON)
             for use in reading.uses:
                 clauses.uses[Use(use.origin, use.usage, excerpt)] = None
+            if self._queries.watcher is not None:
+                self._queries.watcher.shared(name, sides, excerpt)
             scope.merged[name] = _one_of(sides, name)
 
     def _side(self, name: str, scope: Scope, offset: int | None) -> Column | None:

@@ -42,6 +42,8 @@ class StatementReader:
     def read(self, node: exp.Expr) -> Statement:
         """One statement; its edges go to the recorder."""
         self._written = []
+        if self._context.watcher is not None:
+            self._context.watcher.begun(node)
         kind = self._dispatch(node)
         reads = tuple(
             TableRead(
@@ -118,6 +120,10 @@ class StatementReader:
                 sources=tuple(sorted(tuple(map(spelled, each)) for each in sources)),
             )
         )
+        if self._context.watcher is not None:
+            self._context.watcher.written(
+                written.table, written.result, positional=written.positional
+            )
         self._record(written.table, written.result, positional=written.positional)
 
     def _record(self, table: Parts | None, result: Relation, *, positional: bool = False) -> None:

@@ -257,7 +257,8 @@ class Writes:
                 yield from self._several(names, right, scope)
                 continue
             reading = self._read(right, scope, Clause.VALUE)
-            yield self._queries.name(_last(left)), reading.column(""), reading.relations
+            value = reading.column("", maker=right)
+            yield self._queries.name(_last(left)), value, reading.relations
 
     def _several(
         self, names: Sequence[exp.Expr], right: exp.Expr, scope: Scope
@@ -271,7 +272,8 @@ class Writes:
         values = right.expressions if isinstance(right, exp.Tuple) else [right.this]
         for name, value in zip(names, values, strict=False):
             reading = self._read(value, scope)
-            yield self._queries.name(_last(name)), reading.column(""), reading.relations
+            made = reading.column("", maker=value)
+            yield self._queries.name(_last(name)), made, reading.relations
 
     def _read(self, node: exp.Expr, scope: Scope, clause: Clause = Clause.ITEM) -> Reading:
         return self._queries.expressions.read([node], scope, Role(clause))
@@ -369,7 +371,8 @@ class Writes:
         parents: list[Relation] = []
         for value in inside:
             reading = self._read(value, scope)
-            items.append(reading.column(self._queries.projections.output_name(value)))
+            name = self._queries.projections.output_name(value)
+            items.append(reading.column(name, maker=value))
             parents += reading.relations
         names = [self._queries.name(_last(each)) for each in listed]
         result, positional = self.placed(table, names, Relation(items))
