@@ -267,6 +267,7 @@ class Lumos:
             scribe=lambda: self.scribe,
             usage=lambda: self.usage,
             is_empty=self.database.is_empty,
+            beside=None if (path := self.settings.storage.path) is None else Path(path).parent,
         )
 
     @cached_property

@@ -37,8 +37,14 @@ def write(name: str, text: str) -> Path:
     return file
 
 
+def near(*names: str) -> tuple[str, ...]:
+    """Names from the working folder: a store on a server knows files by their whole paths."""
+    return tuple(name.replace(f"{Path.cwd()}/", "") for name in names)
+
+
 def ends(lake: Sightings) -> set[tuple[str, str, str]]:
-    return {(each.upstream, each.downstream, each.origin) for each in lake.store.lineage.all()}
+    edges = lake.store.lineage.all()
+    return {(each.upstream, each.downstream, *near(each.origin)) for each in edges}
 
 
 def columns(lake: Sightings, downstream: str) -> set[tuple[str, str]]:
@@ -50,7 +56,7 @@ def columns(lake: Sightings, downstream: str) -> set[tuple[str, str]]:
 
 
 def problems(report: LineageIngestReport) -> list[tuple[str, int | None]]:
-    return [(each.place, each.line) for each in report.problems]
+    return [(*near(each.place), each.line) for each in report.problems]
 
 
 def test_a_folder_of_sql_is_recorded_with_columns_from_the_store(lake):
@@ -63,7 +69,7 @@ def test_a_folder_of_sql_is_recorded_with_columns_from_the_store(lake):
         ("id", "id"), ("customerId", "customerid"), ("amount", "amount"), ("country", "country"),
     }  # fmt: skip
     (use,) = lake.store.lineage.edges_of(ORDERS, "downstream")[0].uses
-    assert (use.upstream, use.file, use.line) == ("country", "models/totals.sql", 2)
+    assert (use.upstream, *near(use.file), use.line) == ("country", "models/totals.sql", 2)
     assert report.coverage.share == 1.0
     assert {each.name: each.way for each in report.tables} == {
         "raw.orders": Way.NAME,
@@ -128,18 +134,20 @@ def test_a_file_that_vanished_from_a_folder_says_nothing_more(lake):
     lake.lumos.lineage.ingest("models", "other")
     gone.unlink()
     report = lake.lumos.lineage.ingest("models")
-    assert (report.gone, report.edges.removed) == (("sql:models/b.sql",), 1)
+    assert (near(*report.gone), report.edges.removed) == (("sql:models/b.sql",), 1)
     assert {origin for _, _, origin in ends(lake)} == {"sql:models/a.sql", "sql:other/b.sql"}
-    assert lake.lumos.lineage.ingest("models").gone == ()
+    assert near(*lake.lumos.lineage.ingest("models").gone) == ()
 
 
 def test_a_folder_with_nothing_left_is_doubted(lake):
     file = write("models/a.sql", "create table a as select id from orders")
     lake.lumos.lineage.ingest("models")
     file.unlink()
-    assert lake.lumos.lineage.ingest("models").held == ("sql:models/a.sql",)
+    assert near(*lake.lumos.lineage.ingest("models").held) == ("sql:models/a.sql",)
     assert len(ends(lake)) == 1
-    assert lake.lumos.lineage.ingest("models", accept_removals=True).gone == ("sql:models/a.sql",)
+    assert near(*lake.lumos.lineage.ingest("models", accept_removals=True).gone) == (
+        "sql:models/a.sql",
+    )
     assert ends(lake) == set()
 
 
@@ -150,7 +158,7 @@ def test_a_folder_that_cannot_be_read_takes_nothing_away(lake, monkeypatch):
     real = os_walk_with_failure(hidden.parent)
     monkeypatch.setattr("lumos.engine.lineage.recognition.os.walk", real)
     report = lake.lumos.lineage.ingest("models")
-    assert report.held == ("sql:models/deep/b.sql",)
+    assert near(*report.held) == ("sql:models/deep/b.sql",)
     assert len(ends(lake)) == 2
     assert ("models/deep", None) in problems(report)
 
@@ -174,7 +182,7 @@ def test_a_file_that_can_no_longer_be_read_says_what_it_said_before(lake):
     lake.lumos.lineage.ingest("edges.yaml")
     file.write_text("lineage:\n  - {from: orders}\n")
     report = lake.lumos.lineage.ingest("edges.yaml")
-    assert report.failed == ("edges.yaml",)
+    assert near(*report.failed) == ("edges.yaml",)
     assert problems(report) == [("edges.yaml", 2)]
     assert len(ends(lake)) == 1
 
@@ -341,7 +349,7 @@ def test_files_that_tell_nothing_are_named(lake):
     write("d/data.json", '{"a": 1}')
     report = lake.lumos.lineage.ingest("d")
     assert report.files == {}
-    assert report.unrecognised == ("d/config.yaml", "d/data.json", "d/readme.md")
+    assert near(*report.unrecognised) == ("d/config.yaml", "d/data.json", "d/readme.md")
 
 
 @pytest.mark.parametrize("path", ["nowhere", "s3://bucket/models"])
@@ -371,7 +379,7 @@ def test_an_edge_is_added_and_removed_by_hand(lake):
     write("a.sql", "insert into raw.events select id, null from raw.orders")
     lake.lumos.lineage.ingest("a.sql")
     removed = lake.lumos.lineage.remove(ORDERS, EVENTS)
-    assert (removed.change, removed.still_told_by) == ("removed", ("sql:a.sql",))
+    assert (removed.change, near(*removed.still_told_by)) == ("removed", ("sql:a.sql",))
     assert lake.lumos.lineage.remove(ORDERS, EVENTS).change == "not there"
 
 

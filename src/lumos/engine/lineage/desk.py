@@ -35,7 +35,7 @@ def _say_nothing(_step: str, **_progress: object) -> None:
 
 
 class LineageDesk:
-    """The lineage of one store."""
+    """The lineage of one store; `beside` is the folder of its file, where it is one."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class LineageDesk:
         scribe: Callable[[], "Scribe"],
         usage: Callable[[], "UsageDesk"],
         is_empty: Callable[[], bool],
+        beside: Path | None,
     ) -> None:
         self._settings = settings
         self._open = store
@@ -53,6 +54,7 @@ class LineageDesk:
         self._scribe = scribe
         self._usage = usage
         self._is_empty = is_empty
+        self._beside = beside
 
     @cached_property
     def view(self) -> "Viewer":
@@ -74,6 +76,7 @@ class LineageDesk:
         What a reporter (a file, a project, a job) said before and does not repeat goes; what others
         say stays. `accept_removals` believes that all files of a folder are gone.
         """
+        from lumos.engine.lineage.file_names import FileNames
         from lumos.engine.lineage.ingesting import LineageIngest
 
         if not paths:
@@ -82,6 +85,7 @@ class LineageDesk:
         return LineageIngest(
             self._settings,
             store,
+            files=FileNames(self._beside),
             dialect=dialect,
             dry_run=dry_run,
             accept_removals=accept_removals,

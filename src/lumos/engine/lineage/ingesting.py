@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lumos.config import Settings
 from lumos.engine.audit import who
 from lumos.engine.ingest import Announce
+from lumos.engine.lineage.file_names import FileNames, lies_in
 from lumos.engine.lineage.names import Names
 from lumos.engine.lineage.placing import Placed, Placing
 from lumos.engine.lineage.reading import Failure, FileReader, Heard, Said
@@ -52,6 +53,7 @@ class LineageIngest:
         settings: Settings,
         store: Store | None,
         *,
+        files: FileNames,
         dialect: str | None,
         dry_run: bool,
         accept_removals: bool,
@@ -61,6 +63,7 @@ class LineageIngest:
     ) -> None:
         dialect_named(dialect)
         self._store = store
+        self._files = files
         self._dialect = dialect
         self._dry_run = dry_run
         self._accept_removals = accept_removals
@@ -83,7 +86,7 @@ class LineageIngest:
         """Reads all that lies in the paths and records it."""
         started = monotonic()
         self._announce("Looking at files")
-        recognised = recognise(paths, base=Path.cwd())
+        recognised = recognise(paths, names=self._files)
         self._problems += recognised.problems
         reporters = [*self._recorded(recognised)]
         logs = self._logs(recognised)
@@ -186,9 +189,7 @@ class LineageIngest:
 
 
 def _lies_in(reporter: str, folder: Folder) -> bool:
-    start = "" if folder.name == "." else f"{folder.name.rstrip('/')}/"
-    for kind in _FILES:
-        name = reporter.removeprefix(kind)
-        if name != reporter:
-            return name.startswith(start) and not (not start and name.startswith("/"))
-    return False
+    return any(
+        reporter.startswith(kind) and lies_in(reporter.removeprefix(kind), folder.name)
+        for kind in _FILES
+    )

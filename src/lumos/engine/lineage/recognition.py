@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from lumos.engine.lineage.file_names import FileNames, lies_in
 from lumos.errors import MisuseError
 from lumos.lineage.dbt.artefacts import MANIFEST
 from lumos.lineage.query_log import Log, UnreadableLog, look
@@ -51,7 +52,10 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder that was looked through, as far as that was possible."""
+    """A folder that was looked through, as far as that was possible.
+
+    One in it that is called otherwise, such as a repository, stands beside it.
+    """
 
     name: str
     complete: bool
@@ -69,17 +73,17 @@ class Recognised(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.given if each.kind is kind]
 
 
-def recognise(paths: Sequence[str | Path], *, base: Path) -> Recognised:
-    """What the paths are; files below `base` are called by their path from there."""
-    looking = _Looking(base)
+def recognise(paths: Sequence[str | Path], *, names: FileNames) -> Recognised:
+    """What the paths are."""
+    looking = _Looking(names)
     for path in paths:
         looking.take(Path(path))
     return looking.recognised()
 
 
 class _Looking:
-    def __init__(self, base: Path) -> None:
-        self._base = base
+    def __init__(self, names: FileNames) -> None:
+        self._name = names.of
         self._given: dict[Path, Given] = {}
         self._unknown: dict[str, None] = {}
         self._folders: list[Folder] = []
@@ -108,8 +112,10 @@ class _Looking:
     def _take_folder(self, folder: Path) -> None:
         failed: list[OSError] = []
         projects: set[Path] = set()
+        names: dict[Path, str] = {}
         for place, folders, files in os.walk(folder, onerror=failed.append):
             here = Path(place)
+            names[here] = self._name(here)
             is_target = MANIFEST in files and _artefact(here / MANIFEST) == "manifest"
             folders[:] = sorted(
                 name
@@ -126,7 +132,11 @@ class _Looking:
             place = self._name(Path(problem.filename or folder))
             reason = f"The folder cannot be read: {problem.strerror}."
             self._problems.append(Problem(place=place, reason=reason))
-        self._folders.append(Folder(name=self._name(folder), complete=not failed))
+        self._folders += (
+            Folder(name=name, complete=not failed)
+            for here, name in names.items()
+            if here.parent not in names or not lies_in(name, names[here.parent])
+        )
 
     def _take_files(self, folder: Path, names: Iterable[str], *, in_project: bool) -> None:
         for name in names:
@@ -181,13 +191,6 @@ class _Looking:
             self._problems.append(Problem(place=name, reason=str(problem)))
             return []
         return None if log is None else [Given(kind=Kind.QUERY_LOG, file=file, name=name, log=log)]
-
-    def _name(self, path: Path) -> str:
-        """The path from the base, or the whole one: two folders of one name stay two."""
-        absolute = Path(os.path.abspath(path))
-        if absolute.is_relative_to(self._base):
-            return absolute.relative_to(self._base).as_posix()
-        return absolute.as_posix()
 
 
 def _artefact(file: Path) -> str | None:
