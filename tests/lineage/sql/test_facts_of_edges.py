@@ -149,7 +149,6 @@ def test_places_decide_where_nobody_names_the_columns(
     assert [(edge.to_column, edge.positional) for edge in found] == [(to, positional)]
 
 
-
 def test_a_star_is_told_also_where_it_was_expanded() -> None:
     script = of("create table t as select * from s", schema={"s": ["a", "b"]})
     assert [(edge.to_column, edge.star) for edge in script.edges] == [("a", True), ("b", True)]

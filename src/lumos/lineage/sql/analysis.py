@@ -1,6 +1,7 @@
 """From a text of SQL to what it reads, writes and does with columns."""
 
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement
 from lumos.lineage.sql.splitting import (
     Declared,
+    Fetched,
     Piece,
     Plain,
     Routine,
@@ -34,15 +36,21 @@ from lumos.lineage.sql.tokens import tokenized
 from lumos.lineage.sql.watching import Watcher
 from lumos.lineage.sql.words import (
     HARMLESS,
+    Parted,
     fills_from_procedure,
-    output_of_insert,
+    hides_query,
+    query_within,
+    simplified,
     upper,
-    without_decoration,
-    without_options,
+    without_output,
+    without_variables,
 )
 
 _DEEP_STACK: Final = 512 * 1024 * 1024
 _DEEPEST: Final = 60_000
+_CLASS: Final = re.compile(r"<class '[\w.]*?(\w+)'>")
+_MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
+_TOKEN: Final = re.compile(r"<Token .*?\btext: (.*?), line:.*?>", re.DOTALL)
 
 
 def analyse(
@@ -109,12 +117,15 @@ class _Analysis:
         self._number = 0
         self._source = SourceText("", ())
         self._text = ""
+        # The line on which each statement begins.
+        self._begun: list[tuple[int, int]] = []
         # What the parser does not know is reported by us, with its place.
         logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
     def script(self, text: str, file: str | None) -> Script:
         text = text.removeprefix("\ufeff")
         ready = prepared(text, self._context.habits.name)
+        self._recorder.has_templates = bool(ready.unknown)
         for source, part, tokens in self._tokenized(ready.text):
             self._source, self._text = source, part
             for piece in self._splitter.pieces(tokens):
@@ -149,15 +160,15 @@ class _Analysis:
         except SqlglotError as problem:
             self._number += 1
             blank = part[: len(part) - len(part.lstrip())].count("\n")
-            self._context.begin(self._number, line + blank, SourceText(part, ()))
-            self._context.report(f"not understood: {_first_line(str(problem))}", None)
+            self._begin(line + blank, SourceText(part, ()))
+            self._failed(f"not understood: {_first_line(str(problem))}", None)
         else:
             yield SourceText(part, tokens, first_line=line), part, tokens
 
     def _piece(self, piece: Piece) -> None:
         context = self._context
         if isinstance(piece, Plain):
-            self._statement(piece.tokens)
+            self._read(piece.tokens)
         elif isinstance(piece, Declared):
             context.variables.update(piece.names)
         elif isinstance(piece, Routine):
@@ -165,6 +176,8 @@ class _Analysis:
         elif isinstance(piece, SameRows):
             if piece.cursor in context.rows:
                 context.rows[piece.name] = context.rows[piece.cursor]
+        elif isinstance(piece, Fetched):
+            self._reader.fetch(piece.cursor, piece.names)
         elif isinstance(piece, Rows):
             for node in self._parsed(piece.tokens):
                 context.rows[piece.name] = self._reader.rows(node)
@@ -184,63 +197,118 @@ class _Analysis:
         for name in ("inserted", "deleted"):
             self._context.temporary[name,] = relation
 
-    def _statement(self, tokens: Sequence[Token]) -> None:
-        self._read(tokens)
-        output = output_of_insert(tokens) if upper(tokens[0]) == "INSERT" else None
-        if output is not None:
-            self._read(output)
-
     def _read(self, tokens: Sequence[Token]) -> None:
         try:
             for node in self._parsed(tokens):
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
-                elif not self._splitter.in_routine:
-                    self._context.report("not understood: this is no statement", tokens[0].start)
+                elif not self._splitter.in_routine and upper(tokens[0]) not in HARMLESS:
+                    self._failed("not understood: this is no statement", tokens[0].start)
         except RecursionError:
             if not self._is_deep:
                 raise
-            self._context.report("not understood: nested too deeply", tokens[0].start)
+            self._failed("not understood: nested too deeply", tokens[0].start)
 
     def _parsed(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
         self._number += 1
-        line = self._source.line(tokens[0].start)
-        self._context.begin(self._number, line, self._source.part(tokens))
+        self._begin(self._source.line(tokens[0].start), self._source.part(tokens))
+        output = filled = Parted(tokens)
+        if self._splitter.is_tsql:
+            tokens = (output := without_output(tokens)).rest
+        elif self._splitter.in_routine:
+            tokens = (filled := without_variables(tokens, self._context.variables)).rest
         problem: ParseError | None = None
         nodes: Sequence[exp.Expr | None] = ()
         try:
             nodes = self._dialect.parser().parse(list(tokens), self._text)
         except ParseError as failed:
             problem = failed
-        if problem is not None or any(isinstance(node, exp.Command) for node in nodes):
-            bare = without_options(tokens)
-            if upper(tokens[0]) in ("INSERT", "MERGE"):
-                bare = without_decoration(tokens)
+        if problem is not None or _has_command(nodes):
+            bare = simplified(tokens)
             if bare is not None:
                 with suppress(ParseError):
                     nodes = self._dialect.parser().parse(bare, self._text)
                     problem = None
+        if problem is None and _has_command(nodes) and hides_query(tokens):
+            problem = self._problem_inside(tokens)
         if problem is not None and fills_from_procedure(tokens):
             self._context.report("the rows come from a procedure that is not read", tokens[0].start)
         elif problem is not None and upper(tokens[0]) not in HARMLESS:
-            self._context.report(_reason(problem), _place(problem, tokens))
-        yield from (node for node in nodes if node is not None)
+            self._failed(_reason(problem), _place(problem, tokens))
+        for node in nodes:
+            if node is not None:
+                if output.clause:
+                    node.set("returning", self._returning(output.clause))
+                if filled.clause and isinstance(node, exp.Query):
+                    names = [exp.to_identifier(each.text) for each in filled.clause]
+                    node.set("into", exp.Into(expressions=names))
+                yield node
+
+    def _returning(self, clause: Sequence[Token]) -> exp.Returning | None:
+        with suppress(ParseError):
+            insert = self._dialect.parser().parse(list(clause), self._text)[0]
+            if isinstance(insert, exp.Insert) and isinstance(insert.expression, exp.Select):
+                return exp.Returning(expressions=insert.expression.expressions, into=insert.this)
+        self._failed("not understood: what OUTPUT writes", clause[0].start)
+        return None
+
+    def _problem_inside(self, tokens: Sequence[Token]) -> ParseError:
+        """Why the parser gave a statement up that has a query; it does not tell that by itself."""
+        query = query_within(tokens)
+        if query is not None:
+            try:
+                self._dialect.parser().parse(query, self._text)
+            except ParseError as problem:
+                return problem
+        kind = " ".join(upper(each) for each in tokens[:2])
+        return ParseError(f"{kind} of this kind is not read")
+
+    def _begin(self, line: int, source: SourceText) -> None:
+        self._begun.append((line, self._number))
+        self._context.begin(self._number, line, source)
+
+    def _failed(self, reason: str, offset: int | None) -> None:
+        """A statement of which nothing was understood counts as a column that is not resolved."""
+        self._context.report(reason, offset)
+        self._recorder.columns += 1
 
     def _report_templates(self, unknown: Sequence[Unknown]) -> None:
         for each in unknown:
-            self._context.begin(self._context.statement, each.line, self._source)
+            before = [number for line, number in self._begun if line <= each.line]
+            self._context.begin(before[-1] if before else 1, each.line, self._source)
             self._context.report(f"a template that nobody rendered: {each.text}", None)
+
+
+def _has_command(nodes: Sequence[exp.Expr | None]) -> bool:
+    return any(isinstance(node, exp.Command) for node in nodes)
 
 
 def _reason(problem: ParseError) -> str:
     told = problem.errors[0] if problem.errors else {}
     description = str(told.get("description") or _first_line(str(problem))).rstrip(".")
     near = told.get("highlight")
-    return f"not understood: {description}" + (f", near '{near}'" if near else "")
+    return f"not understood: {_plain(description)}" + (f", near '{near}'" if near else "")
+
+
+def _plain(description: str) -> str:
+    """The parser's words without the names of its classes."""
+    missing = _MISSING.search(description)
+    if missing is not None:
+        return f"something is missing in {_words_of(missing.group(1))}"
+    plain = _CLASS.sub(lambda match: _words_of(match.group(1)), description)
+    return _TOKEN.sub(lambda match: _quoted(match.group(1)), plain)
+
+
+def _quoted(word: str) -> str:
+    return "the end" if word == "SENTINEL" else f"'{word}'"
+
+
+def _words_of(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
 
 def _first_line(text: str) -> str:
-    return text.splitlines()[0] if text else "no SQL"
+    return _plain(text.splitlines()[0]) if text else "no SQL"
 
 
 def _place(problem: ParseError, tokens: Sequence[Token]) -> int:

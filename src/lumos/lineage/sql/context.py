@@ -36,6 +36,8 @@ class Context:
         # The rows of cursors and loops, and those that a trigger sees.
         self.rows: dict[str, Relation] = {}
         self.values: dict[str, Column] = {}
+        # What variables hold; T-SQL's without their mark.
+        self.held: dict[str, Column] = {}
         self.variables: set[str] = set(self.habits.pseudo_columns)
         self.statement = 0
         self.line = 1
@@ -58,6 +60,7 @@ class Context:
         """Forgets the variables of the routine before."""
         self.variables = set(self.habits.pseudo_columns)
         self.rows.clear()
+        self.held.clear()
 
     def columns_of(self, table: Parts) -> list[str] | None:
         """The names of a table's columns, if anybody knows them."""

@@ -24,7 +24,7 @@ from lumos.model.lineage import Derivation, UseKind
 _PICKING: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _WITHOUT_COLUMNS: Final = (
     exp.Identifier, exp.Literal, exp.DataType, exp.Var, exp.Star, exp.Null, exp.Boolean,
-    exp.Parameter, exp.Placeholder, exp.SessionParameter, exp.JSONPath, exp.NextValueFor,
+    exp.SessionParameter, exp.JSONPath, exp.NextValueFor,
 )  # fmt: skip
 _NO_COLUMNS: Final = frozenset({"nextval", "currval"})
 
@@ -57,6 +57,10 @@ class Queries(Protocol):
 
     @property
     def watcher(self) -> Watcher | None: ...
+
+    def held(self, name: str) -> Column | None:
+        """What a variable holds, if that is known."""
+        ...
 
     def mention(self, column: Column) -> None:
         """Keeps that the statement names the origins of a column."""
@@ -192,14 +196,32 @@ class Expressions:
                 return
             found = found.column
         if found is None:
+            self._variable(parts[-1], offset, role, reading)
             return
         self._queries.mention(found)
-        excerpt = None
-        if offset is not None:
-            excerpt = Excerpt(self._queries.source, offset, role.clause, role.end)
+        excerpt = self._excerpt(offset, role)
         reading.take(found, role, excerpt)
         if self._queries.watcher is not None:
             self._queries.watcher.named(node, found, role.usage, excerpt)
+
+    def _excerpt(self, offset: int | None, role: Role) -> Excerpt | None:
+        if offset is None:
+            return None
+        return Excerpt(self._queries.source, offset, role.clause, role.end)
+
+    def _variable(self, name: str, offset: int | None, role: Role, reading: Reading) -> None:
+        value = self._queries.held(name)
+        if value is not None:
+            reading.take(value, role, self._excerpt(offset, role))
+
+    def _parameter(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        del scope
+        # The parser does not keep the places of variables.
+        offset = place_of(node.parent) if role.usage is not None else None
+        self._variable(self._queries.name(node), offset, role, reading)
+        yield from ()
 
     def _row(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
         """A whole row as a value, as in `TO_JSON(t.*)`."""
@@ -216,10 +238,7 @@ class Expressions:
         reading.relations.append(relation)
         for column in relation.everything():
             offset = place_of(node) if role.usage is not None else None
-            excerpt = None
-            if offset is not None:
-                excerpt = Excerpt(self._queries.source, offset, role.clause, role.end)
-            reading.take(column, role.changed(), excerpt)
+            reading.take(column, role.changed(), self._excerpt(offset, role))
 
     def _cast(
         self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
@@ -461,4 +480,6 @@ _SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
     exp.Kwarg: Expressions._named_argument,
     exp.PropertyEQ: Expressions._named_argument,
     exp.Dot: Expressions._dot,
+    exp.Parameter: Expressions._parameter,
+    exp.Placeholder: Expressions._parameter,
 }

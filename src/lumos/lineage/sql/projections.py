@@ -38,7 +38,9 @@ class Projections:
                 items += self._star(star, projection, scope, clauses)
                 continue
             if _is_assignment(projection):
-                self._read(projection.expression, scope, clauses)
+                value = self._read(projection.expression, scope, clauses)
+                variable = self._queries.name(projection.this)
+                self._queries.hold(variable, value.column(variable))
                 continue
             made = self._columns(projection, scope, clauses)
             items += made

@@ -55,6 +55,13 @@ class QueryReader:
     def mention(self, column: Column) -> None:
         self.context.mention(column)
 
+    def held(self, name: str) -> Column | None:
+        return self.context.held.get(name)
+
+    def hold(self, name: str, value: Column) -> None:
+        """A variable takes a value."""
+        self.context.held[name] = value
+
     def excerpt(self, offset: int | None, clause: Clause) -> Excerpt | None:
         """The clause around a place of the text."""
         return None if offset is None else Excerpt(self.source, offset, clause)

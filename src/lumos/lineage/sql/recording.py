@@ -2,6 +2,7 @@
 
 import msgspec
 
+from lumos.lineage.jinja import UNKNOWN
 from lumos.lineage.reported import Coverage
 from lumos.lineage.sql.names import Name, spelled
 from lumos.lineage.sql.relation import Column, Excerpt, Fact, Relation, Star, Use
@@ -15,6 +16,7 @@ class Recorder:
         self.edges: dict[ColumnEdge, None] = {}
         self.columns = 0
         self.resolved = 0
+        self.has_templates = False
         self._seen: set[tuple[object, ...]] = set()
         self._texts: dict[Excerpt, str | None] = {}
         self._line = 1
@@ -33,7 +35,8 @@ class Recorder:
             is_star = isinstance(item, Star)
             column = item.everything() if isinstance(item, Star) else item
             self.columns += 1
-            self.resolved += column.is_resolved and not is_star
+            is_known = column.is_resolved and not is_star
+            self.resolved += is_known and not (self.has_templates and _is_made_up(table, column))
             self._column(statement, table, column, positional=positional)
         for relation in result.ancestry():
             for use in relation.uses:
@@ -119,6 +122,14 @@ class Recorder:
         if key not in self._seen:
             self._seen.add(key)
             self.edges[edge] = None
+
+
+def _is_made_up(table: Parts | None, column: Column) -> bool:
+    """Whether a template that nobody rendered stands for some of the names."""
+    names = (*(table or ()), column.name)
+    return any(UNKNOWN in name for name in names) or any(
+        UNKNOWN in name for source, origin in column.facts for name in (*source, origin)
+    )
 
 
 def _spelled(

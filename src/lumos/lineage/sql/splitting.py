@@ -1,5 +1,6 @@
 """A script cut into statements, those inside of routines and control flow, too."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -44,7 +45,14 @@ class Routine(NamedTuple):
     """A procedure, function or trigger begins."""
 
 
-Piece: TypeAlias = Plain | Declared | Rows | SameRows | Triggered | Routine
+class Fetched(NamedTuple):
+    """Variables that take the values of a cursor's row."""
+
+    cursor: str
+    names: tuple[str, ...]
+
+
+Piece: TypeAlias = Plain | Declared | Rows | SameRows | Fetched | Triggered | Routine
 
 _ROUTINES: Final = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "PACKAGE", "TASK"})
 _AFTER_BEGIN: Final = frozenset({"TRY", "CATCH", "TRANSACTION", "TRAN", "WORK", "ATOMIC", "NOT"})
@@ -57,6 +65,7 @@ _SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"
 _BODIES: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )
+_FETCH: Final = re.compile(r"(\w+)\s+INTO\s+([@:\s\w,]+)", re.IGNORECASE)
 _QUERIES: Final = frozenset({"SELECT", "WITH", "("})
 
 
@@ -64,7 +73,7 @@ class Splitter:
     """Cuts the words of a script into pieces."""
 
     def __init__(self, *, is_tsql: bool) -> None:
-        self._is_tsql = is_tsql
+        self.is_tsql = is_tsql
         self.in_routine = False
         self._in_package = False
         self._in_declarations = False
@@ -79,7 +88,7 @@ class Splitter:
                 chunk = chunk[body:]
             if not chunk:
                 continue
-            if self._is_tsql:
+            if self.is_tsql:
                 for part in Words(chunk).statements():
                     yield from self._piece(part)
             else:
@@ -103,7 +112,7 @@ class Splitter:
         if cursor is not None:
             yield cursor
         elif word == "DECLARE":
-            if self._is_tsql:
+            if self.is_tsql:
                 yield Plain(tokens)
                 return
             self._in_declarations = True
@@ -112,6 +121,8 @@ class Splitter:
             yield from self._declaration(tokens[1:])
         elif self._in_declarations and word not in VERBS:
             yield from self._declaration(tokens)
+        elif word == "FETCH" and len(tokens) > 1:
+            yield from _fetched(tokens)
         elif word == "RETURN":
             yield from self._returned(tokens[1:])
         elif word in VERBS or not self.in_routine:
@@ -156,13 +167,13 @@ class Splitter:
             rest = words.skip(1, _AFTER_END)
             self._end(tokens[1:rest])
             is_label = rest < len(tokens) and upper(tokens[rest]) not in VERBS | _SKIPPED
-            return len(tokens) if is_label and not self._is_tsql else rest
+            return len(tokens) if is_label and not self.is_tsql else rest
         if word in _SKIPPED:
             return 1
-        if word in ("IF", "ELSIF", "ELSEIF", "WHEN", "CASE") and not self._is_tsql:
+        if word in ("IF", "ELSIF", "ELSEIF", "WHEN", "CASE") and not self.is_tsql:
             found = words.find({"THEN"})
             return found + 1 if found is not None else 0
-        if word == "WHILE" and not self._is_tsql:
+        if word == "WHILE" and not self.is_tsql:
             found = words.find({"LOOP", "DO"})
             return found + 1 if found is not None else 0
         if word in ("IF", "WHILE"):
@@ -212,7 +223,7 @@ class Splitter:
         self.in_routine = True
         self._in_package = self._in_package or _kind(tokens) == "PACKAGE"
         # Between IS and BEGIN, PL/SQL declares without saying so.
-        self._in_declarations = not self._is_tsql and upper(tokens[body - 1]) in ("AS", "IS")
+        self._in_declarations = not self.is_tsql and upper(tokens[body - 1]) in ("AS", "IS")
         yield Routine()
         words = Words(tokens)
         table = words.find({"ON"})
@@ -261,6 +272,14 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             start = position + 1
     if start < len(tokens):
         yield tokens[start:]
+
+
+def _fetched(tokens: Sequence[Token]) -> Iterator[Fetched]:
+    """FETCH NEXT FROM name INTO variables; the tokenizer takes all behind FETCH for one text."""
+    found = _FETCH.search(" ".join(token.text for token in tokens))
+    if found is not None:
+        names = (name.strip(" @:").lower() for name in found.group(2).split(","))
+        yield Fetched(found.group(1).lower(), tuple(names))
 
 
 def _cursor(tokens: Sequence[Token]) -> Rows | None:

@@ -1,17 +1,19 @@
 """What a parsed statement does, by its kind."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
 from lumos.lineage.sql.context import Context
+from lumos.lineage.sql.expressions import Role
 from lumos.lineage.sql.names import spelled
 from lumos.lineage.sql.queries import QueryReader
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.relation import Column, Item, Relation, Star
 from lumos.lineage.sql.script import Parts, Statement, TableRead, TableWrite
 from lumos.lineage.sql.set_operations import laid_over
+from lumos.lineage.sql.texts import Clause
 from lumos.lineage.sql.writes import Writes, Written
 
 _ROUTINES: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "PACKAGE"})
@@ -91,6 +93,8 @@ class StatementReader:
             self._alter(node)
         elif isinstance(node, exp.Command) and node.name.upper() in ("EXECUTE", "EXEC"):
             self._context.report("SQL that is made while it runs is not read", None, is_remark=True)
+        elif isinstance(node, exp.Declare | exp.Set):
+            self._declare(node)
         elif isinstance(node, exp.Cache):
             return self._cache(node)
         return node.key.upper()
@@ -167,11 +171,15 @@ class StatementReader:
 
     def _into(self, into: exp.Expr, relation: Relation) -> bool:
         """SELECT ... INTO makes a table, unless it fills variables."""
+        if into.expressions:
+            self._fill([self._queries.name(each) for each in into.expressions], relation)
+            return True
         target = into.this
         if not isinstance(target, exp.Table):
             return False
         table = self._queries.sources.table_name(target)
         if table[-1] in self._context.variables or table[0][:1] == "@":
+            self._fill([table[-1].lstrip("@")], relation)
             return True
         if into.args.get("temporary") or table[-1].startswith("#"):
             self._context.temporary[table] = Relation()
@@ -179,6 +187,41 @@ class StatementReader:
             self._learn(table, relation)
         self._keep(Written(table, relation))
         return True
+
+    def _fill(self, names: Sequence[str], relation: Relation) -> None:
+        """Variables take the values of a row; one alone may take the whole row."""
+        if len(names) == 1:
+            self._context.rows[names[0]] = relation
+        for name, column in zip(names, relation.everything(), strict=False):
+            self._queries.hold(name, column)
+
+    def fetch(self, cursor: str, names: Sequence[str]) -> None:
+        """Variables take the values of a cursor's row."""
+        if cursor in self._context.rows:
+            self._fill(names, self._context.rows[cursor])
+
+    def _declare(self, node: exp.Expr) -> None:
+        """DECLARE and SET give variables values, or T-SQL's table variables columns."""
+        for each in node.expressions:
+            if isinstance(each, exp.DeclareItem):
+                names, value, kind = each.this, each.args.get("default"), each.args.get("kind")
+                if isinstance(kind, exp.Schema):
+                    columns = [Column(self._queries.name(part.this)) for part in kind.expressions
+                               if isinstance(part, exp.ColumnDef)]  # fmt: skip
+                    for name in names:
+                        table = (f"@{self._queries.name(name)}",)
+                        self._context.temporary[table] = Relation(columns)
+            elif isinstance(each, exp.SetItem) and isinstance(each.this, exp.EQ):
+                names, value = [each.this.this], each.this.expression
+            else:
+                continue
+            if isinstance(value, exp.Expr) and isinstance(names, list):
+                reading = self._queries.expressions.read(
+                    [value], self._queries.scope(None, {}), Role(Clause.ITEM)
+                )
+                for name in names:
+                    if isinstance(name, exp.Parameter):
+                        self._queries.hold(self._queries.name(name), reading.column(""))
 
     def _learn(self, table: Parts, relation: Relation) -> None:
         """The script's own tables have the columns that it gave them."""

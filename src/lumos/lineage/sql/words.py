@@ -1,7 +1,8 @@
 """Words of SQL before they are parsed."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -35,6 +36,12 @@ _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.C
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _QUOTED: Final = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING})
 _TEMPORARY: Final = frozenset({"TEMP", "TEMPORARY", "VOLATILE"})
+_PIVOTS: Final = frozenset({"PIVOT", "UNPIVOT"})
+_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES"}) | _PIVOTS
+_BEHIND_OUTPUT: Final = frozenset(
+    {"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE", "FROM", "WHERE", "DEFAULT", "OPTION"}
+)
+_OPERATORS: Final = frozenset("+-*/%&|^")
 _MODES: Final = frozenset({"IN", "OUT", "INOUT", "VARIADIC"})
 
 
@@ -46,6 +53,33 @@ def upper(token: Token) -> str:
 def is_name(token: Token) -> bool:
     """Whether a word may be a name."""
     return token.token_type is TokenType.IDENTIFIER or token.text[:1].isidentifier()
+
+
+def simplified(tokens: Sequence[Token]) -> list[Token] | None:
+    """A statement without what the parser does not know, or None if there is nothing to leave."""
+    if upper(tokens[0]) in ("INSERT", "MERGE"):
+        return without_decoration(tokens)
+    if "UPDATE" in (upper(tokens[0]), *(upper(token) for _, token in Words(tokens).outside())):
+        return with_whole_assignments(tokens)
+    return without_options(tokens)
+
+
+def hides_query(tokens: Sequence[Token]) -> bool:
+    """Whether a statement that the parser gave up reads or writes rows, as far as words tell."""
+    if upper(tokens[0]) not in VERBS - {"ALTER", "DROP", "SET"}:
+        return False
+    return any(
+        upper(token) in ("SELECT", "PIVOT", "UNPIVOT") and upper(before) != "FOR"
+        for before, token in pairwise(tokens)
+    )
+
+
+def query_within(tokens: Sequence[Token]) -> list[Token] | None:
+    """The query of a table or view, behind AS."""
+    behind = Words(tokens).find({"AS"})
+    if behind is None or not {"TABLE", "VIEW"} & {upper(token) for token in tokens[:behind]}:
+        return None
+    return list(tokens[behind + 1 :]) or None
 
 
 def without_options(tokens: Sequence[Token]) -> list[Token] | None:
@@ -76,6 +110,12 @@ def without_options(tokens: Sequence[Token]) -> list[Token] | None:
         # WITH NO DATA, WITH LOCAL CHECK OPTION, WITH READ ONLY
         places = [place for place, token in Words(query).outside(1) if upper(token) == "WITH"]
         query = query[: places[-1]] if places else query
+    if upper(query[0]) in _PIVOTS:
+        # DuckDB's PIVOT is a statement; the parser knows it in FROM, too.
+        query = [
+            _word(TokenType.FROM, "FROM", query[0]), _word(TokenType.L_PAREN, "(", query[0]),
+            *query, _word(TokenType.R_PAREN, ")", query[-1]),
+        ]  # fmt: skip
     return [tokens[0], *temporary[:1], tokens[kind], *tokens[name:end], *columns,
             tokens[behind], *query]  # fmt: skip
 
@@ -83,17 +123,17 @@ def without_options(tokens: Sequence[Token]) -> list[Token] | None:
 def without_decoration(tokens: Sequence[Token]) -> list[Token]:
     """A statement without what the parser does not know.
 
-    That is OUTPUT and IF NOT EXISTS of an INSERT, and DELETE WHERE behind the UPDATE of a MERGE.
+    That is WITH (TABLOCK) and IF NOT EXISTS of an INSERT, and DELETE WHERE behind the UPDATE of a
+    MERGE.
     """
     words = Words(tokens)
     if upper(tokens[0]) == "MERGE":
         start = words.find_behind({"DELETE"}, not_behind={"THEN"})
         end = words.find({"WHEN"}, start=start) if start is not None else None
         return [*tokens[:start], *(tokens[end:] if end is not None else ())]
-    start = words.find({"OUTPUT"})
-    end = words.find({"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE"}, start=start or 0)
-    if start is not None and end is not None:
-        return [*tokens[:start], *tokens[end:]]
+    hints = words.end_of_name(words.skip(1, ("INTO", "OVERWRITE", "TABLE")))
+    if [upper(each) for each in tokens[hints : hints + 2]] == ["WITH", "("]:
+        return [*tokens[:hints], *tokens[words.end_of_brackets(hints + 1) :]]
     start = words.find({"IF"})
     if start is not None and [upper(each) for each in tokens[start : start + 3]] == [
         "IF", "NOT", "EXISTS",
@@ -102,21 +142,82 @@ def without_decoration(tokens: Sequence[Token]) -> list[Token]:
     return list(tokens)
 
 
-def output_of_insert(tokens: Sequence[Token]) -> list[Token] | None:
-    """OUTPUT inserted.a INTO log (a) of an INSERT, as an INSERT of its own."""
+class Parted(NamedTuple):
+    """A statement without a clause, and the words of that clause."""
+
+    rest: Sequence[Token]
+    clause: Sequence[Token] = ()
+
+
+def without_output(tokens: Sequence[Token]) -> Parted:
+    """T-SQL's OUTPUT inserted.a INTO log (a) apart from the statement, as an INSERT."""
     words = Words(tokens)
     output = words.find({"OUTPUT"})
-    into = words.find({"INTO"}, start=output) if output is not None else None
-    end = words.find({"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE"}, start=into or 0)
-    first = words.skip(1, ("INTO",))
-    if output is None or into is None or end is None or into > end:
-        return None
-    target = tokens[first : words.end_of_name(first)]
-    return [
-        tokens[0], *tokens[into:end], _word(TokenType.SELECT, "SELECT", tokens[output]),
-        *tokens[output + 1 : into], _word(TokenType.FROM, "FROM", tokens[into]), *target,
-        _word(TokenType.ALIAS, "AS", tokens[into]), _word(TokenType.VAR, "inserted", tokens[into]),
+    if (
+        output is None
+        or upper(tokens[0]) not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
+        or upper(tokens[output - 1]) in (".", ",", "SET")
+        or upper(tokens[min(output + 1, len(tokens) - 1)]) in ("=", ",", ")")
+    ):
+        return Parted(tokens)
+    end = words.find(_BEHIND_OUTPUT, start=output + 1) or len(tokens)
+    into = words.find({"INTO"}, start=output)
+    if into is None or into > end:
+        return Parted([*tokens[:output], *tokens[end:]])
+    end = words.end_of_name(into + 1 + (upper(tokens[into + 1]) == "@"))
+    if end < len(tokens) and tokens[end].token_type is TokenType.L_PAREN:
+        end = words.end_of_brackets(end)
+    clause = [
+        _word(TokenType.INSERT, "INSERT", tokens[output]), *tokens[into:end],
+        _word(TokenType.SELECT, "SELECT", tokens[output]), *tokens[output + 1 : into],
     ]  # fmt: skip
+    return Parted([*tokens[:output], *tokens[end:]], clause)
+
+
+def without_variables(tokens: Sequence[Token], declared: Collection[str]) -> Parted:
+    """SELECT ... INTO apart from the variables that it fills."""
+    words = Words(tokens)
+    into = words.find({"INTO"}) if upper(tokens[0]) in ("SELECT", "WITH") else None
+    if into is None:
+        return Parted(tokens)
+    start = words.skip(into + 1, ("STRICT",))
+    end = start
+    names: list[Token] = []
+    has_marks = start > into + 1
+    while end < len(tokens):
+        if upper(tokens[end]) in (":", "@"):
+            has_marks = True
+            end += 1
+        if end < len(tokens):
+            names.append(tokens[end])
+        end = words.end_of_name(end)
+        if end >= len(tokens) or tokens[end].token_type is not TokenType.COMMA:
+            break
+        end += 1
+    if not has_marks and len(names) < 2 and not any(n.text.lower() in declared for n in names):
+        return Parted(tokens)
+    return Parted([*tokens[:into], *tokens[end:]], names)
+
+
+def with_whole_assignments(tokens: Sequence[Token]) -> list[Token]:
+    """SET n += 1 as SET n = n + 1."""
+    made: list[Token] = []
+    start = 0
+    for place, token in enumerate(tokens):
+        if upper(token) in ("SET", ","):
+            start = place + 1
+        is_compound = (
+            token.token_type is TokenType.EQ
+            and place > start
+            and upper(tokens[place - 1]) in _OPERATORS
+            and tokens[place - 1].end + 1 == token.start
+        )
+        if is_compound:
+            operator = made.pop()
+            made += [token, *tokens[start : place - 1], operator]
+        else:
+            made.append(token)
+    return made
 
 
 def fills_from_procedure(tokens: Sequence[Token]) -> bool:
@@ -132,7 +233,7 @@ def _word(kind: TokenType, text: str, place: Token) -> Token:
 def _begins_query(tokens: Sequence[Token], place: int) -> bool:
     while place < len(tokens) and upper(tokens[place]) == "(":
         place += 1
-    return place < len(tokens) and upper(tokens[place]) in ("SELECT", "WITH", "FROM", "VALUES")
+    return place < len(tokens) and upper(tokens[place]) in _QUERIES
 
 
 def _column_list(tokens: Sequence[Token], start: int) -> Sequence[Token]:
@@ -208,6 +309,16 @@ class Words:
         ):
             position += 2
         return position
+
+    def end_of_brackets(self, start: int) -> int:
+        """The place behind brackets that open there."""
+        depth = 0
+        for position in range(start, len(self._tokens)):
+            kind = self._tokens[position].token_type
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth == 0:
+                return position + 1
+        return len(self._tokens)
 
     def parameters(self, end: int) -> tuple[str, ...]:
         """The names in the first brackets before a place: those of a routine's parameters."""

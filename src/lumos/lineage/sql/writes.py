@@ -9,6 +9,7 @@ from lumos.lineage.sql.queries import QueryReader
 from lumos.lineage.sql.relation import Column, Item, LimitedStar, Relation, Star
 from lumos.lineage.sql.scope import Scope, Source
 from lumos.lineage.sql.script import Parts
+from lumos.lineage.sql.targets import columns_behind, table_behind
 from lumos.lineage.sql.texts import Clause
 from lumos.model.lineage import UseKind
 
@@ -99,11 +100,11 @@ class Writes:
         conflict = node.args.get("conflict")
         if conflict is not None and conflict.expressions:
             scope = self._queries.scope(None, ctes)
-            scope.sources = [self._target_source(node.this, table)]
+            scope.sources = [self._target_source(node.this, table, ctes)]
             scope.rows = {**scope.rows, "excluded": result, "new": result}
             assignments = [each.transform(_as_new_row) for each in conflict.expressions]
             written.append(self._assigned(table, assignments, scope, [result]))
-        self._returning(node, table, ctes, written)
+        self._returning(node, table, self._queries.scope(None, ctes), written)
         return written
 
     def _partitions(self, node: exp.Insert) -> tuple[set[str], list[str]]:
@@ -118,16 +119,32 @@ class Writes:
                 moving.append(self._queries.name(each))
         return fixed, moving
 
-    def _target_source(self, node: exp.Expr, table: Parts) -> Source:
+    def _target_source(self, node: exp.Expr, table: Parts, ctes: Mapping[str, Relation]) -> Source:
         inside = node.this if isinstance(node, exp.Schema) else node
         alias = inside.args.get("alias")
         name = self._queries.name(alias.this) if alias is not None else table[-1]
-        # The statement reads a target only where it names its columns.
-        relation = self._queries.context.table(table, is_read=False)
+        relation = ctes.get(table[0]) if len(table) == 1 else None
+        if relation is None:
+            # The statement reads a target only where it names its columns.
+            relation = self._queries.context.table(table, is_read=False)
         return Source(name, relation, table)
 
+    def _behind(self, written: list[Written], ctes: Mapping[str, Relation]) -> list[Written]:
+        """What is written to a named query goes to the table that it reads."""
+        made: list[Written] = []
+        for each in written:
+            query = ctes.get(each.table[0]) if len(each.table) == 1 else None
+            if query is None:
+                made.append(each)
+                continue
+            made += [
+                Written(table, result)
+                for table, result in columns_behind(query, each.result).items()
+            ]
+        return made
+
     def _returning(
-        self, node: exp.Expr, table: Parts, ctes: Mapping[str, Relation], written: list[Written]
+        self, node: exp.Expr, table: Parts, scope: Scope, written: list[Written]
     ) -> None:
         """RETURNING gives the rows back as they are now; OUTPUT ... INTO writes them elsewhere."""
         returning = node.args.get("returning")
@@ -135,16 +152,20 @@ class Writes:
             return
         result = written[0].result
         before = self._queries.context.table(table, is_read=False)
-        now = result if isinstance(node, exp.Insert) else _replaced(before, result)
-        scope = self._queries.scope(None, ctes)
-        scope.sources = [Source(table[-1], now, table)]
-        held = {"inserted": now, "deleted": before, "new": now, "old": before}
-        scope.rows = {**scope.rows, **held}
-        select = exp.Select(expressions=list(returning.expressions))
-        returned = self._queries.projections.read(select, scope, Relation())
-        returned.parents.append(result)
-        written[0].returned = returned
         into = returning.args.get("into")
+        now = before
+        if into is None:
+            now = result if isinstance(node, exp.Insert) else _replaced(before, result)
+        inside = self._queries.scope(None, scope.ctes)
+        inside.sources = [Source(table[-1], now, table)]
+        inside.sources += [each for each in scope.sources if each.parts != table]
+        held = {"inserted": now, "deleted": before, "new": now, "old": before}
+        inside.rows = {**inside.rows, **held}
+        inside.variables |= {"$action"}
+        select = exp.Select(expressions=list(returning.expressions))
+        returned = self._queries.projections.read(select, inside, Relation())
+        returned.parents += [before, result]
+        written[0].returned = returned
         if isinstance(into, exp.Table | exp.Schema | exp.Identifier | exp.Parameter):
             holder = into if isinstance(into, exp.Table | exp.Schema) else exp.Table(this=into)
             name, listed = self.target(holder)
@@ -159,8 +180,18 @@ class Writes:
             return []
         self._queries.sources.fill(node, scope, clauses)
         if not scope_has_target and not self._is_there(table, node, scope):
-            scope.sources.insert(0, self._target_source(node.this, table))
+            scope.sources.insert(0, self._target_source(node.this, table, ctes))
+        self._prove(node, table, scope)
         return self._changed(node, table, scope, clauses)
+
+    def _prove(self, node: exp.Update, table: Parts, scope: Scope) -> None:
+        """What SET names is a column of the target."""
+        target = next((each for each in scope.sources if each.parts == table), None)
+        if target is not None:
+            found = {(target.name, self._queries.name(_last(each.this)))
+                     for each in node.expressions if isinstance(each.this, exp.Column)}  # fmt: skip
+            known = scope.witnesses
+            scope.witnesses = lambda: {*known(), *found}
 
     def _updated_table(
         self, node: exp.Update, scope: Scope, clauses: Relation
@@ -212,7 +243,8 @@ class Writes:
         clauses.parents += [source.relation for source in scope.sources]
         for written in result:
             written.result.parents.append(clauses)
-        self._returning(node, table, scope.ctes, result)
+        result = self._behind(result, scope.ctes)
+        self._returning(node, result[0].table if result else table, scope, result)
         return result
 
     def _by_table(
@@ -281,21 +313,24 @@ class Writes:
     def _delete(self, node: exp.Delete, ctes: Mapping[str, Relation]) -> list[Written]:
         target = node.this
         named = node.args.get("tables")
+        scope = self._queries.scope(None, ctes)
+        clauses = Relation()
+        if isinstance(target, exp.Subquery):
+            return self._deleted_through(node, target, scope, clauses)
         if not isinstance(target, exp.Table):
             if not named:
                 return []
             target = named[0]
-        scope = self._queries.scope(None, ctes)
-        clauses = Relation()
         table = self._queries.sources.table_name(target)
         if target.args.get("joins") or named:
             self._queries.sources.add(target, scope, clauses)
         else:
-            scope.sources.append(self._target_source(target, table))
+            scope.sources.append(self._target_source(target, table, ctes))
+        table = table_behind(scope.sources[0].relation) or table
         for each in named or ():
             source = scope.source(self._queries.sources.table_name(each))
-            if source is not None and source.relation.table is not None:
-                table = source.relation.table
+            if source is not None:
+                table = table_behind(source.relation) or table
         using = node.args.get("using") or []
         for each in using if isinstance(using, list) else [using]:
             self._queries.sources.add(each, scope, clauses)
@@ -303,16 +338,26 @@ class Writes:
         result = Relation()
         result.parents = [clauses, *(source.relation for source in scope.sources)]
         written = [Written(table, result)]
-        self._returning(node, table, ctes, written)
+        self._returning(node, table, scope, written)
         return written
+
+    def _deleted_through(
+        self, node: exp.Delete, target: exp.Subquery, scope: Scope, clauses: Relation
+    ) -> list[Written]:
+        """Oracle's DELETE FROM (query)"""
+        self._queries.sources.add(target, scope, clauses)
+        self._queries.decide(node.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE)
+        query = scope.sources[0].relation
+        result = Relation()
+        result.parents = [clauses, query]
+        table = table_behind(query)
+        return [Written(table, result)] if table is not None else []
 
     def _merge(self, node: exp.Merge, ctes: Mapping[str, Relation]) -> list[Written]:
         table, _ = self.target(node.this)
         scope = self._queries.scope(None, ctes)
         clauses = Relation()
-        if table and table[0] in ctes and len(table) == 1:
-            return []
-        target = self._target_source(node.this, table)
+        target = self._target_source(node.this, table, ctes)
         scope.sources.append(target)
         self._queries.sources.add(node.args["using"], scope, clauses)
         self._queries.decide(node.args.get("on"), scope, clauses, UseKind.JOIN, Clause.ON)
@@ -338,6 +383,8 @@ class Writes:
         written = written or [Written(table, Relation())]
         for each in written:
             each.result.parents.append(clauses)
+        written = self._behind(written, ctes)
+        self._returning(node, written[0].table if written else table, scope, written)
         return written
 
     def _merged_update(

@@ -1,0 +1,54 @@
+"""Statements that cannot be read are told, in plain words, and count against the coverage."""
+
+import pytest
+
+from lineage.sql.edges import of
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "line"),
+    [
+        ("create table o as select a from t\ncreate table o2 as select b from t;", "postgres", 2),
+        ("create view v as\nselect a b c from t;", "postgres", 2),
+        ("create rule r as on insert to t do also insert into u select new.a;", "postgres", 1),
+    ],
+)
+def test_a_query_that_the_parser_gives_up_is_told(sql: str, dialect: str, line: int) -> None:
+    script = of(sql, dialect)
+    (told,) = script.unresolved
+    assert (told.severity, told.line) == ("error", line)
+    assert script.coverage.columns > script.coverage.resolved
+
+
+def test_a_policy_reads_no_rows() -> None:
+    assert not of("create policy p on t for select using (a = 1)", "postgres").unresolved
+
+
+def test_a_statement_that_failed_counts_against_the_coverage() -> None:
+    coverage = of("insert into t (a) select s.a from s; selekt b fron s").coverage
+    assert (coverage.resolved, coverage.columns) == (1, 2)
+
+
+def test_a_column_of_an_unrendered_template_counts_against_the_coverage() -> None:
+    coverage = of("create table o as select {{ macro() }} as a, b from t").coverage
+    assert (coverage.resolved, coverage.columns) == (1, 2)
+
+
+def test_a_template_belongs_to_its_own_statement() -> None:
+    script = of("select a from s;\nselect {{ macro() }} from t;\nselect b from u;")
+    assert [(each.statement, each.line) for each in script.unresolved] == [(2, 2)]
+
+
+@pytest.mark.parametrize(
+    "sql", ["create table t as select a from", "update t set a + = 3", "select a from (select"]
+)
+def test_reasons_are_plain_words(sql: str) -> None:
+    (told,) = of(sql, "tsql").unresolved
+    assert "<" not in told.reason
+    assert "sqlglot" not in told.reason
+
+
+def test_the_language_of_a_routine_is_no_statement() -> None:
+    body = "begin insert into o (a) select a from t; end"
+    script = of(f"create function f() returns void as $$ {body} $$ language plpgsql", "postgres")
+    assert not script.unresolved
