@@ -34,7 +34,10 @@ Reference: TypeAlias = TableName | Place | Known
 
 
 class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Data flows from one dataset to another; `job` is the URN of the job that moves it."""
+    """Data flows from one dataset to another; `job` is the URN of the job that moves it.
+
+    Of the edges to one dataset that have a `rank`, those of the highest count.
+    """
 
     upstream: Reference
     downstream: Reference
@@ -43,6 +46,7 @@ class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     job: str | None = None
     columns: tuple[ColumnMapping, ...] = ()
     uses: tuple[ColumnUse, ...] = ()
+    rank: tuple[bool, datetime] | None = None
 
 
 class JobFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,11 +77,15 @@ class Described(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody read a dataset, and which of its columns, where that is known."""
+    """Somebody read a dataset, and which of its columns, where that is known.
+
+    A `run` reads a dataset once, however many reports tell of it.
+    """
 
     dataset: Reference
     reader: str
     at: datetime
+    run: str | None = None
     times: int = 1
     columns: tuple[str, ...] = ()
     bytes: int | None = None
@@ -121,3 +129,5 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reads: tuple[Read, ...] = ()
     problems: tuple[Problem, ...] = ()
     coverage: Coverage = Coverage()
+    # What it must be told next time to understand what it hears then.
+    memory: bytes | None = None

@@ -280,12 +280,14 @@ lineage_node = Table(
 )
 
 # Who tells of lineage. A reporter's word on it replaces its earlier one, and nobody else's.
+# `memory` is what it must know to understand what comes later.
 lineage_reporter = Table(
     "lineage_reporter",
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("name", Text, nullable=False, unique=True),
     Column("reported_at", Instant, nullable=False),
+    Column("memory", LargeBinary),
 )
 
 # `job` is a node as well; 0 where no job is known, since nothing equals NULL in a key.
@@ -335,6 +337,8 @@ usage_reads = Table(
     Column("day", Day, primary_key=True, autoincrement=False),
     Column("reader", Text, primary_key=True),
     Column("reporter", Text, primary_key=True),
+    # Reads add up under 0. A sum that somebody made has another key, and a newer one replaces it.
+    Column("sum_key", BigInteger, primary_key=True, autoincrement=False),
     Column("reads", BigInteger, nullable=False),
     Column("bytes", BigInteger),
     Column("rows", BigInteger),

@@ -72,7 +72,7 @@ def _address_of(root: Path) -> str | None:
     except (OSError, Error):
         # Whatever it is, no address stands there that all checkouts share.
         return None
-    return _address_in(parser.get('remote "origin"', "url", fallback=""))
+    return _address_in(parser.get('remote "origin"', "url", fallback="") or "")
 
 
 def _git_folder(root: Path) -> Path:

@@ -1,7 +1,7 @@
 """`lumos lineage ingest`: files of any kind that tell of lineage, into the store."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -115,7 +115,11 @@ class LineageIngest:
 
     def _recorded(self, recognised: Recognised) -> Iterator[ReporterReport]:
         reader = FileReader(
-            self._names, self._schemas, dialect=self._dialect, announce=self._announce
+            self._names,
+            self._schemas,
+            recall=self._recalled,
+            dialect=self._dialect,
+            announce=self._announce,
         )
         placed = self._placed(reader.read(recognised))
         for each, tally, described in self._recorder.record(placed):
@@ -132,6 +136,9 @@ class LineageIngest:
                 problems=len(said.reported.problems) + len(each.problems),
                 model=said.model,
             )
+
+    def _recalled(self, reporters: Collection[str]) -> Mapping[str, bytes]:
+        return {} if self._store is None else self._store.lineage.remembered(reporters)
 
     def _placed(self, heard: Iterable[Heard]) -> Iterator[Placed]:
         for each in heard:

@@ -1,6 +1,6 @@
 """What reporters say, with the URNs of datasets in the place of names."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -33,6 +33,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     descriptions: tuple[tuple[str, Described], ...]
     reads: tuple[tuple[str, Read], ...]
     problems: tuple[Problem, ...]
+    memory: bytes | None = None
 
 
 class Placing:
@@ -53,7 +54,8 @@ class Placing:
     def place(self, said: Reported, *, dialect: str | None) -> Placed:
         """What a reporter says, and which of its names mean more than one dataset."""
         finding = _Finding(self, said, dialect)
-        edges = tuple(self._edge(finding, said.reporter, each) for each in said.edges)
+        placed = [(each, self._edge(finding, said.reporter, each)) for each in said.edges]
+        edges = tuple(_of_highest_rank(placed))
         return Placed(
             reporter=said.reporter,
             edges=edges,
@@ -61,6 +63,7 @@ class Placing:
             descriptions=tuple((finding.urn(each.dataset), each) for each in said.descriptions),
             reads=tuple((finding.urn(each.dataset), each) for each in said.reads),
             problems=tuple(finding.ambiguities()),
+            memory=said.memory,
         )
 
     def find(
@@ -141,6 +144,16 @@ class _Finding:
                 f"stays {found.urn}. Say which with a rule in 'sql_names', or qualify the name."
             )
             yield Problem(place=self._reporter, reason=reason, severity="remark")
+
+
+def _of_highest_rank(edges: Sequence[tuple[ReportedEdge, Edge]]) -> Iterator[Edge]:
+    highest: dict[str, tuple[bool, datetime]] = {}
+    for said, edge in edges:
+        if said.rank is not None:
+            highest[edge.downstream] = max(said.rank, highest.get(edge.downstream, said.rank))
+    for said, edge in edges:
+        if said.rank is None or said.rank == highest[edge.downstream]:
+            yield edge
 
 
 def _jobs(finding: _Finding, said: Reported, edges: Iterable[Edge]) -> Iterator[Job]:

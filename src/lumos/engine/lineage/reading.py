@@ -1,6 +1,6 @@
 """From recognised files to what their reporters say; SQL is analysed with what is known of it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -44,14 +44,23 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Heard: TypeAlias = Said | Failure | Noted
+# Gives what some reporters remember.
+Recall: TypeAlias = Callable[[Collection[str]], Mapping[str, bytes]]
 
 
 class FileReader:
     """Reads files of all kinds."""
 
     def __init__(
-        self, names: Names, schemas: Schemas, *, dialect: str | None, announce: Announce
+        self,
+        names: Names,
+        schemas: Schemas,
+        *,
+        recall: Recall,
+        dialect: str | None,
+        announce: Announce,
     ) -> None:
+        self._recall = recall
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
@@ -92,7 +101,7 @@ class FileReader:
                 yield Failure(name=given.name, problems=tuple(problems))
             elif problems:
                 yield Noted(problems=tuple(problems))
-        for report in openlineage.reports(events):
+        for report in openlineage.reports(events, self._recall):
             yield Said(reported=report)
 
     def _dbt(self, given: Given) -> Said | Failure:

@@ -10,7 +10,6 @@ from lumos.engine.lineage.names import Names
 from lumos.engine.lineage.placing import Placed
 from lumos.engine.lineage.reports import Tally
 from lumos.lineage.reported import Described
-from lumos.model.lineage import Edge
 from lumos.store import Store, Transaction
 from lumos.store.lineage import Reporting
 
@@ -20,8 +19,6 @@ Value = TypeVar("Value")
 Describe = Callable[[str, Sequence[tuple[str, Described]]], int]
 
 _TOGETHER: Final = 100
-# Of past runs, each says what it did; silence on another output takes nothing back.
-_OF_RUNS: Final = "openlineage:"
 
 
 class _DryRun(Exception):
@@ -72,8 +69,11 @@ class Recorder:
         try:
             with store.transaction() as transaction:
                 for each in placed:
-                    edges = self._with_earlier(store, each)
-                    done = transaction.lineage.report(each.reporter, edges, each.jobs, at=self._at)
+                    done = transaction.lineage.report(
+                        each.reporter, each.edges, each.jobs, at=self._at
+                    )
+                    if each.memory is not None:
+                        transaction.lineage.remember(each.reporter, each.memory)
                     tallies.append(_tally(done))
                     if done.touched:
                         self._audit(transaction, each, done)
@@ -82,32 +82,6 @@ class Recorder:
         except _DryRun:
             pass
         yield from tallies
-
-    def _with_earlier(self, store: Store, placed: Placed) -> Sequence[Edge]:
-        """The edges to report; of runs, with those to outputs that these runs did not write.
-
-        Events may come late: where the store knows a newer run, they add what nobody knew.
-        """
-        if not placed.reporter.startswith(_OF_RUNS):
-            return placed.edges
-        earlier = store.lineage.told_by(placed.reporter)
-        if not earlier:
-            return placed.edges
-        written = {edge.downstream for edge in placed.edges}
-        if self._is_late(store, placed):
-            known = {edge.downstream for edge in earlier}
-            new = [edge for edge in placed.edges if edge.downstream not in known]
-            return (*earlier, *new)
-        kept = [edge for edge in earlier if edge.downstream not in written]
-        return (*placed.edges, *kept)
-
-    @staticmethod
-    def _is_late(store: Store, placed: Placed) -> bool:
-        newest = max((run.started_at for job in placed.jobs for run in job.runs), default=None)
-        if newest is None:
-            return False
-        known = (store.lineage.job(job.urn) for job in placed.jobs)
-        return any(run.started_at > newest for job in known if job is not None for run in job.runs)
 
     def _described(self, placed: Placed) -> int:
         assert self._store is not None

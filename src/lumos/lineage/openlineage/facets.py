@@ -126,6 +126,10 @@ NAMES: Final[dict[type[msgspec.Struct], str]] = {
     SourceCode: "sourceCodeLocation",
 }
 
+SIZES: Final = ("inputStatistics", "dataQualityMetrics")
+# All that is ever read.
+READ: Final = frozenset((*NAMES.values(), *SIZES))
+
 
 def facet(facets: Mapping[str, msgspec.Raw] | None, kind: type[Facet]) -> Facet | None:
     """The facet of a kind; raises `msgspec.MsgspecError` where it is not as it should be."""

@@ -1,6 +1,7 @@
 """Runs as reports: one for each job, with its edges, runs, reads and what is told of datasets."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
@@ -9,6 +10,7 @@ from lumos.lineage.openlineage.columns import Columns, columns_of
 from lumos.lineage.openlineage.events import Event
 from lumos.lineage.openlineage.facets import (
     NAMES,
+    SIZES,
     ColumnLineage,
     Documentation,
     JobType,
@@ -23,6 +25,7 @@ from lumos.lineage.openlineage.facets import (
     facet,
     named,
 )
+from lumos.lineage.openlineage.memory import memory_of, recalled
 from lumos.lineage.openlineage.naming import location, reference
 from lumos.lineage.openlineage.runs import (
     DatasetKey,
@@ -52,19 +55,42 @@ from lumos.model.urn import InvalidUrn, Urn
 Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 _PLATFORM: Final = "openlineage"
-_SIZES: Final = ("inputStatistics", "dataQualityMetrics")
+_CAME_TO_NOTHING: Final = ("FAILED", "ABORTED")
+# Runs whose end may never be told.
+_MOST_RUNNING: Final = 50
 
 
-def reports(events: Iterable[Event]) -> Iterator[Reported]:
-    """What each job of some events reports, and each dataset that is told of without a job."""
-    every = list(events)
-    by_job: dict[JobKey, list[Run]] = {}
-    for run in runs_of(every):
-        by_job.setdefault(run.job, []).append(run)
-    for key, runs in by_job.items():
-        yield _JobReport(key, runs).reported()
-    for dataset, seen in datasets_of(every):
-        yield _dataset_report(dataset, seen)
+def reports(
+    events: Iterable[Event],
+    recall: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
+) -> Iterator[Reported]:
+    """What each job of some events reports, and each dataset that is told of without a job.
+
+    `recall` gives the memories of reporters, from what they reported last.
+    """
+    by_job: dict[JobKey, list[Event]] = {}
+    by_dataset: dict[DatasetKey, list[Event]] = {}
+    for event in events:
+        if event.job is not None:
+            by_job.setdefault(JobKey(event.job.namespace, event.job.name), []).append(event)
+        if event.dataset is not None:
+            key = DatasetKey(event.dataset.namespace, event.dataset.name)
+            by_dataset.setdefault(key, []).append(event)
+    memories = recall([*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)])
+    for job, some in by_job.items():
+        earlier = recalled(memories.get(_job_reporter(job)))
+        yield _JobReport(job, earlier, some).reported()
+    for dataset, some in by_dataset.items():
+        earlier = recalled(memories.get(_dataset_reporter(dataset)))
+        yield _dataset_report(dataset, [*earlier, *some])
+
+
+def _job_reporter(key: JobKey) -> str:
+    return f"openlineage:{key.namespace}/{key.name}"
+
+
+def _dataset_reporter(key: DatasetKey) -> str:
+    return f"openlineage:dataset:{key.namespace}/{key.name}"
 
 
 class _Facets:
@@ -86,14 +112,18 @@ class _Facets:
 class _JobReport:
     """All that the runs of one job come to."""
 
-    def __init__(self, key: JobKey, runs: list[Run]) -> None:
+    def __init__(self, key: JobKey, earlier: list[Event], events: list[Event]) -> None:
         self._key = key
-        self._runs = runs
+        self._events = [*earlier, *events]
+        self._runs = runs_of(self._events)
+        self._news = {None if each.run is None else each.run.run_id for each in events}
         self._name = f"{key.namespace}/{key.name}"
-        self._facets = _Facets(f"openlineage:{self._name}")
+        self._facets = _Facets(_job_reporter(key))
+        self._writers = _writers(self._runs)
+        self._counting = _counting(self._runs, self._writers.values())
         job_facets: Facets = {}
         run_facets: Facets = {}
-        for run in runs:
+        for run in self._counting:
             job_facets |= run.job_facets
             run_facets |= run.run_facets
         self._type = self._facets.read(job_facets, JobType) or JobType()
@@ -102,10 +132,10 @@ class _JobReport:
         self._run_facets = run_facets
 
     def reported(self) -> Reported:
-        datasets = _merged(self._runs)
+        datasets = _merged(self._counting)
         edges, coverage = self._edges()
         return Reported(
-            reporter=f"openlineage:{self._name}",
+            reporter=_job_reporter(self._key),
             edges=edges,
             jobs=(self._job(),),
             flows=(self._flow(),),
@@ -114,7 +144,13 @@ class _JobReport:
             reads=tuple(self._reads()),
             problems=tuple(self._facets.problems),
             coverage=coverage,
+            memory=memory_of(self._events, {run.run_id for run in self._remembered()}),
         )
+
+    def _remembered(self) -> list[Run]:
+        """The runs that count, and those whose end is still to be told."""
+        running = [run for run in self._runs if run.state == "RUNNING"]
+        return [*self._counting, *running[-_MOST_RUNNING:]]
 
     def _each(
         self,
@@ -161,21 +197,15 @@ class _JobReport:
                 )
 
     def _flow(self) -> JobFlow:
-        inputs = {reference(*key): None for run in self._runs for key in run.inputs}
-        outputs = {reference(*key): None for run in self._runs for key in run.outputs}
+        inputs = {reference(*key): None for run in self._counting for key in run.inputs}
+        outputs = {reference(*key): None for run in self._counting for key in run.outputs}
         return JobFlow(job=self._urn, inputs=tuple(inputs), outputs=tuple(outputs))
 
     def _edges(self) -> tuple[tuple[ReportedEdge, ...], Coverage]:
-        """The edges to each output as the newest run that wrote it has them.
-
-        A run that did not come to its end may not have told all, so that one that did goes before.
-        """
-        writers: dict[DatasetKey, Run] = {}
-        for run in sorted(self._runs, key=lambda each: each.state == "COMPLETE"):
-            writers |= dict.fromkeys(run.outputs, run)
+        """The edges to each output as the run that counts for it has them."""
         edges: list[ReportedEdge] = []
         coverage = Coverage()
-        for output, run in writers.items():
+        for output, run in self._writers.items():
             seen = run.outputs[output]
             lifecycle = self._facets.read(seen.facets, Lifecycle)
             if lifecycle and (lifecycle.lifecycle_state_change or "").upper() == "DROP":
@@ -183,13 +213,13 @@ class _JobReport:
             lineage = self._facets.read(seen.facets, ColumnLineage)
             if run.inputs or lineage is not None:
                 coverage += _coverage(self._facets.read(seen.facets, SchemaFacet), lineage)
-            edges += _edges_to(output, run.inputs, lineage, job=self._urn)
+            edges += _edges_to(output, run.inputs, lineage, job=self._urn, rank=_rank(run))
         return tuple(edges), coverage
 
     def _reads(self) -> Iterator[Read]:
-        """A run reads each of its inputs once; only runs that took place read anything."""
+        """A run reads each of its inputs once; what failed does not count as having read."""
         for run in self._runs:
-            if run.run_id is None:
+            if run.run_id is None or run.run_id not in self._news or run.state in _CAME_TO_NOTHING:
                 continue
             columns: dict[DatasetKey, dict[str, None]] = {}
             for seen in run.outputs.values():
@@ -204,17 +234,37 @@ class _JobReport:
                     dataset=reference(*key),
                     reader=self._name,
                     at=run.started_at,
+                    run=run.run_id,
                     columns=tuple(sorted(columns.get(key, ()))),
                     bytes=sizes.bytes if sizes.size is None else sizes.size,
                     rows=sizes.row_count,
                 )
 
     def _sizes(self, seen: Seen) -> Sizes:
-        for name in _SIZES:
+        for name in SIZES:
             for facets in (seen.own_facets, seen.facets):
                 if (found := self._facets.read(facets, Sizes, name)) is not None:
                     return found
         return Sizes()
+
+
+def _rank(run: Run) -> tuple[bool, datetime]:
+    """A run that did not come to its end may not have told all; one that did goes before it."""
+    return run.state == "COMPLETE", run.last_at
+
+
+def _writers(runs: Iterable[Run]) -> dict[DatasetKey, Run]:
+    """For each output the run that says what it is made from."""
+    writers: dict[DatasetKey, Run] = {}
+    for run in sorted(runs, key=_rank):
+        writers |= dict.fromkeys(run.outputs, run)
+    return writers
+
+
+def _counting(runs: Sequence[Run], writers: Iterable[Run]) -> list[Run]:
+    """The runs that say how things are: of each output, the latest one, and what is planned."""
+    wanted = {run.run_id for run in writers} | {None, max(runs, key=_rank).run_id}
+    return [run for run in runs if run.run_id in wanted]
 
 
 def _job_urn(key: JobKey, type: JobType) -> str:
@@ -241,6 +291,7 @@ def _edges_to(
     lineage: ColumnLineage | None,
     *,
     job: str | None,
+    rank: tuple[bool, datetime] | None = None,
 ) -> Iterator[ReportedEdge]:
     columns = columns_of(lineage) if lineage is not None else {}
     upstreams = list(dict.fromkeys((*inputs, *columns)))
@@ -251,6 +302,7 @@ def _edges_to(
             downstream=reference(*output),
             type=_type(known, alone=len(upstreams) == 1),
             job=job,
+            rank=rank,
             columns=tuple(known.mappings),
             uses=tuple(known.uses),
         )
@@ -276,8 +328,9 @@ def _coverage(schema: SchemaFacet | None, lineage: ColumnLineage | None) -> Cove
     return Coverage(columns=len(names), resolved=len(resolved))
 
 
-def _dataset_report(key: DatasetKey, seen: Seen) -> Reported:
-    place = f"openlineage:dataset:{key.namespace}/{key.name}"
+def _dataset_report(key: DatasetKey, events: list[Event]) -> Reported:
+    ((_, seen),) = datasets_of(events)
+    place = _dataset_reporter(key)
     facets = _Facets(place)
     lineage = facets.read(seen.facets, ColumnLineage)
     edges = tuple(_edges_to(key, (), lineage, job=None))
@@ -290,6 +343,7 @@ def _dataset_report(key: DatasetKey, seen: Seen) -> Reported:
         descriptions=(described,) if described else (),
         problems=tuple(facets.problems),
         coverage=_coverage(schema, lineage) if lineage else Coverage(),
+        memory=memory_of(events, {None}),
     )
 
 

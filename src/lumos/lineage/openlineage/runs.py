@@ -70,7 +70,7 @@ def runs_of(events: Iterable[Event]) -> list[Run]:
 
 def _add(run: Run, event: Event, job: JobPart) -> None:
     run.last_at = event.at
-    state = _STATES.get((event.event_type or "").upper())
+    state = state_of(event)
     if state is not None:
         run.state, run.ended_at = state, event.at
     run.job_facets |= job.facets or {}
@@ -80,6 +80,11 @@ def _add(run: Run, event: Event, job: JobPart) -> None:
             dataset = seen.setdefault(DatasetKey(part.namespace, part.name), Seen.new())
             dataset.facets |= part.facets or {}
             dataset.own_facets |= part.input_facets or part.output_facets or {}
+
+
+def state_of(event: Event) -> State | None:
+    """How a run stands after an event, if that says so."""
+    return _STATES.get((event.event_type or "").upper())
 
 
 def datasets_of(events: Iterable[Event]) -> Iterator[tuple[DatasetKey, Seen]]:

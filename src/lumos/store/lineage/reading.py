@@ -119,6 +119,14 @@ class LineageReader:
         with self._database.reading() as connection:
             return tuple(sorted(Reporter(*row) for row in connection.execute(statement)))
 
+    def remembered(self, reporters: Collection[str]) -> dict[str, bytes]:
+        """What some reporters remember, of those that do."""
+        reporter = tables.lineage_reporter.c
+        statement = select(reporter.name, reporter.memory).where(reporter.memory.is_not(None))
+        with self._database.reading() as connection:
+            wanted = statement.where(among(connection, reporter.name, reporters))
+            return {row.name: row.memory for row in connection.execute(wanted)}
+
     def jobs(self) -> Iterator[Job]:
         """Every job with its runs, by URN; what it reads and writes under present names."""
         item = tables.item.c

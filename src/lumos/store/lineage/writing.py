@@ -59,6 +59,12 @@ class LineageWriter:
         reported_jobs.put_all(self._connection, self._reporter(reporter), jobs, at=at)
         return changed
 
+    def remember(self, reporter: str, memory: bytes) -> None:
+        """Keeps what a reporter that has spoken must know to understand what comes later."""
+        table = tables.lineage_reporter
+        named = update(table).where(table.c.name == reporter)
+        self._connection.execute(named.values(memory=memory))
+
     def withdraw(self, reporter: str, links: Collection[tuple[str, str]]) -> Reporting:
         """Takes a reporter's word on some links back, under whichever job."""
         table = tables.lineage_reporter.c

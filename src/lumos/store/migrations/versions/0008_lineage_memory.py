@@ -1,0 +1,13 @@
+"""What a reporter of events must remember to understand those that come later."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("lineage_reporter", sa.Column("memory", sa.LargeBinary))
