@@ -1,0 +1,4 @@
+-- Owner: support-team
+CREATE VIEW support_stg.agents AS
+SELECT agent_id, ISNULL(name, 'unknown') AS name, team
+FROM support_raw.agents;
