@@ -152,3 +152,134 @@ SQL_SERVER = [
 @pytest.mark.parametrize("case", SQL_SERVER)
 def test_what_sql_server_adds_to_statements_that_write(case: Case) -> None:
     holds(case)
+
+
+JOINS_AND_PLACES = [
+    Case(
+        "spark",
+        "create table o as select * from t left anti join u using (id)",
+        {"t.id -> o.id", "t.a -> o.a"},
+        {"t.id -> o JOIN", "u.id -> o JOIN"},
+        {"t": ["id", "a"], "u": ["id", "z"]},
+    ),
+    Case(
+        "spark",
+        "insert overwrite table s.t partition (region = 'eu', dt) select a, b, d from s.u",
+        {"s.u.a -> s.t.x", "s.u.b -> s.t.y", "s.u.d -> s.t.dt"},
+        schema={"s.t": ["x", "y", "region", "dt"]},
+    ),
+    Case(
+        "postgres",
+        "create table s.t2 (like s.t1, z int); insert into s.t2 select q, r, w from s.u",
+        {"s.u.q -> s.t2.x", "s.u.r -> s.t2.y", "s.u.w -> s.t2.z"},
+        schema={"s.t1": ["x", "y"]},
+    ),
+    Case(
+        "mysql",
+        "create table s.t2 like s.t1; insert into s.t2 select q, r from s.u",
+        {"s.u.q -> s.t2.x", "s.u.r -> s.t2.y"},
+        schema={"s.t1": ["x", "y"]},
+    ),
+    Case(
+        "mysql",
+        "insert into x.t (id, last, cnt) select u.id, u.d, u.c from u "
+        "on duplicate key update last = u.d, cnt = cnt + values(cnt)",
+        {"u.id -> x.t.id", "u.d -> x.t.last", "u.c -> x.t.cnt", "x.t.cnt -> x.t.cnt"},
+    ),
+    Case(
+        "bigquery",
+        "create table o as select * from b pivot(sum(amt) as tot for qtr in ('Q1', 'Q2'))",
+        {"b.k -> o.k", "b.amt -> o.tot_q1", "b.amt -> o.tot_q2"},
+        schema={"b": ["k", "amt", "qtr"]},
+    ),
+    Case(
+        "teradata",
+        "create multiset volatile table o, no fallback, no log as (select a from t) with data "
+        "on commit preserve rows; insert into p (x) select a from o",
+        {"t.a -> p.x"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", JOINS_AND_PLACES)
+def test_columns_go_where_the_dialect_puts_them(case: Case) -> None:
+    holds(case)
+
+
+POSITIONS = [
+    Case(
+        "postgres",
+        "create table o as select id, u.tag, u.n from t "
+        "cross join lateral unnest(tags) with ordinality as u(tag, n)",
+        {"t.id -> o.id", "t.tags -> o.tag"},
+    ),
+    Case(
+        "postgres",
+        "create table o as select e.v, e.n from t, jsonb_array_elements(t.x) with ordinality as e(v, n)",
+        {"t.x -> o.v"},
+    ),
+    Case(
+        "spark",
+        "create table o as select posexplode(tags) as (pos, val) from t",
+        {"t.tags -> o.val"},
+    ),
+    Case(
+        "snowflake",
+        "create table o as select f.index as n, f.value as v from t, table(flatten(t.x)) f",
+        {"t.x -> o.v"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", POSITIONS)
+def test_the_place_of_an_element_is_no_value(case: Case) -> None:
+    holds(case)
+
+
+INSIDE_OF_VALUES = [
+    Case(
+        "postgres",
+        "create table o as select a, exists (select 1 from u where u.k = t.k) as has from t",
+        {"t.a -> o.a"},
+        {"u.k -> o.has FILTER", "t.k -> o.has FILTER"},
+    ),
+    Case(
+        "postgres",
+        "update t set c = (select max(x) from u where u.k = t.k)",
+        {"u.x -> t.c"},
+        {"u.k -> t.c FILTER", "t.k -> t.c FILTER"},
+    ),
+    Case(
+        "oracle",
+        "update t set (a, b) = (select x, y from u where u.k = 1)",
+        {"u.x -> t.a", "u.y -> t.b"},
+        {"u.k -> t.a FILTER", "u.k -> t.b FILTER"},
+    ),
+    Case(
+        "postgres",
+        "insert into x (id, n) select id, n from s "
+        "on conflict (id) do update set n = excluded.n where x.n <> excluded.n",
+        {"s.id -> x.id", "s.n -> x.n"},
+        {"x.n -> x FILTER", "s.n -> x FILTER"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", INSIDE_OF_VALUES)
+def test_what_a_query_inside_of_a_value_decides_it_decides_about_that_value(case: Case) -> None:
+    holds(case)
+
+
+def test_one_table_has_one_spelling_and_quotes_yield() -> None:
+    script = of(
+        'create table s.o as select a from s.t; create table s.p as select "A" as b from "S"."O"',
+        "snowflake",
+    )
+    assert direct(script) == {"s.t.a -> s.o.a", "s.o.a -> s.p.b"}
+    assert [write.sources for write in script.writes] == [(("s", "t"),), (("s", "o"),)]
+
+
+def test_a_table_that_is_always_quoted_keeps_its_case() -> None:
+    assert direct(of('create table "S"."O" as select a from s.t', "snowflake")) == {
+        "s.t.a -> S.O.a"
+    }

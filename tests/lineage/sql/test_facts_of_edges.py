@@ -157,3 +157,26 @@ def test_a_star_is_told_also_where_it_was_expanded() -> None:
 def test_a_long_clause_is_cut() -> None:
     conditions = " or ".join(f"c = {number}" for number in range(1000))
     assert len(only(f"delete from s where {conditions}").expression or "") < 1100
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "texts"),
+    [
+        ("create table o as select upper(a) as x from t union all select lower(a) from t", None,
+         {"upper(a)", "lower(a)"}),
+        ("select x = a + 1 into o from t", "tsql", {"a + 1"}),
+        ("select top (10) with ties a + 1 as x into o from t", "tsql", {"a + 1"}),
+        ("create table o as select 1 as x from t start with a is null connect by prior b = 1",
+         "oracle", {"start with a is null", "connect by prior b = 1"}),
+        ("insert into o (a) values (1) on duplicate key update a = a + values(a)", "mysql",
+         {"a + values(a)"}),
+    ],
+)  # fmt: skip
+def test_the_words_of_an_edge(sql: str, dialect: str | None, texts: set[str]) -> None:
+    assert {edge.expression for edge in of(sql, dialect).edges} == texts
+
+
+def test_the_words_of_a_natural_join() -> None:
+    schema = {"t": ["a"], "u": ["a"]}
+    script = of("create table o as select 1 as x from t natural join u", schema=schema)
+    assert {edge.expression for edge in script.edges} == {"natural join u"}

@@ -4,7 +4,7 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token
 
 from lumos.lineage.jinja import UNKNOWN, Unknown
 from lumos.lineage.sql.context import Columns, Context, no_columns
-from lumos.lineage.sql.names import dialect_named
+from lumos.lineage.sql.names import Spellings, dialect_named
 from lumos.lineage.sql.preparing import prepared
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement
@@ -130,11 +130,19 @@ class _Analysis:
             self._source, self._text = source, part
             for piece in self._splitter.pieces(tokens):
                 self._piece(piece)
-        edges = tuple(edge for edge in self._recorder.spelled_edges() if not _is_unrendered(edge))
+        statements = [_renamed(each, self._context.renamed) for each in self._statements]
+        edges: Iterable[ColumnEdge] = self._recorder.edges
+        if self._context.folding.has_quoted:
+            spellings = Spellings()
+            self._recorder.see(spellings)
+            for each in statements:
+                _see(each, spellings)
+            statements = [_spelled(each, spellings) for each in statements]
+            edges = self._recorder.spelled_edges(spellings)
         self._report_templates(ready.unknown)
         return Script(
-            statements=tuple(_renamed(each, self._context.renamed) for each in self._statements),
-            edges=edges,
+            statements=tuple(statements),
+            edges=tuple(edge for edge in edges if not _is_unrendered(edge)),
             unresolved=tuple(self._context.unresolved),
             coverage=self._recorder.coverage,
             file=file,
@@ -324,6 +332,40 @@ def _place(problem: ParseError, tokens: Sequence[Token]) -> int:
 def _is_unrendered(edge: ColumnEdge) -> bool:
     names = (*edge.from_table, edge.from_column, *(edge.to_table or ()), edge.to_column or "")
     return any(UNKNOWN in name for name in names)
+
+
+def _see(statement: Statement, spellings: Spellings) -> None:
+    for read in statement.reads:
+        spellings.see(read.table)
+        for column in read.columns:
+            spellings.see(read.table, column)
+    for write in statement.writes:
+        spellings.see(write.table)
+        for column in write.columns:
+            spellings.see(write.table, column)
+        for source in write.sources:
+            spellings.see(source)
+
+
+def _spelled(statement: Statement, spellings: Spellings) -> Statement:
+    reads = (
+        msgspec.structs.replace(
+            read,
+            table=spellings.table(read.table),
+            columns=tuple(sorted(spellings.column(read.table, each) for each in read.columns)),
+        )
+        for read in statement.reads
+    )
+    writes = (
+        msgspec.structs.replace(
+            write,
+            table=spellings.table(write.table),
+            columns=tuple(spellings.column(write.table, each) for each in write.columns),
+            sources=tuple(sorted(map(spellings.table, write.sources))),
+        )
+        for write in statement.writes
+    )
+    return msgspec.structs.replace(statement, reads=tuple(reads), writes=tuple(writes))
 
 
 def _renamed(statement: Statement, names: dict[Parts, Parts]) -> Statement:

@@ -44,5 +44,6 @@ class Habits:
         self.has_aliases_in_where = name in _ALIASES_IN_WHERE
         self.recurses_without_keyword = name in _RECURSIVE_WITHOUT_KEYWORD
         self.has_paths_in_from = name in _PATHS_IN_FROM
+        self.flattens = name == "snowflake"
         # Names that are no columns unless a table has them.
         self.pseudo_columns = _PSEUDO | (_PSEUDO_OF_ORACLE if name == "oracle" else frozenset())

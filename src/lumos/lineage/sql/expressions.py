@@ -128,6 +128,15 @@ class Reading:
         if not column.is_resolved:
             self.is_resolved = False
 
+    def settle(self) -> Iterator[Relation]:
+        """What queries inside decide decides about this value alone; the tables that they read."""
+        for relation in self.relations:
+            for each in relation.ancestry():
+                self.uses.update(each.uses)
+                if each.table is not None:
+                    yield Relation(table=each.table)
+        self.relations = []
+
     def _use(self, use: Use) -> None:
         self.uses[use] = None
 

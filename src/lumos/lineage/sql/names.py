@@ -44,6 +44,36 @@ def spelled(name: str) -> str:
     return name.spelled if isinstance(name, Name) else name
 
 
+class Spellings:
+    """How names leave that were quoted in some places; where one place has no quotes, none does."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Parts, list[str]] = {}
+        self._columns: dict[tuple[Parts, str], str] = {}
+
+    def see(self, table: Parts, column: str | None = None) -> None:
+        """Keeps how a table or its column is written."""
+        before = self._tables.get(table)
+        if before is None:
+            self._tables[table] = [spelled(part) for part in table]
+        else:
+            for place, part in enumerate(table):
+                if not isinstance(part, Name):
+                    before[place] = part
+        if column is not None and (
+            not isinstance(column, Name) or (table, column) not in self._columns
+        ):
+            self._columns[table, column] = spelled(column)
+
+    def table(self, table: Parts) -> Parts:
+        """A table's name as it leaves."""
+        return tuple(self._tables.get(table, map(spelled, table)))
+
+    def column(self, table: Parts, column: str) -> str:
+        """A column's name as it leaves."""
+        return self._columns.get((table, column), spelled(column))
+
+
 class Folding:
     """How one dialect folds names; unquoted ones leave in lower case, whatever it stores."""
 
@@ -54,6 +84,8 @@ class Folding:
             NormalizationStrategy.UPPERCASE,
         )
         self._stores_upper_case = strategy is NormalizationStrategy.UPPERCASE
+        # Whether some name was quoted that equals one without quotes.
+        self.has_quoted = False
 
     def text(self, name: str, *, quoted: bool) -> str:
         """A name that equals every other spelling that the dialect takes for the same."""
@@ -64,6 +96,7 @@ class Folding:
         is_stored_so = self._stores_upper_case and name == name.upper()
         if self._quotes_keep_case and not is_stored_so:
             return name
+        self.has_quoted = True
         return Name.of(folded, name)
 
     def stored(self, name: str) -> str:

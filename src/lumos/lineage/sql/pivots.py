@@ -66,7 +66,8 @@ def _own_columns(node: exp.Expr) -> list[exp.Column]:
 def _names(queries: "QueryReader", pivot: exp.Expr, fields: list[exp.In]) -> list[str]:
     """The names of the new columns, as the parser made them for the dialect, and as written."""
     names = [queries.name(each) for each in pivot.args.get("columns") or ()]
-    if len(pivot.expressions) == 1:
+    is_called = any(isinstance(each, exp.Alias) for each in pivot.expressions)
+    if len(pivot.expressions) == 1 and not (is_called and names):
         for field in fields:
             for each in field.expressions:
                 alias = each.args.get("alias") if isinstance(each, exp.PivotAlias) else each

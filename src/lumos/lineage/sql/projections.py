@@ -58,7 +58,12 @@ class Projections:
     def _columns(self, node: exp.Expr, scope: Scope, clauses: Relation) -> list[Column]:
         if isinstance(node, exp.Aliases):
             reading = self._read(node.this, scope, clauses)
-            return [reading.column(self._queries.name(name)) for name in node.expressions]
+            names = [self._queries.name(name) for name in node.expressions]
+            counts = isinstance(node.this, exp.Posexplode)
+            return [
+                Column(name) if counts and name == names[0] else reading.column(name)
+                for name in names
+            ]
         reading = self._read(node, scope, clauses)
         return [reading.column(self.output_name(node), maker=node)]
 
@@ -67,7 +72,7 @@ class Projections:
         if isinstance(node, exp.Alias):
             end = place_of(node.args.get("alias"))
         reading = self._queries.expressions.read([node], scope, Role(Clause.ITEM, end=end))
-        clauses.parents += reading.relations
+        clauses.parents += reading.settle()
         return reading
 
     def output_name(self, node: exp.Expr) -> str:

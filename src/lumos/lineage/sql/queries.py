@@ -228,8 +228,8 @@ class QueryReader:
             self.decide(node.args.get(key), scope, relation, UseKind.FILTER, Clause.WHERE)
         connect = node.args.get("connect")
         if connect is not None:
-            self.decide(connect.args.get("connect"), scope, relation, UseKind.JOIN, Clause.ON)
-            self.decide(connect.args.get("start"), scope, relation, UseKind.FILTER, Clause.WHERE)
+            self.decide(connect.args.get("connect"), scope, relation, UseKind.JOIN, Clause.CONNECT)
+            self.decide(connect.args.get("start"), scope, relation, UseKind.FILTER, Clause.START)
         scope.aliases = outputs
         group = node.args.get("group")
         if group is not None:

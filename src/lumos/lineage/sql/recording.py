@@ -1,10 +1,12 @@
 """Edges from what statements return and write."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from lumos.lineage.jinja import UNKNOWN
 from lumos.lineage.reported import Coverage
-from lumos.lineage.sql.names import Name, spelled
+from lumos.lineage.sql.names import Spellings
 from lumos.lineage.sql.relation import Column, Excerpt, Fact, Relation, Star, Use
 from lumos.lineage.sql.script import ALL, ColumnEdge, Parts
 
@@ -42,22 +44,23 @@ class Recorder:
             for use in relation.uses:
                 self._use(statement, table, None, use)
 
-    def spelled_edges(self) -> tuple[ColumnEdge, ...]:
-        """The edges with every name as it was quoted somewhere, the same everywhere."""
-        tables: dict[Parts, Parts] = {}
-        columns: dict[tuple[Parts, str], str] = {}
+    def see(self, spellings: Spellings) -> None:
+        """Tells how the names of all edges are written."""
         for edge in self.edges:
-            for table, column in (
-                (edge.from_table, edge.from_column),
-                (edge.to_table or (), edge.to_column or ""),
-            ):
-                if any(isinstance(part, Name) for part in table):
-                    tables.setdefault(table, tuple(map(spelled, table)))
-                if isinstance(column, Name):
-                    columns.setdefault((table, column), column.spelled)
-        if not tables and not columns:
-            return tuple(self.edges)
-        return tuple(_spelled(edge, tables, columns) for edge in self.edges)
+            spellings.see(edge.from_table, edge.from_column)
+            spellings.see(edge.to_table or (), edge.to_column)
+
+    def spelled_edges(self, spellings: Spellings) -> Iterator[ColumnEdge]:
+        """The edges with every name written the same everywhere."""
+        for edge in self.edges:
+            target, column = edge.to_table, edge.to_column
+            yield msgspec.structs.replace(
+                edge,
+                from_table=spellings.table(edge.from_table),
+                from_column=spellings.column(edge.from_table, edge.from_column),
+                to_table=None if target is None else spellings.table(target),
+                to_column=None if column is None else spellings.column(target or (), column),
+            )
 
     def rename(self, before: Parts, after: Parts) -> None:
         """A table that the script wrote goes on under another name."""
@@ -69,7 +72,12 @@ class Recorder:
     def _column(
         self, statement: int, table: Parts | None, column: Column, *, positional: bool
     ) -> None:
-        for (source, name), fact in column.facts.items():
+        flows = (
+            (source, name, fact)
+            for (source, name), facts in column.facts.items()
+            for fact in facts.each()
+        )
+        for source, name, fact in flows:
             self._add(
                 ColumnEdge(
                     from_table=source,
@@ -129,17 +137,4 @@ def _is_made_up(table: Parts | None, column: Column) -> bool:
     names = (*(table or ()), column.name)
     return any(UNKNOWN in name for name in names) or any(
         UNKNOWN in name for source, origin in column.facts for name in (*source, origin)
-    )
-
-
-def _spelled(
-    edge: ColumnEdge, tables: dict[Parts, Parts], columns: dict[tuple[Parts, str], str]
-) -> ColumnEdge:
-    target, column = edge.to_table, edge.to_column
-    return msgspec.structs.replace(
-        edge,
-        from_table=tables.get(edge.from_table, edge.from_table),
-        from_column=columns.get((edge.from_table, edge.from_column), edge.from_column),
-        to_table=None if target is None else tables.get(target, target),
-        to_column=None if column is None else columns.get((target or (), column), column),
     )

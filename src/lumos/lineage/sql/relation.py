@@ -1,7 +1,7 @@
 """What a table, a query or anything else in FROM is made of: columns that lead to real tables."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -10,6 +10,8 @@ from lumos.lineage.sql.texts import Clause, SourceText
 from lumos.model.lineage import Derivation, UseKind
 
 Origin: TypeAlias = tuple[Parts, str]
+# A UNION of a thousand branches needs no thousand edges between two columns.
+_MOST_WAYS: Final = 16
 _RANK = {Derivation.IDENTITY: 0, Derivation.TRANSFORMATION: 1, Derivation.AGGREGATION: 2}
 
 
@@ -41,6 +43,20 @@ class Fact(NamedTuple):
     cast_to: str | None = None
     is_star: bool = False
     excerpt: Excerpt | None = None
+    # Other ways in which the same value gets there, as through the branches of a UNION.
+    others: "tuple[Fact, ...]" = ()
+
+    def each(self) -> "tuple[Fact, ...]":
+        """All ways, each by itself."""
+        return (self._replace(others=()), *self.others) if self.others else (self,)
+
+    def beside(self, other: "Fact") -> "Fact":
+        """Both ways; the one that changes more comes first."""
+        if other == self or len(self.others) >= _MOST_WAYS:
+            return self
+        every = dict.fromkeys((*self.each(), *other.each()))
+        first = max(every, key=lambda fact: _RANK[fact.derivation])
+        return first._replace(others=tuple(fact for fact in every if fact != first))
 
     def then(self, later: "Fact") -> "Fact":
         """What becomes of the value when it goes on; an identity leaves what was said of it."""
@@ -130,6 +146,11 @@ class Column:
             self.name, self.facts, self.uses, is_resolved=self.is_resolved, maker=Padded(self)
         )
 
+    def decided_by(self, uses: Uses) -> "Column":
+        """The same column, about which others decide, too."""
+        return Column(self.name, self.facts, {**self.uses, **uses},
+                      is_resolved=self.is_resolved, maker=self.maker)  # fmt: skip
+
     def merged(self, other: "Column") -> "Column":
         """The column that takes its values from either."""
         if other is self:
@@ -137,8 +158,7 @@ class Column:
         facts = dict(self.facts)
         for origin, fact in other.facts.items():
             before = facts.get(origin)
-            if before is None or _RANK[fact.derivation] > _RANK[before.derivation]:
-                facts[origin] = fact
+            facts[origin] = fact if before is None else before.beside(fact)
         return Column(
             self.name,
             facts,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lumos.lineage.sql.queries import QueryReader
 
 _ONE_SIDED: Final = frozenset({"SEMI", "ANTI"})
+# What Snowflake's FLATTEN returns.
+_FLATTENED: Final = ("seq", "key", "path", "index", "value", "this")
 
 
 class Sources:
@@ -53,7 +55,7 @@ class Sources:
             for key in ("on", "match_condition"):
                 if join.args.get(key) is not None:
                     conditions.append(join.args[key])
-            if join.args.get("kind") in _ONE_SIDED or join.args.get("side") in _ONE_SIDED:
+            if _is_one_sided(join):
                 hidden += scope.sources[before:]
         for lateral in laterals:
             if joins and not _starts_before(lateral, joins[0]):
@@ -206,10 +208,8 @@ class Sources:
         names = self._columns_of(alias)
         has_name = alias is not None and alias.this is not None
         offset = node.args.get("offset")
-        # The place of an element is made from the array, too.
-        counted = [values[0].renamed(self._queries.name(offset))] if (
-            isinstance(offset, exp.Expr) and values
-        ) else []  # fmt: skip
+        # The place of an element is made from nothing of it.
+        counted = [Column(self._queries.name(offset))] if isinstance(offset, exp.Expr) else []
         if not has_name and len(names) == 1:
             # The alias names the elements themselves.
             relation = Relation([ValueStar(values[0].renamed(names[0])), *counted])
@@ -256,10 +256,23 @@ class Sources:
         names = self._columns_of(alias) or [
             self._queries.name(each.this) for each in _defined_columns(node)
         ]
-        items: list[Item] = [value.renamed(name) for name in names] or [ValueStar(value)]
+        if self._queries.context.habits.flattens and isinstance(node.this, exp.Explode):
+            names = names or list(_FLATTENED)
+        places = self._places(node, holder, names)
+        items: list[Item] = [
+            Column(name) if name in places else value.renamed(name) for name in names
+        ] or [ValueStar(value)]
         name = self._queries.name(alias.this) if alias is not None and alias.this else ""
         scope.sources.append(Source(name, Relation(items), (), not names))
-        del holder
+
+    def _places(self, node: exp.Expr, holder: exp.Expr | None, names: list[str]) -> set[str]:
+        """Which columns of a table function only count its rows."""
+        if isinstance(node, exp.Posexplode):
+            return set(names[:1])
+        if holder is not None and holder.args.get("ordinality"):
+            return set(names[-1:])
+        is_flattened = names == list(_FLATTENED) and self._queries.context.habits.flattens
+        return {"seq", "index"} if is_flattened else set()
 
     def _shared(self, join: exp.Expr, scope: Scope, before: int, clauses: Relation) -> None:
         """USING and NATURAL make one column of two."""
@@ -268,21 +281,24 @@ class Sources:
         right = self._queries.scope(None, scope.ctes)
         right.sources = scope.sources[before:]
         using = join.args.get("using") or ()
+        clause = Clause.ON
         names = {self._queries.name(each): place_of(each) for each in using}
         if join.args.get("method") == "NATURAL":
-            names = dict.fromkeys(self._common(left, right, place_of(join.this)))
+            clause = Clause.JOIN
+            place = place_of(join.this)
+            names = dict.fromkeys(self._common(left, right, place), place)
         for name, offset in names.items():
             sides = [self._side(name, each, offset) for each in (left, right)]
             reading = Reading()
             for side in sides:
                 if side is not None:
                     reading.take(side, Role(Clause.ON, UseKind.JOIN), None)
-            excerpt = self._queries.excerpt(offset, Clause.ON)
+            excerpt = self._queries.excerpt(offset, clause)
             for use in reading.uses:
                 clauses.uses[Use(use.origin, use.usage, excerpt)] = None
             if self._queries.watcher is not None:
                 self._queries.watcher.shared(name, sides, excerpt)
-            scope.merged[name] = _one_of(sides, name)
+            scope.merged[name] = _one_of(sides[:1] if _is_one_sided(join) else sides, name)
 
     def _side(self, name: str, scope: Scope, offset: int | None) -> Column | None:
         found = scope.resolve((name,))
@@ -304,10 +320,16 @@ class Sources:
 
 def _one_of(sides: list[Column | None], name: str) -> Column:
     """The standard's COALESCE of both sides."""
-    left, right = sides
-    if left is None or right is None:
-        return left or right or Column(name, is_resolved=False)
-    return left.merged(right)
+    found: Column | None = None
+    for side in sides:
+        if side is not None:
+            found = side if found is None else found.merged(side)
+    return found or Column(name, is_resolved=False)
+
+
+def _is_one_sided(join: exp.Expr) -> bool:
+    """Whether the right side only decides which rows of the left there are."""
+    return join.args.get("kind") in _ONE_SIDED or join.args.get("side") in _ONE_SIDED
 
 
 def _defined_columns(node: exp.Expr) -> list[exp.Expr]:

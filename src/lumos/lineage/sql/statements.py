@@ -7,7 +7,6 @@ from sqlglot import exp
 
 from lumos.lineage.sql.context import Context
 from lumos.lineage.sql.expressions import Role
-from lumos.lineage.sql.names import spelled
 from lumos.lineage.sql.queries import QueryReader
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.relation import Column, Item, Relation, Star
@@ -48,9 +47,7 @@ class StatementReader:
             self._context.watcher.begun(node)
         kind = self._dispatch(node)
         reads = tuple(
-            TableRead(
-                table=tuple(map(spelled, table)), columns=tuple(sorted(map(spelled, columns)))
-            )
+            TableRead(table=table, columns=tuple(sorted(columns)))
             for table, columns in sorted(self._context.reads.items())
         )
         return Statement(
@@ -118,10 +115,10 @@ class StatementReader:
         sources = {each.table for each in relations if each.table is not None}
         self._written.append(
             TableWrite(
-                table=tuple(map(spelled, written.table)),
+                table=written.table,
                 is_view=is_view,
-                columns=tuple(spelled(column.name) for column in written.result.columns),
-                sources=tuple(sorted(tuple(map(spelled, each)) for each in sources)),
+                columns=tuple(column.name for column in written.result.columns),
+                sources=tuple(sorted(sources)),
             )
         )
         if self._context.watcher is not None:
@@ -238,6 +235,7 @@ class StatementReader:
         if not table:
             return f"CREATE_{kind}"
         is_view = "VIEW" in kind
+        listed = listed or self._writes.liked(node)
         poured = _poured_into(node)
         if poured is not None:
             table, is_view = self._queries.sources.table_name(poured), False
@@ -388,5 +386,6 @@ def _is_temporary(node: exp.Create) -> bool:
     properties = node.args.get("properties")
     return properties is not None and any(
         isinstance(each, exp.TemporaryProperty | exp.VolatileProperty)
+        or (isinstance(each, exp.StabilityProperty) and each.name.upper() == "VOLATILE")
         for each in properties.expressions
     )

@@ -32,7 +32,7 @@ _KEYWORDS: Final = frozenset(
         TokenType.USING, TokenType.PARTITION_BY, TokenType.SET, TokenType.INTO, TokenType.VALUES,
         TokenType.RETURNING, TokenType.INSERT, TokenType.WHEN, TokenType.THEN, TokenType.ELSE,
         TokenType.PREWHERE, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.START_WITH,
-        TokenType.CONNECT_BY, TokenType.DISTINCT,
+        TokenType.CONNECT_BY, TokenType.DISTINCT, TokenType.UPDATE, TokenType.BEGIN,
     }
     | _JOINING
 )  # fmt: skip
@@ -70,10 +70,19 @@ class Clause(Enum):
     )
     PARTITION = (TokenType.PARTITION_BY,)
     WHEN = (TokenType.WHEN,)
+    JOIN = (TokenType.JOIN,)
+    START = (TokenType.START_WITH, TokenType.BEGIN)
+    CONNECT = (TokenType.CONNECT_BY,)
 
 
 _LISTS: Final = frozenset({Clause.GROUP, Clause.ORDER, Clause.PARTITION})
 _BEFORE_ROWS: Final = frozenset({TokenType.VALUES, TokenType.REPLACE})
+_OPERATORS: Final = frozenset(
+    {
+        TokenType.EQ, TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH,
+        TokenType.GT, TokenType.LT, TokenType.GTE, TokenType.LTE, TokenType.NEQ,
+    }
+)  # fmt: skip
 _ITEMS: Final = frozenset({Clause.ITEM, Clause.VALUE})
 
 
@@ -126,12 +135,20 @@ class SourceText:
         return self._tokens[number].token_type if 0 <= number < len(self._tokens) else None
 
     def _is_misleading(self, number: int) -> bool:
-        """LEFT(name, 3) is a function, * EXCEPT (name) no set operation, DISTINCT ON no join."""
+        """LEFT(name, 3) is a function, * EXCEPT (name) no set operation, DISTINCT ON no join.
+
+        Behind an operator, MySQL's VALUES(name) is a column of the new row.
+        """
         kind = self._kind(number)
         if kind is TokenType.ON:
             return self._kind(number - 1) is TokenType.DISTINCT
         if kind is TokenType.DISTINCT:
             return self._kind(number - 1) is not TokenType.SELECT
+        if kind is TokenType.BEGIN:
+            # START WITH of a hierarchy comes as two words.
+            return self._kind(number + 1) is not TokenType.WITH
+        if kind is TokenType.VALUES:
+            return self._kind(number - 1) in _OPERATORS
         if kind is TokenType.EXCEPT:
             return self._kind(number - 1) is TokenType.STAR
         return kind in _ALSO_FUNCTIONS and self._kind(number + 1) is TokenType.L_PAREN
@@ -157,7 +174,11 @@ class SourceText:
             keywords = self._brackets.keywords.get(bracket, [])
             following = bisect_right(keywords, number)
             keyword = keywords[following - 1] if following else -1
-            is_row = clause in _ITEMS and self._kind(bracket - 1) in _BEFORE_ROWS
+            is_row = (
+                clause in _ITEMS
+                and self._kind(bracket - 1) in _BEFORE_ROWS
+                and not self._is_misleading(bracket - 1)
+            )
             if is_row or self._kind(keyword) in clause.value:
                 stop = self._brackets.ends.get(bracket, len(self._tokens))
                 if following < len(keywords):
@@ -168,10 +189,15 @@ class SourceText:
                     start, stop = self._item(bracket, number, first + 1, stop)
                 elif clause not in _LISTS:
                     _, stop = self._item(bracket, number, start, stop)
+                if clause is Clause.JOIN:
+                    while self._kind(start - 1) in _JOINING:
+                        start -= 1
                 if clause is Clause.VALUE:
                     start = next(
                         (each + 1 for each in range(start, number) if self._is_equals(each)), start
                     )
+                if clause is Clause.ITEM:
+                    start = self._behind_name(start, end)
                 return self.words(range(start, self._before_alias(start, stop, end)))
             number = bracket
         return None
@@ -197,12 +223,24 @@ class SourceText:
         # DISTINCT ON (a), TOP (3), TOP 3
         if self._kind(start) in (TokenType.ON, TokenType.TOP):
             start = self._brackets.ends.get(start + 1, start + 1) + 1
+            while self._text_of(start) in ("PERCENT", "WITH", "TIES"):
+                start += 1
         return start, stop
+
+    def _text_of(self, number: int) -> str:
+        return self._tokens[number].text.upper() if number < len(self._tokens) else ""
+
+    def _behind_name(self, start: int, end: int | None) -> int:
+        """Where an item begins behind T-SQL's `name =` and `@name =`."""
+        equals = start + 2 if self._kind(start) is TokenType.PARAMETER else start + 1
+        is_named = equals == start + 2 or (end is not None and self._starts[start] == end)
+        return equals + 1 if is_named and self._kind(equals) is TokenType.EQ else start
 
     def _before_alias(self, start: int, stop: int, end: int | None) -> int:
         if end is None:
             return stop
-        stop = min(stop, bisect_left(self._starts, end))
+        alias = bisect_left(self._starts, end)
+        stop = min(stop, alias) if alias > start else stop
         return stop - 1 if stop > start and self._kind(stop - 1) is TokenType.ALIAS else stop
 
     def words(self, numbers: range) -> str:

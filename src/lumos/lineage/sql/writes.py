@@ -55,10 +55,23 @@ class Writes:
                 for each in node.expressions
                 if isinstance(each, exp.Identifier | exp.Column | exp.ColumnDef | exp.Dot)
             ]
+            columns = [*self._liked(node.expressions), *columns]
             node = node.this
         if isinstance(node, exp.Table):
             return self._queries.sources.table_name(node), columns
         return (), columns
+
+    def _liked(self, nodes: Iterable[exp.Expr]) -> Iterator[str]:
+        """The columns that LIKE takes over from another table."""
+        for each in nodes:
+            if isinstance(each, exp.LikeProperty) and isinstance(each.this, exp.Table):
+                table = self._queries.sources.table_name(each.this)
+                yield from self._queries.context.known_columns(table) or ()
+
+    def liked(self, node: exp.Create) -> list[str]:
+        """The columns of CREATE TABLE name LIKE other."""
+        properties = node.args.get("properties")
+        return list(self._liked(properties.expressions)) if properties is not None else []
 
     def placed(
         self, table: Parts, listed: Sequence[str], relation: Relation, *, by_name: bool = False
@@ -103,7 +116,15 @@ class Writes:
             scope.sources = [self._target_source(node.this, table, ctes)]
             scope.rows = {**scope.rows, "excluded": result, "new": result}
             assignments = [each.transform(_as_new_row) for each in conflict.expressions]
-            written.append(self._assigned(table, assignments, scope, [result]))
+            clauses = Relation()
+            if conflict.args.get("duplicate") and isinstance(query, exp.Select):
+                # MySQL sees what the query reads, too.
+                self._queries.sources.fill(query, scope, clauses)
+                self._prove(conflict, table, scope, also=listed)
+            changed = self._assigned(table, assignments, scope, [result, clauses])
+            where = conflict.args.get("where")
+            self._queries.decide(where, scope, clauses, UseKind.FILTER, Clause.WHERE)
+            written.append(changed)
         self._returning(node, table, self._queries.scope(None, ctes), written)
         return written
 
@@ -111,7 +132,7 @@ class Writes:
         """The partition columns with a value of their own, and those that take the last columns."""
         fixed: set[str] = set()
         moving: list[str] = []
-        partition = node.args.get("partition")
+        partition = node.args.get("partition") or node.this.args.get("partition")
         for each in partition.expressions if isinstance(partition, exp.Partition) else ():
             if isinstance(each, exp.EQ):
                 fixed.add(self._queries.name(each.this))
@@ -184,12 +205,15 @@ class Writes:
         self._prove(node, table, scope)
         return self._changed(node, table, scope, clauses)
 
-    def _prove(self, node: exp.Update, table: Parts, scope: Scope) -> None:
+    def _prove(
+        self, node: exp.Expr, table: Parts, scope: Scope, *, also: Sequence[str] = ()
+    ) -> None:
         """What SET names is a column of the target."""
         target = next((each for each in scope.sources if each.parts == table), None)
         if target is not None:
             found = {(target.name, self._queries.name(_last(each.this)))
                      for each in node.expressions if isinstance(each.this, exp.Column)}  # fmt: skip
+            found.update((target.name, name) for name in also)
             known = scope.witnesses
             scope.witnesses = lambda: {*known(), *found}
 
@@ -289,8 +313,9 @@ class Writes:
                 yield from self._several(names, right, scope)
                 continue
             reading = self._read(right, scope, Clause.VALUE)
+            tables = list(reading.settle())
             value = reading.column("", maker=right)
-            yield self._queries.name(_last(left)), value, reading.relations
+            yield self._queries.name(_last(left)), value, tables
 
     def _several(
         self, names: Sequence[exp.Expr], right: exp.Expr, scope: Scope
@@ -298,14 +323,18 @@ class Writes:
         """SET (a, b) = (SELECT x, y ...)"""
         if isinstance(right, exp.Query):
             relation = self._queries.query(right, scope)
+            decided = Reading()
+            decided.relations.append(relation)
+            tables = list(decided.settle())
             for name, column in zip(names, relation.everything(), strict=False):
-                yield self._queries.name(_last(name)), column, [relation]
+                yield self._queries.name(_last(name)), column.decided_by(decided.uses), tables
             return
         values = right.expressions if isinstance(right, exp.Tuple) else [right.this]
         for name, value in zip(names, values, strict=False):
             reading = self._read(value, scope)
+            tables = list(reading.settle())
             made = reading.column("", maker=value)
-            yield self._queries.name(_last(name)), made, reading.relations
+            yield self._queries.name(_last(name)), made, tables
 
     def _read(self, node: exp.Expr, scope: Scope, clause: Clause = Clause.ITEM) -> Reading:
         return self._queries.expressions.read([node], scope, Role(clause))
@@ -420,7 +449,7 @@ class Writes:
             reading = self._read(value, scope)
             name = self._queries.projections.output_name(value)
             items.append(reading.column(name, maker=value))
-            parents += reading.relations
+            parents += reading.settle()
         names = [self._queries.name(_last(each)) for each in listed]
         result, positional = self.placed(table, names, Relation(items))
         result.parents += parents
