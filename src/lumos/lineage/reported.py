@@ -129,5 +129,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reads: tuple[Read, ...] = ()
     problems: tuple[Problem, ...] = ()
     coverage: Coverage = Coverage()
+    # Where not all could be understood: what it tells all of. What it said of others before stays.
+    written: tuple[Reference, ...] | None = None
     # What it must be told next time to understand what it hears then.
     memory: bytes | None = None

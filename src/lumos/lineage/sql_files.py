@@ -1,7 +1,7 @@
 """Files of SQL: what each one says, with its comments, as a reporter of its own."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,13 @@ _MARKS: Final = re.compile(
 )
 _NO_QUERY: Final = frozenset(
     ("into", "insert", "update", "delete", "merge", "create", "'", '"', "`")
+)
+_COMMAND: Final = "COMMAND"
+_ABOUT_DATA: Final = re.compile(r"\b(?:create|insert|merge|update|select|with)\b", re.IGNORECASE)
+_ABOUT_OTHERS: Final = re.compile(
+    r"\b(?:grant|revoke|set|use|function|procedure|trigger|index|role|user|schema|database|type"
+    r"|extension|sequence|policy|server|stage|pipe|task|stream|warehouse|macro|package)\b",
+    re.IGNORECASE,
 )
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
@@ -131,7 +138,28 @@ def report(file: SqlFile, script: Script, *, platform: str | None = None) -> Rep
         edges=tuple(edge for edge in said.edges if not _is_unknown(edge)),
         descriptions=tuple(_descriptions(file, script, platform)),
         problems=(*file.problems, *said.problems),
+        written=_written(file, script, platform),
     )
+
+
+def _written(file: SqlFile, script: Script, platform: str | None) -> tuple[TableName, ...] | None:
+    """The tables that are surely told of in full, where some statement is not understood."""
+    lines = file.sql.splitlines()
+    understood = {
+        each.number
+        for each in script.statements
+        if each.kind != _COMMAND or not _is_about_data(lines, each.line)
+    }
+    failed = {each.statement for each in script.unresolved if each.severity == "error"}
+    if failed | {each.number for each in script.statements} <= understood:
+        return None
+    return tuple(TableName(parts=write.table, platform=platform) for write in script.writes)
+
+
+def _is_about_data(lines: Sequence[str], line: int) -> bool:
+    """Whether a statement that the parser passes over, as it does SET and GRANT, moves data."""
+    text = lines[line - 1] if line <= len(lines) else ""
+    return _ABOUT_DATA.search(text) is not None and _ABOUT_OTHERS.search(text) is None
 
 
 def _is_unknown(edge: ReportedEdge) -> bool:

@@ -194,6 +194,50 @@ def test_a_statement_that_cannot_be_parsed_is_named_and_the_rest_goes_on(lake):
     assert ends(lake) == {(ORDERS, "lumos://sql/b", "sql:a.sql")}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create tabel a as selec id fro orders;",
+        "create table a as selec id from orders;",
+        "inser into a select",
+        "create table a as select 'id from orders;",
+    ],
+)
+def test_a_file_that_is_no_longer_understood_says_what_it_said_before(lake, text):
+    good = "create table a as select id from orders;\n-- Owner: sales-team\n"
+    file = write("models/a.sql", good + "insert into raw.events select id, null from orders;")
+    lake.lumos.lineage.ingest("models")
+    before = ends(lake)
+    assert len(before) == 2
+    file.write_text(text)
+    report = lake.lumos.lineage.ingest("models")
+    assert ends(lake) == before
+    assert (report.edges.unchanged, report.edges.removed) == (2, 0)
+    (remark,) = [each for each in report.problems if each.severity == "remark"]
+    assert near(remark.place) == ("models/a.sql",)
+    assert EVENTS in remark.reason
+
+
+def test_of_a_broken_statement_alone_the_earlier_word_stays(lake):
+    file = write(
+        "a.sql",
+        "create table a as select id from orders;\n"
+        "-- All events\ninsert into raw.events select id, null from orders;",
+    )
+    lake.lumos.lineage.ingest("a.sql")
+    broken = "-- All events\ninsert in raw.events selec id;\n"
+    file.write_text(f"{broken}create table a as select id from events;")
+    lake.lumos.lineage.ingest("a.sql")
+    assert {(up, down) for up, down, _ in ends(lake)} == {
+        (EVENTS, "lumos://sql/a"), (ORDERS, EVENTS),
+    }  # fmt: skip
+    assert lake.store.get(EVENTS).documentation.description == "All events"
+    file.write_text("create table a as select id from events;")
+    lake.lumos.lineage.ingest("a.sql")
+    assert {(up, down) for up, down, _ in ends(lake)} == {(EVENTS, "lumos://sql/a")}
+    assert lake.store.get(EVENTS).documentation.description is None
+
+
 def test_models_made_from_models_know_their_columns(lake):
     write("m/c.sql", "select * from {{ ref('b') }}")
     write("m/b.sql", "select * from {{ ref('a') }}")
@@ -214,6 +258,39 @@ def test_the_same_table_meets_itself_under_another_casing_or_quoting(lake):
         ("lumos://sql/mart/kpis", "lumos://sql/other"),
         (ORDERS, "lumos://sql/more"),
     }
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_declared_name_meets_the_same_name_in_sql(lake, together):
+    write("m.sql", "create table dw.t as select id from dw.s")
+    write("e.yaml", "lineage:\n  - {from: DW.T, to: mart.kpis, columns: [id]}\n")
+    report = lake.lumos.lineage.ingest("m.sql", *["e.yaml"] * together, dialect="postgres")
+    if not together:
+        report = lake.lumos.lineage.ingest("e.yaml")
+    assert {(up, down) for up, down, _ in ends(lake)} == {
+        ("lumos://postgres/dw/s", "lumos://postgres/dw/t"),
+        ("lumos://postgres/dw/t", f"lumos://{'postgres' if together else 'sql'}/mart/kpis"),
+    }
+    assert ("dw.t", "lumos://postgres/dw/t") in {(each.name, each.urn) for each in report.tables}
+
+
+def test_a_declared_name_meets_the_table_of_a_dbt_project(lake):
+    write_project(Path("target"), manifest=manifest())
+    write("e.yaml", "lineage:\n  - {from: shop.analytics.orders, to: lumos://tableau/sales}\n")
+    lake.lumos.lineage.ingest("target", "e.yaml")
+    (told,) = lake.store.lineage.edges_of("lumos://tableau/sales", "upstream")
+    assert told.upstream.startswith("lumos://postgres")
+    assert lake.store.lineage.edges_of(told.upstream, "upstream")
+
+
+def test_one_name_that_means_two_datasets_is_told_twice(lake):
+    write("m.sql", "create table dw.t as select id from public.orders")
+    other = {"namespace": "snowflake://acc", "name": "dw.t"}
+    write("ol.json", json.dumps(event(outputs=[other])))
+    report = lake.lumos.lineage.ingest("m.sql", "ol.json", dialect="postgres")
+    urns = {each.urn for each in report.tables if each.name.lower() == "dw.t"}
+    assert urns == {down for _, down, _ in ends(lake)}
+    assert len(urns) == 2
 
 
 def test_a_name_that_several_datasets_have_is_told_and_not_guessed(lake):

@@ -147,3 +147,19 @@ def test_files_of_other_encodings_are_read(tmp_path, content):
 def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(UnreadableSql):
         read_sql(tmp_path / "none.sql", name="none.sql")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("create table a as select id from b", None),
+        ("grant select on a to someone;\nvacuum full a;\nset x = 1", None),
+        ("create role reader;\ncreate index i on a (id);", None),
+        ("create tabel a as select id from b", ()),
+        ("create table a as select id from b;\nselect from where", (("a",),)),
+    ],
+)
+def test_what_is_not_understood_leaves_open_what_the_file_says_of_others(text, written):
+    file = sql_of(text, name="m.sql")
+    found = report(file, analyse(file.sql, dialect="postgres")).written
+    assert (None if found is None else tuple(each.parts for each in found)) == written

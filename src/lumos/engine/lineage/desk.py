@@ -1,6 +1,6 @@
 """Lineage as the SDK offers it: taking files in, and edges that people add and remove."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -89,7 +89,9 @@ class LineageDesk:
             dialect=dialect,
             dry_run=dry_run,
             accept_removals=accept_removals,
-            describe=lambda reporter, told: self._describe(reporter, told, dry_run=dry_run),
+            describe=lambda reporter, told, only: self._describe(
+                reporter, told, only, dry_run=dry_run
+            ),
             usage=self._usage(),
             announce=announce,
         ).ingest(paths)
@@ -176,8 +178,14 @@ class LineageDesk:
         return ends[0], ends[1]
 
     def _describe(
-        self, reporter: str, told: Sequence[tuple[str, Described]], *, dry_run: bool
+        self,
+        reporter: str,
+        told: Sequence[tuple[str, Described]],
+        only: Collection[str] | None,
+        *,
+        dry_run: bool,
     ) -> int:
         from lumos.engine.people.reporting import apply_described
 
-        return apply_described(self._scribe(), reporter, told, dry_run=dry_run).changed
+        scribe = self._scribe()
+        return apply_described(scribe, reporter, told, only=only, dry_run=dry_run).changed

@@ -7,6 +7,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lumos.config import Settings
 from lumos.engine.audit import who
 from lumos.engine.ingest import Announce
@@ -152,10 +154,29 @@ class LineageIngest:
                 self._problems.append(Problem(place=reporter, reason=reason))
                 continue
             self._saids[reporter] = each
-            placed = self._placing.place(each.reported, dialect=each.dialect)
+            placed = self._with_earlier(
+                self._placing.place(each.reported, dialect=each.dialect), each.place
+            )
             self._coverage += each.reported.coverage
             self._problems += (*each.reported.problems, *placed.problems)
             yield placed
+
+    def _with_earlier(self, placed: Placed, place: str) -> Placed:
+        """With what the reporter said before of what it cannot be understood on now."""
+        if placed.written is None or self._store is None:
+            return placed
+        told = self._store.lineage.told_by(placed.reporter)
+        earlier = [edge for edge in told if edge.downstream not in placed.written]
+        if not earlier:
+            return placed
+        reason = (
+            f"Not all is understood, so that what was told before stays: {len(earlier)} edges into "
+            f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
+        )
+        remark = Problem(place=place, reason=reason, severity="remark")
+        return msgspec.structs.replace(
+            placed, edges=(*placed.edges, *earlier), problems=(*placed.problems, remark)
+        )
 
     def _logs(self, recognised: Recognised) -> "UsageIngestReport | None":
         """What query logs say; they are counted, so that a dry run leaves them alone."""

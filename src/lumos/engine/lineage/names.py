@@ -91,6 +91,7 @@ class Names:
         self._by_place: dict[str, str] = {}
         self._patterns: dict[str, list[tuple[str, str]]] = {}
         self._known: set[str] = set()
+        self._assumed_before: set[str] = set()
         for each in datasets:
             self._add(each)
         for urn in ends:
@@ -118,6 +119,11 @@ class Names:
             if found.way not in (Way.ASSUMED, Way.AMBIGUOUS):
                 return found
         return first
+
+    def assume(self, urn: str) -> None:
+        """Lets a URN that was made up stand for its name from now on, whoever says it."""
+        if urn not in self._known and urn not in self._assumed_before:
+            self._add_end(urn)
 
     def _find(self, reference: Reference, dialect: str | None) -> Found:
         key = (reference, dialect)
@@ -165,7 +171,7 @@ class Names:
             return Found(urn=ruled, way=Way.RULE)
         table = self._completed(table, dialect)
         folded = _folded(table.parts, table.platform or dialect)
-        candidates = self._candidates(table, folded)
+        candidates = self._candidates(table, folded, _platform_of(dialect))
         best = _best(candidates, folded, prefer=_platform_of(dialect))
         if len(best) == 1:
             # What only lineage speaks of was assumed before, perhaps with more to go by.
@@ -200,14 +206,20 @@ class Names:
             )
         return table
 
-    def _candidates(self, table: TableName, folded: tuple[str, ...]) -> list[_Candidate]:
+    def _candidates(
+        self, table: TableName, folded: tuple[str, ...], spoken: str | None
+    ) -> list[_Candidate]:
         named = [
             each
             for each in self._by_name.get(folded[-1].lower(), ())
             if each.environment == self._environment
         ]
         if table.platform is None:
-            return named
+            if spoken is None or spoken in _READ_LAKES:
+                return named
+            # What was only assumed to be in another kind of database is another table.
+            fitting = (spoken, UNKNOWN_PLATFORM)
+            return [each for each in named if each.standing or each.platform in fitting]
         own = [each for each in named if each.platform == table.platform]
         if table.instance is not None:
             # An instance is called by people in the store, and by its host elsewhere.
@@ -242,6 +254,7 @@ class Names:
             self._by_place[place] = listing.urn
 
     def _add_end(self, urn: str) -> None:
+        self._assumed_before.add(urn)
         try:
             self._add_candidate(urn, 0)
         except InvalidUrn:

@@ -33,6 +33,8 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     descriptions: tuple[tuple[str, Described], ...]
     reads: tuple[tuple[str, Read], ...]
     problems: tuple[Problem, ...]
+    # As in `Reported`.
+    written: frozenset[str] | None = None
     memory: bytes | None = None
 
 
@@ -44,12 +46,12 @@ class Placing:
         self._schemas = schemas
         self._at = at
         self._by = by
-        self._tables: dict[str, TableReport] = {}
+        self._tables: dict[tuple[str, str], TableReport] = {}
 
     @property
     def tables(self) -> tuple[TableReport, ...]:
-        """Every table and place that was named, by name."""
-        return tuple(self._tables[name] for name in sorted(self._tables))
+        """Every table and place that was named, by name; one name may mean several."""
+        return tuple(self._tables[key] for key in sorted(self._tables))
 
     def place(self, said: Reported, *, dialect: str | None) -> Placed:
         """What a reporter says, and which of its names mean more than one dataset."""
@@ -63,6 +65,7 @@ class Placing:
             descriptions=tuple((finding.urn(each.dataset), each) for each in said.descriptions),
             reads=tuple((finding.urn(each.dataset), each) for each in said.reads),
             problems=tuple(finding.ambiguities()),
+            written=None if said.written is None else frozenset(map(finding.urn, said.written)),
             memory=said.memory,
         )
 
@@ -73,7 +76,8 @@ class Placing:
         found = self._names.find(reference, dialect=dialect, others=others)
         report = self._report(reference, found)
         if not isinstance(reference, Known):
-            self._tables.setdefault(report.name, report)
+            self._tables.setdefault((report.name, report.urn), report)
+            self._names.assume(report.urn)
         return report
 
     def _report(self, reference: Reference, found: Found) -> TableReport:

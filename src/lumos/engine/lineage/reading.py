@@ -23,9 +23,10 @@ _MOST_ROUNDS: Final = 4
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A report and the dialect that its names are in; `model` as in `ReporterReport`."""
+    """A report, where it stands and the dialect of its names; `model` as in `ReporterReport`."""
 
     reported: Reported
+    place: str = ""
     dialect: str | None = None
     model: str | None = None
 
@@ -67,17 +68,18 @@ class FileReader:
         self._announce = announce
 
     def read(self, recognised: Recognised) -> Iterator[Heard]:
-        """What all files say, each kind after the other."""
-        for given in recognised.of(Kind.DECLARED):
-            yield self._declared(given)
+        """What all files say, each kind after the other: first those that know more of names."""
         yield from self._openlineage(recognised.of(Kind.OPENLINEAGE))
         for given in recognised.of(Kind.DBT):
             yield self._dbt(given)
         yield from self._sql(recognised.of(Kind.SQL))
+        for given in recognised.of(Kind.DECLARED):
+            yield self._declared(given)
 
     def _declared(self, given: Given) -> Said | Failure:
         try:
-            return Said(reported=declared.report(given.file, name=given.name))
+            said = declared.report(given.file, name=given.name)
+            return Said(reported=said, place=given.name, dialect=self._dialect)
         except ConfigurationError as error:
             problems = (
                 Problem(place=given.name, line=each.place.line, reason=each.text)
@@ -145,6 +147,7 @@ class FileReader:
             file = read[name]
             yield Said(
                 reported=sql_files.report(file, script),
+                place=name,
                 dialect=self._dialect,
                 model=dotted(file.table) if models[name] else None,
             )

@@ -1,6 +1,6 @@
 """What reporters say, written to the store: their own earlier words go, everybody else's stay."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final, TypeVar
@@ -15,8 +15,9 @@ from lumos.store.lineage import Reporting
 
 Value = TypeVar("Value")
 
-# Lets a reporter's descriptions of datasets count; gives how many of them changed.
-Describe = Callable[[str, Sequence[tuple[str, Described]]], int]
+# Lets a reporter's descriptions of datasets count, all of them or all of some datasets; gives how
+# many of them changed.
+Describe = Callable[[str, Sequence[tuple[str, Described]], Collection[str] | None], int]
 
 _TOGETHER: Final = 100
 
@@ -89,7 +90,7 @@ class Recorder:
         told = [each for each in placed.descriptions if each[0] in self._names]
         if not told and not self._store.remarks.urns(placed.reporter):
             return 0
-        return self._describe(placed.reporter, told)
+        return self._describe(placed.reporter, told, placed.written)
 
     def _audit(self, transaction: Transaction, placed: Placed, done: Reporting) -> None:
         details = f"{done.added} new, {done.changed} changed, {done.removed} gone"

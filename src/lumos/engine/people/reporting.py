@@ -1,6 +1,6 @@
 """What reporters such as dbt projects and SQL files say of datasets, as words of theirs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -23,24 +23,32 @@ def apply_described(
     reporter: str,
     described: Iterable[tuple[str, Described]],
     *,
+    only: Collection[str] | None = None,
     dry_run: bool = False,
 ) -> WordsReport:
     """Makes what a reporter says of datasets, by URN, all that it says of any.
 
     People's words win over the reporter's, and what it does not repeat goes, unless others say it
     as well. Datasets that the store does not have are passed by. Of two descriptions of one
-    dataset the later one completes the earlier.
+    dataset the later one completes the earlier. With `only` some datasets, its words on others
+    stay.
     """
     report: dict[str, dict[Key, str]] = {}
     for urn, each in described:
         report.setdefault(urn, {}).update(_words(each))
-    return apply_report(scribe, reporter, report, dry_run=dry_run, action="describe")
+    return apply_report(scribe, reporter, report, only=only, dry_run=dry_run, action="describe")
 
 
 def apply_report(
-    scribe: Scribe, reporter: str, report: Report, *, dry_run: bool, action: str
+    scribe: Scribe,
+    reporter: str,
+    report: Report,
+    *,
+    only: Collection[str] | None = None,
+    dry_run: bool,
+    action: str,
 ) -> WordsReport:
-    """Makes the words in a report all that its reporter says of any dataset."""
+    """Makes the words in a report all that its reporter says of any dataset, or of `only` some."""
     store = scribe.store
     now = {store.resolve(urn): words for urn, words in report.items()}
 
@@ -49,7 +57,7 @@ def apply_report(
         return {**dict.fromkeys(own.keys() - said.keys(), UNSAID), **said}
 
     written = scribe.write(
-        [*now, *store.remarks.urns(reporter)],
+        [*now, *(urn for urn in store.remarks.urns(reporter) if only is None or urn in only)],
         edit,
         action=action,
         target=reporter,
