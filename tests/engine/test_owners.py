@@ -4,13 +4,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from engine.sightings import Sightings
+from engine.sightings import Sightings, urn_of
+from lumos import Lumos
 from lumos.engine.people.codeowners import CodeOwners
+from lumos.engine.recording import Recorder
 from lumos.errors import MisuseError
+from lumos.lineage.comments import header_of
+from lumos.lineage.reported import Described, Known
 from lumos.model.catalog import Group, User
-from lumos.model.dataset import Owner
+from lumos.model.dataset import Location, Owner
+from lumos.model.text import parse_schema
 from lumos.store.change_log import EventFilter
 
 
@@ -233,3 +239,172 @@ def test_people_are_carried_by_snapshots(lake: Sightings) -> None:
     assert items.unknown_owners([Owner(name="jane"), Owner(name="x@example.com")]) == [
         User(name="x@example.com", email="x@example.com")
     ]
+
+
+@pytest.fixture
+def real_lake(seen: Sightings, workplace: Path) -> Lumos:
+    """Folders of files below folders whose names are those of rules."""
+    root = workplace / "tmp/repo/lake"
+    root.mkdir(parents=True)
+    recorder = Recorder(
+        seen.store, source=f"file:{root}", prefix="S", platform=None, urn_of=urn_of, at=seen.at
+    )
+    found = []
+    for place in ("sales/orders", "sales/items", "tmp/scratch.csv"):
+        like = seen._found(place, parse_schema("id INT64"), None)
+        path = f"{root}/{place}"
+        each = msgspec.structs.replace(like, path=path, format="csv", location=Location(uri=path))
+        found.append((urn_of(path), each))
+    list(recorder.record(found, {}))
+    return seen.lumos
+
+
+def owned(lumos: Lumos) -> dict[str, list[str]]:
+    report = lumos.people.owners.list("*")
+    return {each.name: [owner["name"] for owner in each.owners] for each in report.owned}
+
+
+@pytest.mark.parametrize(
+    ("rule", "decided"),
+    [
+        ("/tmp/", []),
+        ("tmp/", ["scratch"]),
+        ("/lake/tmp/", ["scratch"]),
+        ("/repo/", []),
+        ("/lake/sales/orders/**", ["orders"]),
+        ("/lake/sales/items/*", ["items"]),
+        ("*.csv", ["items", "orders", "scratch"]),
+        ("*.parquet", []),
+        ("/lake/sales/**/*.csv", ["items", "orders"]),
+        ("/lake/sales", ["items", "orders"]),
+        ("*", ["items", "orders", "scratch"]),
+    ],
+)
+def test_a_rule_means_data_where_its_files_lie_in_the_repository(
+    real_lake: Lumos, workplace: Path, rule: str, decided: list[str]
+) -> None:
+    file = workplace / "tmp/repo/CODEOWNERS"
+    file.write_text(f"{rule} @jane\n")
+    real_lake.people.owners.load(file)
+    assert sorted(name for name, who in owned(real_lake).items() if who) == decided
+
+
+def test_data_outside_of_the_repository_is_meant_from_the_folder_that_was_scanned(
+    real_lake: Lumos, workplace: Path
+) -> None:
+    (workplace / "elsewhere").mkdir()
+    file = workplace / "elsewhere/CODEOWNERS"
+    file.write_text(
+        "/tmp/repo/ @never\nrepo/ @never\n/lake/sales/orders/ @jane\n/sales/items @li\n"
+    )
+    real_lake.people.owners.load(file)
+    assert owned(real_lake) == {"items": ["li"], "orders": ["jane"], "scratch": []}
+
+
+def test_a_root_may_lead_upwards_and_has_to_be_there(real_lake: Lumos, workplace: Path) -> None:
+    (workplace / "tmp/repo/docs").mkdir()
+    file = workplace / "tmp/repo/docs/CODEOWNERS"
+    file.write_text("/sales/orders @jane\n")
+    root = workplace / "tmp/repo/docs/../lake"
+    real_lake.people.owners.load(file, root=root)
+    assert owned(real_lake)["orders"] == ["jane"]
+    with pytest.raises(MisuseError, match="There is no folder"):
+        real_lake.people.owners.load(file, root=workplace / "nowhere")
+
+
+def test_two_repositories_do_not_take_each_others_owners_back(
+    real_lake: Lumos, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, rule in (("a", "orders"), ("b", "items")):
+        (workplace / name).mkdir()
+        (workplace / name / "CODEOWNERS").write_text(f"/lake/sales/{rule} @{name}\n")
+        monkeypatch.chdir(workplace / name)
+        real_lake.people.owners.load("CODEOWNERS")
+    assert owned(real_lake) == {"items": ["b"], "orders": ["a"], "scratch": []}
+    monkeypatch.chdir(workplace)
+    (workplace / "a/CODEOWNERS").write_text("/lake/tmp/ @a\n")
+    real_lake.people.owners.load("a/CODEOWNERS")
+    assert owned(real_lake) == {"items": ["b"], "orders": [], "scratch": ["a"]}
+
+
+def test_a_file_that_moves_is_known_by_its_name(real_lake: Lumos, workplace: Path) -> None:
+    first, second = workplace / "CODEOWNERS", workplace / "OWNERS"
+    first.write_text("orders @a\n")
+    second.write_text("items @a\n")
+    real_lake.people.owners.load(first, name="shop")
+    real_lake.people.owners.load(second, name="shop")
+    assert owned(real_lake) == {"items": ["a"], "orders": [], "scratch": []}
+
+
+def test_an_emptied_file_takes_its_owners_back(lake: Sightings, tmp_path: Path) -> None:
+    file = tmp_path / "CODEOWNERS"
+    file.write_text("* @jane\n")
+    lake.lumos.people.owners.load(file)
+    file.write_text("[Section]\n")
+    with pytest.raises(MisuseError, match="holds no rule"):
+        lake.lumos.people.owners.load(file)
+    file.write_text("# nobody any more\n")
+    assert lake.lumos.people.owners.load(file).changed == 4
+    assert owners(lake, "sales/orders") == []
+
+
+def kinds(lumos: Lumos) -> dict[str, str]:
+    listed = [(each.name, each.kind) for each in lumos.people.owners.list().owners]
+    assert len({name for name, _ in listed}) == len(listed), "a name is a user or a group"
+    return dict(listed)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("* @streaming", {"streaming": "group"}),
+        ("* @acme/streaming", {"streaming": "group"}),
+        ("* @acme/jane @jane", {"streaming": "group", "acme/jane": "group", "jane": "user"}),
+        ("* @jane\nx @acme/jane", {"streaming": "group", "jane": "user"}),
+        ("* @Streaming Events@Example.com", {"streaming": "group"}),
+    ],
+)
+def test_a_name_in_codeowners_is_a_user_or_a_group(
+    lake: Sightings, tmp_path: Path, text: str, expected: dict[str, str]
+) -> None:
+    lake.lumos.people.owners.add("streaming", group=True, email="events@example.com")
+    (tmp_path / "CODEOWNERS").write_text(f"{text}\n")
+    for _ in range(2):
+        lake.lumos.people.owners.load(tmp_path / "CODEOWNERS")
+        assert kinds(lake.lumos) | {"acme/jane": "group"} == expected | {"acme/jane": "group"}
+
+
+def test_members_of_a_group_are_users(lake: Sightings) -> None:
+    desk = lake.lumos.people.owners
+    desk.add("ops", group=True)
+    for member in ("x", "ops"):
+        with pytest.raises(MisuseError, match="members of one are users"):
+            desk.add("x", group=True, members=[member])
+    assert kinds(lake.lumos) == {"ops": "group"}
+
+
+def test_every_file_names_the_same_owner_alike(lake: Sightings, tmp_path: Path) -> None:
+    desk = lake.lumos.people.owners
+    desk.add("jane.smith", email="jane@example.com")
+    meta = ["@acme/data", "jane@example.com", "Data Team", "ann, bob", "TBD"]
+    (tmp_path / "manifest.json").write_text(
+        json.dumps({"nodes": {"a": node("orders", meta={"owner": meta})}})
+    )
+    (tmp_path / "enrich.yaml").write_text(
+        "datasets: [{dataset: sales/orders, owners: ['@acme/data', jane@example.com, Data Team, ann, bob]}]"
+    )
+    header = header_of("-- Owner: @acme/data, jane@example.com, Data Team\n-- Owner: ann; bob\n")
+    urn = "lumos://file/lake/sales/orders"
+    said = Described(dataset=Known(urn=urn), owners=header.owners)
+    expected = [
+        ("data", "group", "TECHNICAL_OWNER"),
+        ("jane.smith", "user", "TECHNICAL_OWNER"),
+        ("Data Team", "group", "TECHNICAL_OWNER"),
+        ("ann", "user", "TECHNICAL_OWNER"),
+        ("bob", "user", "TECHNICAL_OWNER"),
+    ]
+    desk.load(tmp_path / "manifest.json")
+    assert owners(lake, "sales/orders") == expected
+    assert lake.lumos.people.describe("sql:a.sql", [(urn, said)]).changed == 0
+    assert lake.lumos.people.enrich(tmp_path / "enrich.yaml").changed == 0
+    assert owners(lake, "sales/orders") == expected

@@ -114,6 +114,14 @@ def import_(
         Path | None,
         typer.Option(help="What paths of CODEOWNERS hang on. Default: the file's repository."),
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="What the file is known by, so that it takes back only its own words. Default: "
+            "its path from the store's folder, or its repository and path.",
+            show_default=False,
+        ),
+    ] = None,
     type: _Type = "TECHNICAL_OWNER",
     dry_run: DryRun = False,
     config: ConfigFile = None,
@@ -121,7 +129,9 @@ def import_(
     json: AsJson = False,
 ) -> None:
     """Take owners over from CODEOWNERS or from a dbt project's meta, owner and groups."""
-    report = lumos_of(config, store).people.owners.load(file, root=root, type=type, dry_run=dry_run)
+    report = lumos_of(config, store).people.owners.load(
+        file, root=root, name=name, type=type, dry_run=dry_run
+    )
     if json:
         print_json(report)
         return

@@ -6,14 +6,20 @@ from typing import Final
 
 import msgspec
 
-from lumos.lineage.owners import owners_of
+from lumos.lineage.owners import is_said, owners_of
 from lumos.model.dataset import Owner
 
 SLA: Final = "sla"
+_AROUND: Final = " \t[]\"'"
 
 _FACT: Final = re.compile(
-    r"@?(owners?|sla|descriptions?|tags?)\s*[:=]\s*(.*)\Z", re.IGNORECASE | re.DOTALL
+    r"(?:@(?P<mark>owners?|sla|descriptions?|tags?)(?:\s*[:=]|\s|\Z)"
+    r"|(?P<word>owners?|sla|descriptions?|tags?)\s*[:=])\s*(?P<text>.*)\Z",
+    re.IGNORECASE | re.DOTALL,
 )
+_ITEM: Final = re.compile(r"[-*\u2022]\s+(?P<text>\S.*)\Z", re.DOTALL)
+_GOES_ON: Final = re.compile(r"[^A-Z]")
+_UNFINISHED: Final = tuple(".,;:!?(-")
 # Lines of stars and dashes, what is meant for linters and optimisers, and what lawyers want.
 _DECORATION: Final = re.compile(r"[\s\-=*#_~/+|]*\Z")
 _DIRECTIVE: Final = re.compile(
@@ -21,11 +27,17 @@ _DIRECTIVE: Final = re.compile(
     r"copyright\b|\(c\)\s|©|spdx-|licensed under\b|all rights reserved\b)",
     re.IGNORECASE,
 )
+# Sentences begin with the same words, but hold no signs of code.
 _CODE: Final = re.compile(
     r"(?:select|with|insert\s+into|update|delete\s+from|merge\s+into|create|alter|drop|from|join|"
-    r"left\s+join|inner\s+join|where|and|or|group\s+by|order\s+by|union)\b.*(?:[;,(=*]|\bas\b|\.\w)",
+    r"left\s+join|inner\s+join|where|and|or|group\s+by|order\s+by|union)\b.*"
+    r"(?:;\s*\Z|[=*]|\w\((?!s\))|\w\.\w)"
+    r"|(?:select|create)\b.*\bas\b"
+    r"|with\s+\w+\s+as\s*\("
+    r"|select\s+[\w.\"]+\s*,(?:\s*[\w.\"]+\s*,)*(?:\s*[\w.\"]+)?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
+_BLANK_LINE: Final = re.compile(r"\n[^\S\n]*\n")
 _PIECE: Final = re.compile(
     r"(?P<blank>\s+)"
     r"|(?P<line>(?:--|//|\#(?![}\w]))(?P<line_text>[^\n]*))"
@@ -63,6 +75,18 @@ def header_of(text: str) -> Header:
     return _read(_leading(text))
 
 
+def file_header(text: str, line: int) -> Header:
+    """What is said of a whole file whose first statement that makes anything is on a line.
+
+    A comment right above that statement, without a blank line between, is not about the file.
+    """
+    leading = text[: _end_of_leading(text)]
+    if leading.count("\n") + 1 != line:
+        return _read(_leading(leading))
+    paragraphs = _BLANK_LINE.split(leading)
+    return _read(_leading("\n\n".join(paragraphs[:-1])))
+
+
 def header_above(text: str, line: int) -> Header:
     """What the comments say that end right above a line, counted from 1."""
     lines = text.split("\n")[: line - 1]
@@ -87,50 +111,106 @@ def _start_of_comments(lines: list[str]) -> int:
     return len(lines) if inside else start
 
 
-def _leading(text: str) -> list[str]:
-    """The lines of all comments at the beginning; a blank line ends a paragraph."""
-    lines: list[str] = []
+def _pieces(text: str) -> Iterator[re.Match[str]]:
+    """The comments at the beginning, and what stands between them."""
     at = 1 if text.startswith("\ufeff") else 0
     while (piece := _PIECE.match(text, at)) is not None:
         at = piece.end()
+        yield piece
+
+
+def _end_of_leading(text: str) -> int:
+    return max((piece.end() for piece in _pieces(text)), default=0)
+
+
+def _leading(text: str) -> list[str]:
+    """The lines of all comments at the beginning; a blank line ends a paragraph."""
+    lines: list[str] = []
+    for piece in _pieces(text):
         if piece["line"] is not None:
-            lines.append(piece["line_text"].strip())
+            lines.append(piece["line_text"].rstrip())
         elif (inner := piece["block_text"] or piece["jinja_text"]) is not None:
             if inner.startswith("+"):
                 # A hint for the optimiser.
                 continue
-            lines += ["", *(line.strip().removeprefix("*").strip() for line in inner.split("\n"))]
+            lines += ["", *(_without_star(line) for line in inner.split("\n"))]
         elif piece["blank"] is not None and piece["blank"].count("\n") > 1:
             lines.append("")
     return lines
 
 
+def _without_star(line: str) -> str:
+    """A line of a block, without the star that blocks have before their lines."""
+    text = line.strip()
+    return text[1:] if text == "*" or text.startswith("* ") else line.rstrip()
+
+
+class _Facts:
+    """What lines such as `Owner: jane` say, with the lines below that belong to them."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, list[str]] = {}
+        self._open: tuple[str, int] | None = None
+
+    def take(self, line: str) -> bool:
+        """Whether a line is part of a fact."""
+        text = line.lstrip("- ") if line.startswith("-") else line.strip()
+        indent = len(line) - len(line.lstrip())
+        if (fact := _FACT.match(text)) is not None:
+            kind = (fact["mark"] or fact["word"]).lower().removesuffix("s")
+            self._told.setdefault(kind, []).append(fact["text"].strip())
+            self._open = kind, indent
+            return True
+        if self._open is None:
+            return False
+        kind, start = self._open
+        return self._go_on(self._told[kind], kind, line.strip(), is_deeper=indent > start)
+
+    def close(self) -> None:
+        """Ends the fact that the last line was part of."""
+        self._open = None
+
+    def of(self, kind: str) -> list[str]:
+        """The texts of one kind of fact."""
+        return [text for text in self._told.get(kind, ()) if text]
+
+    def _go_on(self, texts: list[str], kind: str, line: str, *, is_deeper: bool) -> bool:
+        item = _ITEM.match(line)
+        if kind in ("owner", "tag"):
+            if item is None and not (is_deeper and not texts[-1]):
+                self.close()
+                return False
+            texts.append(item["text"] if item else line)
+            return True
+        before = texts[-1]
+        if is_deeper or not before or _GOES_ON.match(line) or before.endswith(_UNFINISHED):
+            texts[-1] = f"{before} {line}".strip()
+            return True
+        self.close()
+        return False
+
+
 def _read(lines: list[str]) -> Header:
-    facts: dict[str, list[str]] = {}
+    facts = _Facts()
     words: list[list[str]] = [[]]
     for line in lines:
-        text = line.lstrip("-").strip()
+        text = line.strip().lstrip("-").strip()
         if _DECORATION.match(text):
+            facts.close()
             words.append([])
-        elif _DIRECTIVE.match(text):
-            continue
-        elif (fact := _FACT.match(text)) is not None:
-            kind = fact.group(1).lower().removesuffix("s")
-            facts.setdefault(kind, []).append(fact.group(2).strip())
-        else:
+        elif not _DIRECTIVE.match(text) and not facts.take(line):
             words[-1].append(text)
-    told = " ".join(_first_paragraph(words))
-    described = [text for text in facts.get("description", ()) if text]
+    described = facts.of("description")
     return Header(
-        description=(described[0] if described else told) or None,
-        owners=owners_of(facts.get("owner", ())),
-        sla=next((text for text in facts.get("sla", ()) if text), None),
+        description=(described[0] if described else " ".join(_first_paragraph(words))) or None,
+        owners=owners_of(facts.of("owner")),
+        sla=next(filter(is_said, facts.of("sla")), None),
         tags=tuple(
             dict.fromkeys(
-                tag.strip().lstrip("#")
-                for text in facts.get("tag", ())
-                for tag in re.split(r"[,;]", text)
-                if tag.strip()
+                name
+                for text in facts.of("tag")
+                for tag in re.split(r"[,;]", text.strip(_AROUND))
+                if (name := tag.strip(_AROUND).lstrip("#"))
             )
         ),
     )

@@ -1,8 +1,8 @@
-"""Who is meant where a file names an owner."""
+"""Who is named where a file names an owner."""
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from lumos.model.dataset import Owner
 
@@ -10,6 +10,26 @@ _GROUP_MARKS: Final = ("team", "group")
 _PERSON_MARKS: Final = ("user", "person")
 _TEAM: Final = re.compile(r"(?:^|[-_ .])(?:team|group|squad|guild|chapter)s?$", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"\s*[,;]\s*")
+_AROUND: Final = " \t[]\"'"
+# What people write where they do not know yet.
+_NOBODY: Final = frozenset(
+    (
+        "",
+        "-",
+        "?",
+        "n/a",
+        "na",
+        "nobody",
+        "none",
+        "null",
+        "tba",
+        "tbc",
+        "tbd",
+        "todo",
+        "unassigned",
+        "unknown",
+    )
+)
 
 
 def owner_of(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
@@ -27,11 +47,32 @@ def owner_of(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
     return Owner(name=name, kind="group" if is_group else "user", type=type)
 
 
-def owners_of(texts: Iterable[str]) -> tuple[Owner, ...]:
+def owners_of(texts: Iterable[str], *, type: str = "TECHNICAL_OWNER") -> tuple[Owner, ...]:
     """The owners of texts of which each may name several, each owner once."""
-    return tuple(dict.fromkeys(map(owner_of, _names(texts))))
+    return tuple(dict.fromkeys(owner_of(name, type=type) for name in _names(texts)))
+
+
+def people_in(value: Any) -> Iterator[str]:
+    """The names in a text, a list of them, or a mapping with `name` or `email`."""
+    match value:
+        case str() if value.strip():
+            yield value
+        case list():
+            for each in value:
+                yield from people_in(each)
+        case {"name": str(name)} if name.strip():
+            yield name
+        case {"email": str(email)} if email.strip():
+            yield email
+
+
+def is_said(text: str) -> bool:
+    """Whether a text says anything, other than that it is still to be said."""
+    return text.strip(_AROUND).rstrip(".!").lower() not in _NOBODY
 
 
 def _names(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        yield from (name for name in _BETWEEN.split(text.strip()) if name)
+        for name in _BETWEEN.split(text.strip(_AROUND)):
+            if is_said(name):
+                yield name.strip(_AROUND)

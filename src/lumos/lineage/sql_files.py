@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from lumos.errors import LumosError
 from lumos.lineage import jinja
-from lumos.lineage.comments import SLA, Header, header_above, header_of
+from lumos.lineage.comments import SLA, Header, file_header, header_above, header_of
 from lumos.lineage.reported import Described, Problem, Reported, ReportedEdge, TableName
 from lumos.lineage.sql import Script, reported
 from lumos.lineage.sql.names import dialect_named
@@ -170,18 +170,24 @@ def _is_unknown(edge: ReportedEdge) -> bool:
 def _descriptions(file: SqlFile, script: Script, platform: str | None) -> Iterator[Described]:
     """What comments tell of the tables that are written.
 
-    The head of the file is about its only table; of several, it names the owner and the SLA.
+    The head of the file is about its only table; of several, it names the owner and the SLA, and a
+    comment right above the first one is about that one alone.
     """
-    head = header_of(file.text)
-    several = len(script.writes) > 1
     told: dict[tuple[str, ...], Header] = {}
+    first: int | None = None
     for statement in script.statements:
         above = header_above(file.text, statement.line)
         for write in statement.writes:
+            first = statement.line if first is None else first
             told[write.table] = told.get(write.table, Header()).over(above)
+    if first is None:
+        return
+    head = header_of(file.text)
+    if len(told) > 1:
+        head = file_header(file.text, first)
+        head = msgspec.structs.replace(head, description=None, tags=())
     for table, header in told.items():
-        whole = msgspec.structs.replace(head, description=None, tags=()) if several else head
-        header = header.over(whole)
+        header = header.over(head)
         if not header.empty:
             yield Described(
                 dataset=TableName(parts=table, platform=platform),

@@ -2,9 +2,10 @@
 
 import pytest
 
-from lumos.lineage.comments import Header, header_above, header_of
+from lumos.lineage.comments import Header, file_header, header_above, header_of
 from lumos.model.dataset import Owner
 
+BOTH = (Owner(name="ann"), Owner(name="bob"))
 LIFETIME = Header(
     description="Customer lifetime value calculation",
     owners=(Owner(name="analytics-team", kind="group"),),
@@ -124,3 +125,53 @@ CREATE TABLE d AS SELECT 1;
 )
 def test_a_statement_has_the_comments_right_above_it(line, expected):
     assert header_above(SCRIPT, line) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-- Description: Every order\n-- of the shop", Header(description="Every order of the shop")),
+        (
+            "-- Description: Every order,\n-- Web shop included.\n-- Owner: ann",
+            Header(
+                description="Every order, Web shop included.", owners=(Owner(name="ann"),)
+            ),
+        ),
+        (
+            "/**\n * All orders\n *\n * @owner a-team\n * @sla hourly\n */",
+            Header(description="All orders", owners=(Owner(name="a-team", kind="group"),), sla="hourly"),
+        ),
+        ("-- Owner:\n--   - ann\n--   - bob\n-- SLA: daily", Header(owners=BOTH, sla="daily")),
+        ("/*\n * Owners:\n * - ann\n * - bob\n */", Header(owners=BOTH)),
+        ("/* Owners:\n     - ann\n     - bob\n   All orders */", Header(owners=BOTH, description="All orders")),
+        ("-- Owners: [ann, 'bob']\n-- Tags: [pii]", Header(owners=BOTH, tags=("pii",))),
+        ("-- Owner: TBD\n-- SLA: n/a", Header()),
+        ("-- Owner: ann\n-- All orders", Header(owners=BOTH[:1], description="All orders")),
+        ("-- The owner decides.", Header(description="The owner decides.")),
+        ("-- Where orders go, with all items", Header(description="Where orders go, with all items")),
+        ("-- From the shop (all of them)", Header(description="From the shop (all of them)")),
+        ("-- With all item(s) of an order", Header(description="With all item(s) of an order")),
+        ("-- where a = 1", Header()),
+        ("-- select a, b", Header()),
+        ("-- from raw.orders", Header()),
+        ("-- with x as (", Header()),
+    ],
+)  # fmt: skip
+def test_headers_are_written_in_many_ways(text, expected):
+    assert header_of(f"{text}\nSELECT 1") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "owner"),
+    [
+        ("-- Owner: ann\nCREATE", 2, None),
+        ("-- Owner: ann\n\nCREATE", 3, "ann"),
+        ("-- Owner: ann\n\n-- Owner: bob\nCREATE", 4, "ann"),
+        ("-- Owner: ann\n  \n-- Owner: bob\n\nCREATE", 5, "ann"),
+        ("-- Owner: ann\nUSE x;\n-- Owner: bob\nCREATE", 4, "ann"),
+        ("CREATE", 1, None),
+    ],
+)
+def test_a_comment_right_above_the_first_statement_is_not_the_files(text, line, owner):
+    found = file_header(text, line).owners
+    assert (found[0].name if found else None) == owner

@@ -115,7 +115,7 @@ def test_docs_owners_tags_and_slas_are_told(tmp_path):
     assert (orders.tags, orders.properties) == (("tier-1",), {"sla": "daily by 6am UTC"})
     assert (orders.columns, orders.column_tags) == ({"amount": "In euros"}, {"amount": ("money",)})
     assert (view.description, view.properties) == ("Totals of all customers", {"sla": "hourly"})
-    assert view.owners == (Owner(name="finance@example.com", kind="group"),)
+    assert view.owners == (Owner(name="finance", kind="group"), Owner(name="finance@example.com"))
     assert source.columns == {"id": "The key", "country": "Two letters"}
     assert source.column_tags == {"id": ("key",)}
 

@@ -163,3 +163,22 @@ def test_what_is_not_understood_leaves_open_what_the_file_says_of_others(text, w
     file = sql_of(text, name="m.sql")
     found = report(file, analyse(file.sql, dialect="postgres")).written
     assert (None if found is None else tuple(each.parts for each in found)) == written
+
+
+def test_the_comment_of_the_first_table_says_nothing_of_the_others():
+    found = reported(
+        "-- All items\n-- Owner: ann\n-- SLA: hourly\nCREATE TABLE items AS SELECT id FROM orders;\n"
+        "CREATE TABLE refunds AS SELECT id FROM orders;"
+    )
+    assert [(each.dataset.parts, each.owners, each.properties) for each in found.descriptions] == [
+        (("items",), (Owner(name="ann"),), {"sla": "hourly"})
+    ]
+
+
+def test_the_head_of_a_file_holds_for_its_only_table_whatever_comes_first():
+    found = reported(
+        "-- Owner: ann\nDROP TABLE IF EXISTS items;\n\nCREATE TABLE items AS SELECT id FROM orders;"
+    )
+    assert [(each.dataset.parts, each.owners) for each in found.descriptions] == [
+        (("items",), (Owner(name="ann"),))
+    ]

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from lumos.model.dataset import Owner
-
 _WORDS: Final = re.compile(r"(?:\\.|[^\s\\])+")
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+\Z")
 
@@ -71,14 +69,6 @@ class CodeOwners:
         if known or not strange:
             plain = pattern.replace("\\ ", " ").replace("\\#", "#")
             self.rules.append(Rule(plain, known, number))
-
-
-def owner_of(text: str, type: str) -> Owner:
-    """The owner that @user, @org/team or an e-mail address means."""
-    name = text.removeprefix("@")
-    if text.startswith("@") and "/" in name:
-        return Owner(name=name.rpartition("/")[2], kind="group", type=type)
-    return Owner(name=name, type=type)
 
 
 def _before_comment(words: Iterable[str]) -> Iterator[str]:

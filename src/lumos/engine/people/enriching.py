@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -18,12 +18,11 @@ from lumos.config.enrichment import (
     read_enrichment,
 )
 from lumos.config.tree import ConfigurationError, Problem
-from lumos.engine.people import codeowners
 from lumos.engine.people.desks import refuse_told
+from lumos.engine.people.directory import Directory
 from lumos.engine.people.file_items import ENRICH, FileItems
-from lumos.engine.people.items import Items
-from lumos.engine.people.owner_import import shown_path
 from lumos.engine.people.owners import owner_type
+from lumos.engine.people.places import lasting_name
 from lumos.engine.people.reporting import apply_report
 from lumos.engine.people.reports import WordsReport
 from lumos.engine.people.scribe import Scribe
@@ -35,7 +34,7 @@ from lumos.engine.people.selection import (
     unknown_field,
 )
 from lumos.errors import MisuseError
-from lumos.model.catalog import Group
+from lumos.lineage.owners import owner_of
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.pattern import DatasetPattern
 from lumos.model.words import FILE, Key, Slot
@@ -54,7 +53,7 @@ def enrich(settings: Settings, scribe: Scribe, file: Path, *, dry_run: bool) -> 
     """Applies a file; what an earlier version of it said and this one does not is taken back."""
     read = read_enrichment(file)
     said = read.enrichment
-    reporter = f"{FILE}{said.name or shown_path(settings, file)}"
+    reporter = f"{FILE}{said.name or lasting_name(settings, file)}"
     people = _People(scribe, said)
     entries = _Entries(scribe.store, read, people)
     report = entries.report()
@@ -73,19 +72,24 @@ class _People:
     """Whom names of owners in a file mean."""
 
     def __init__(self, scribe: Scribe, said: Enrichment) -> None:
-        self._groups = {*Items(scribe).all(Group), *said.groups}
+        self._directory = Directory(scribe, users=said.users, groups=said.groups)
+        self._plain = self._directory.meant(
+            owner_of(entry.name)
+            for dataset in said.datasets
+            for entry in dataset.owners
+            if entry.name is not None
+        )
 
     def owner(self, entry: OwnerEntry) -> Owner:
         type = owner_type(entry.type)
+        if entry.name is not None:
+            return msgspec.structs.replace(self._plain[owner_of(entry.name)], type=type)
+        wanted = Owner(name=str(entry.user), type=type)
         if entry.group is not None:
-            return Owner(name=entry.group, kind="group", type=type)
-        if entry.user is not None:
-            return Owner(name=entry.user, type=type)
-        name = str(entry.name)
-        if name.startswith("@"):
-            return codeowners.owner_of(name, type)
-        kind: Literal["user", "group"] = "group" if name in self._groups else "user"
-        return Owner(name=name, kind=kind, type=type)
+            wanted = Owner(name=entry.group, kind="group", type=type)
+        if self._directory.kind(wanted.name) not in (None, wanted.kind):
+            raise MisuseError(f"'{wanted.name}' is no {wanted.kind}, but of the other kind.")
+        return wanted
 
 
 class _Entries:

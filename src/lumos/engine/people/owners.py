@@ -82,6 +82,9 @@ class Owners:
                 description=description,
                 members=joined,
             )
+            for each in joined:
+                if each == name or each in groups:
+                    raise MisuseError(f"'{each}' is a group, and the members of one are users.")
             new = [User(name=each) for each in joined if each not in users]
         else:
             before = users.get(name)
@@ -154,13 +157,15 @@ class Owners:
         file: str | Path,
         *,
         root: str | Path | None = None,
+        name: str | None = None,
         type: str = TYPES[0],
         dry_run: bool = False,
     ) -> OwnerImportReport:
         """Takes owners over from a CODEOWNERS file or a dbt manifest.
 
         Paths of CODEOWNERS hang on `root`, else on the folder of the repository it lies in. What
-        an earlier import of the same file said and this one does not is taken back.
+        an earlier import of the same file, or under the same `name`, said and this one does not is
+        taken back.
         """
         from lumos.engine.people.owner_import import import_owners
 
@@ -169,6 +174,7 @@ class Owners:
             self._scribe,
             Path(file),
             root=None if root is None else Path(root),
+            name=name,
             type=owner_type(type),
             dry_run=dry_run,
         )

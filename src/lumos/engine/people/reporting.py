@@ -6,12 +6,13 @@ from typing import TypeAlias
 import msgspec
 
 from lumos.analysis.words import owner_name, owner_of
+from lumos.engine.people.directory import Directory
 from lumos.engine.people.items import Item, Items, kind_of
 from lumos.engine.people.reports import WordsReport
 from lumos.engine.people.scribe import UNSAID, Scribe, Wanted
 from lumos.engine.people.selection import fields_in
 from lumos.lineage.reported import Described
-from lumos.model.dataset import Dataset
+from lumos.model.dataset import Dataset, Owner
 from lumos.model.words import Key, Words
 
 # What a reporter says, by URN. Paths are as it spells them.
@@ -34,8 +35,10 @@ def apply_described(
     stay.
     """
     report: dict[str, dict[Key, str]] = {}
-    for urn, each in described:
-        report.setdefault(urn, {}).update(_words(each))
+    told = list(described)
+    people = Directory(scribe).meant(owner for _, each in told for owner in each.owners)
+    for urn, each in told:
+        report.setdefault(urn, {}).update(_words(each, people))
     return apply_report(scribe, reporter, report, only=only, dry_run=dry_run, action="describe")
 
 
@@ -91,11 +94,11 @@ def _found(dataset: Dataset, words: Mapping[Key, str]) -> dict[Key, str]:
     return found
 
 
-def _words(described: Described) -> dict[Key, str]:
+def _words(described: Described, people: Mapping[Owner, Owner]) -> dict[Key, str]:
     words: dict[Key, str] = {}
     if described.description:
         words[Key("", "description")] = described.description
-    words |= {Key("", "owner", owner_name(owner)): "" for owner in described.owners}
+    words |= {Key("", "owner", owner_name(people[owner])): "" for owner in described.owners}
     words |= {Key("", "tag", tag): "" for tag in described.tags}
     words |= {Key("", "property", name): text for name, text in described.properties.items()}
     for column, text in described.columns.items():

@@ -8,7 +8,7 @@ import msgspec
 from lumos.lineage.comments import SLA, Header, header_of
 from lumos.lineage.dbt.artefacts import CatalogColumn, Node, Project, Result, utc
 from lumos.lineage.dbt.relations import Relations
-from lumos.lineage.owners import owners_of
+from lumos.lineage.owners import owners_of, people_in
 from lumos.lineage.reported import (
     Coverage,
     Described,
@@ -200,7 +200,9 @@ class _Report:
 
     def _owners(self, node: Node, header: Header) -> tuple[Owner, ...]:
         """Whoever the meta or the key `owner` names, or the header, or else the group's owner."""
-        named = owners_of((*_people(_meta(node).get("owner")), *_people(node.owner)))
+        meta = _meta(node)
+        told = (*people_in(meta.get("owner")), *people_in(meta.get("owners")))
+        named = owners_of((*told, *people_in(node.owner)))
         if named or header.owners:
             return named or header.owners
         group = node.group or (node.config.group if node.config else None)
@@ -210,9 +212,9 @@ class _Report:
             person
             for each in self._project.groups.values()
             if each.name == group
-            for person in _people(each.owner)
+            for person in people_in(each.owner)
         ]
-        return (Owner(name=people[0] if people else group, kind="group"),)
+        return (Owner(name=group, kind="group"), *owners_of(people))
 
     def _without_sql(self, jobs: Iterable[str]) -> Iterator[Problem]:
         bare = [
@@ -258,20 +260,6 @@ def _meta(node: Node) -> dict[str, Any]:
         **(newer if isinstance(newer, dict) else {}),
         **(node.meta if isinstance(node.meta, dict) else {}),
     }
-
-
-def _people(value: Any) -> Iterator[str]:
-    """The names in a text, a list of them, or a mapping with `name` or `email`."""
-    match value:
-        case str() if value.strip():
-            yield value
-        case list():
-            for each in value:
-                yield from _people(each)
-        case {"name": str(name)} if name.strip():
-            yield name
-        case {"email": str(email)} if email.strip():
-            yield email
 
 
 def _texts(value: Any) -> tuple[str, ...]:
