@@ -26,6 +26,8 @@ class Unknown(NamedTuple):
 
     line: int
     text: str
+    # Nothing is lost by it.
+    is_remark: bool = False
 
 
 class Rendered(NamedTuple):

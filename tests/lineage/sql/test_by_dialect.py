@@ -283,3 +283,75 @@ def test_a_table_that_is_always_quoted_keeps_its_case() -> None:
     assert direct(of('create table "S"."O" as select a from s.t', "snowflake")) == {
         "s.t.a -> S.O.a"
     }
+
+
+OTHER_NAMES = [
+    Case(
+        "snowflake",
+        "create table identifier('db.sc.o') as select a from identifier('db.sc.t')",
+        {"db.sc.t.a -> db.sc.o.a"},
+    ),
+    Case("databricks", "create table o as select a from stream(live.src)", {"live.src.a -> o.a"}),
+    Case(
+        "snowflake",
+        "create table o as select * ilike '%x%' from t",
+        {"t.ax -> o.ax"},
+        schema={"t": ["ax", "b"]},
+    ),
+    Case(
+        "clickhouse",
+        "create table o as with x * 2 as dbl select dbl + 1 as r from db.s",
+        {"db.s.x -> o.r"},
+    ),
+    Case(
+        "postgres",
+        "with n as (insert into s.a (id, v) select i, w from s.src returning id, made) "
+        "insert into s.b (id, made) select id, made from n",
+        {
+            "s.src.i -> s.a.id", "s.src.w -> s.a.v", "s.src.i -> s.b.id", "s.a.made -> s.b.made",
+        },
+    ),
+    Case("postgres", "create table o as select (h), d::int from t", {"t.h -> o.h", "t.d -> o.d"}),
+    Case("duckdb", "create table o as select (h) from t", {"t.h -> o.h"}),
+    Case(
+        "duckdb",
+        "create table o as select a from read_parquet('s3://b/x.parquet')",
+        {"s3://b/x.parquet.a -> o.a"},
+    ),
+    Case(
+        "postgres",
+        "copy t (a, b) from stdin;\n1\tit's\n2\tselect; b\n\\.\n\ninsert into o (a) select a from t;",
+        {"t.a -> o.a"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OTHER_NAMES)
+def test_names_that_dialects_write_in_their_own_way(case: Case) -> None:
+    holds(case)
+
+
+REMARKS = [
+    ("postgres", "insert into t (x, y) select a, b, c from s", {"s.a -> t.x", "s.b -> t.y"}),
+    ("spark", "insert into ${db}.o select a from ${hiveconf:db}.t", {"t.a -> o.a"}),
+    ("tsql", "exec sp_executesql @sql", set()),
+    ("postgres", "do $$ begin execute 'insert into a select b from c'; end $$;", set()),
+]
+
+
+@pytest.mark.parametrize(("dialect", "sql", "edges"), REMARKS)
+def test_what_costs_no_edge_is_remarked(dialect: str, sql: str, edges: set[str]) -> None:
+    script = of(sql, dialect)
+    assert direct(script) == edges
+    assert {each.severity for each in script.unresolved} == {"remark"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("duckdb", "create table o as select min(columns(*)) from t"),
+        ("snowflake", "create table o as select a from identifier($t)"),
+    ],
+)
+def test_what_only_running_tells_is_unresolved(dialect: str, sql: str) -> None:
+    assert [each.severity for each in of(sql, dialect).unresolved] == ["error"]

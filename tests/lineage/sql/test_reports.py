@@ -3,7 +3,7 @@
 import pytest
 
 from lineage.sql.edges import of
-from lumos.lineage.reported import Reported, TableName
+from lumos.lineage.reported import Place, Reported, TableName
 from lumos.lineage.sql import SqlText, analyse, analyse_many, reported
 from lumos.lineage.sql.schema_file import TableColumns
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
@@ -93,3 +93,15 @@ def test_many_texts_come_back_in_their_order(processes: int) -> None:
     scripts = list(analyse_many(texts, columns=TableColumns({"s": ["a"]}), processes=processes))
     assert [script.file for script in scripts] == [f"{n}.sql" for n in range(12)]
     assert [edge.to_column for script in scripts for edge in script.edges] == ["a"] * 12
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect"),
+    [
+        ("create table t as select a from parquet.`s3://b/x`", "spark"),
+        ("create table t as select a from read_parquet('s3://b/x')", "duckdb"),
+    ],
+)
+def test_files_are_told_by_their_place(sql: str, dialect: str) -> None:
+    (edge,) = reported(analyse(sql, dialect=dialect), reporter="sql:m.sql").edges
+    assert edge.upstream == Place(uri="s3://b/x")

@@ -125,7 +125,7 @@ class _Analysis:
     def script(self, text: str, file: str | None) -> Script:
         text = text.removeprefix("\ufeff")
         ready = prepared(text, self._context.habits.name)
-        self._recorder.has_templates = bool(ready.unknown)
+        self._recorder.has_templates = not all(each.is_remark for each in ready.unknown)
         for source, part, tokens in self._tokenized(ready.text):
             self._source, self._text = source, part
             for piece in self._splitter.pieces(tokens):
@@ -284,7 +284,9 @@ class _Analysis:
         for each in unknown:
             before = [number for line, number in self._begun if line <= each.line]
             self._context.begin(before[-1] if before else 1, each.line, self._source)
-            self._context.report(f"a template that nobody rendered: {each.text}", None)
+            self._context.report(
+                f"a template that nobody rendered: {each.text}", None, is_remark=each.is_remark
+            )
 
 
 def _has_command(nodes: Sequence[exp.Expr | None]) -> bool:

@@ -15,6 +15,7 @@ _ALIASES_IN_WHERE: Final = frozenset({"snowflake", "teradata", "clickhouse", "du
 _RECURSIVE_WITHOUT_KEYWORD: Final = frozenset(
     {"tsql", "fabric", "oracle", "snowflake", "sqlite", "teradata", "exasol", "db2", ""}
 )
+_NAMES_THROUGH_CASTS: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
 _PATHS_IN_FROM: Final = frozenset({"bigquery", "redshift"})
 
 
@@ -44,6 +45,8 @@ class Habits:
         self.has_aliases_in_where = name in _ALIASES_IN_WHERE
         self.recurses_without_keyword = name in _RECURSIVE_WITHOUT_KEYWORD
         self.has_paths_in_from = name in _PATHS_IN_FROM
+        self.names_through_casts = name in _NAMES_THROUGH_CASTS
+        self.names_through_brackets = self.names_through_casts or name == "duckdb"
         self.flattens = name == "snowflake"
         # Names that are no columns unless a table has them.
         self.pseudo_columns = _PSEUDO | (_PSEUDO_OF_ORACLE if name == "oracle" else frozenset())

@@ -232,6 +232,15 @@ class Expressions:
         self._variable(self._queries.name(node), offset, role, reading)
         yield from ()
 
+    def _matching(
+        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
+    ) -> Iterator[tuple[exp.Expr, Role]]:
+        """DuckDB's min(COLUMNS(*)) is as many columns as there are; none is told apart."""
+        del node, scope, role
+        self._queries.report("COLUMNS inside of an expression is not read", None)
+        reading.is_resolved = False
+        yield from ()
+
     def _row(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
         """A whole row as a value, as in `TO_JSON(t.*)`."""
         if isinstance(node.parent, exp.Count):
@@ -489,6 +498,7 @@ _SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
     exp.Kwarg: Expressions._named_argument,
     exp.PropertyEQ: Expressions._named_argument,
     exp.Dot: Expressions._dot,
+    exp.Columns: Expressions._matching,
     exp.Parameter: Expressions._parameter,
     exp.Placeholder: Expressions._parameter,
 }

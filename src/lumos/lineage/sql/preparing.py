@@ -27,6 +27,10 @@ _QUOTED_BODY: Final = re.compile(
 _UNLOAD: Final = re.compile(r"\bunload\s*\(\s*'((?:[^']|'')*)'\s*\)[^;]*", re.IGNORECASE)
 _REPLACE_INTO: Final = re.compile(r"(?im)(^|;|\bbegin\b)(\s*)replace(\s+into\b)")
 _TRIGGER_ROW: Final = re.compile(r":(new|old)\.", re.IGNORECASE)
+_PLACEHOLDER: Final = re.compile(r"(?<![\w.'}])\$\{[\w:.-]+\}\.(?=[\w`\"])")
+_COPIED_ROWS: Final = re.compile(
+    r"(?ims)^([ \t]*copy\b[^;]*?\bfrom\s+stdin\b[^;]*;[ \t]*\r?\n)(.*?^\\\.[ \t]*\r?$)"
+)
 _DELIMITER: Final = re.compile(r"(?im)^[ \t]*delimiter[ \t]+(\S+)[ \t]*$")
 _ALONE: Final = re.compile(r"(?im)^[ \t]*(/|go(?:[ \t]+\d+)?)[ \t]*;?[ \t]*(?=--|\r?$)")
 _CLIENT: Final = re.compile(
@@ -53,6 +57,11 @@ def prepared(text: str, dialect: str) -> Prepared:
         )
         plain = rendered(text, this=UNKNOWN)
         text, unknown = plain.text, (*plain.unknown, *unknown)
+    if "${" in text:
+        text, filled_later = _without_placeholders(text)
+        unknown = (*unknown, *filled_later)
+    if dialect in ("postgres", "redshift", ""):
+        text = _COPIED_ROWS.sub(lambda match: match.group(1) + _padded("", match.group(2)), text)
     if "$" in text or "'" in text:
         text = _without_quoted_bodies(text)
     text = _DELIMITER.sub(_blank, _with_semicolons(text))
@@ -64,6 +73,15 @@ def prepared(text: str, dialect: str) -> Prepared:
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
         text = _REPLACE_INTO.sub(r"\1\2INSERT \3", text)
     return Prepared(text, unknown)
+
+
+def _without_placeholders(text: str) -> tuple[str, tuple[Unknown, ...]]:
+    """Tables without the parts of their names that ${...} stands for."""
+    found = tuple(
+        Unknown(text.count("\n", 0, match.start()) + 1, match.group().rstrip("."), is_remark=True)
+        for match in _PLACEHOLDER.finditer(text)
+    )
+    return _PLACEHOLDER.sub(_blank, text), found
 
 
 def _ended(match: re.Match[str], dialect: str) -> str:

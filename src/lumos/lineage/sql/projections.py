@@ -1,5 +1,6 @@
 """The columns that a SELECT returns: expressions, aliases, stars."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,18 @@ class Projections:
             return self._queries.name(node.this)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             return self._queries.name(node.expression)
-        return self.text(node)
+        inside = self._bare(node)
+        return self._queries.name(inside.this) if inside is not None else self.text(node)
+
+    def _bare(self, node: exp.Expr) -> exp.Column | None:
+        """The column whose name brackets and casts leave as it is, where the dialect says so."""
+        habits = self._queries.context.habits
+        while (isinstance(node, exp.Paren) and habits.names_through_brackets) or (
+            isinstance(node, exp.Cast) and habits.names_through_casts
+        ):
+            node = node.this
+        is_named = isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
+        return node if is_named and isinstance(node, exp.Column) else None
 
     def text(self, node: exp.Expr) -> str:
         """An expression as written, in lower case outside of quotes."""
@@ -102,7 +114,11 @@ class Projections:
                    for each in star.args.get("rename") or ()}  # fmt: skip
         replaced = {name(each.args["alias"]): each for each in star.args.get("replace") or ()}
         done: set[str] = set()
+        pattern = star.args.get("ilike")
+        fits = _pattern(pattern.name) if isinstance(pattern, exp.Literal) else None
         for item in self._starred(node, scope):
+            if fits is not None and isinstance(item, Column) and not fits.fullmatch(item.name):
+                continue
             if isinstance(item, Star):
                 hidden = left_out | set(replaced)
                 yield LimitedStar(item, hidden, renamed) if hidden or renamed else item
@@ -167,6 +183,12 @@ def _star_of(node: exp.Expr) -> exp.Star | None:
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
         return node.expression
     return None
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """A pattern of LIKE."""
+    parts = (".*" if each == "%" else "." if each == "_" else re.escape(each) for each in text)
+    return re.compile("".join(parts), re.IGNORECASE)
 
 
 def _qualifier(node: exp.Expr) -> exp.Column | None:

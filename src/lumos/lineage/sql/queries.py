@@ -112,6 +112,9 @@ class QueryReader:
             may_recurse = clause.args.get("recursive") or (
                 self.context.habits.recurses_without_keyword
             )
+            if each.args.get("scalar") and not isinstance(each.this, exp.Query):
+                # It is made from what FROM holds.
+                continue
             if each.args.get("scalar"):
                 # ClickHouse's WITH (query or expression) AS name gives a value a name.
                 values[name] = self._value(each.this, outer, known)
@@ -213,6 +216,12 @@ class QueryReader:
         scope = self.scope(outer, ctes)
         clauses = Relation()
         self.sources.fill(node, scope, clauses)
+        clause = node.args.get("with_")
+        for each in clause.expressions if clause is not None else ():
+            if each.args.get("scalar") and not isinstance(each.this, exp.Query):
+                name = self.name(each.args["alias"].this)
+                reading = self.expressions.read([each.this], scope, Role(Clause.ITEM))
+                self.context.values[name] = reading.column(name)
         relation = self.projections.read(node, scope, clauses)
         relation.uses.update(clauses.uses)
         relation.parents += [*clauses.parents, *(source.relation for source in scope.sources)]

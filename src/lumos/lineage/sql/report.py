@@ -1,10 +1,15 @@
 """A script as the report of one reporter: edges between tables, with their columns."""
 
 from collections import defaultdict
+from typing import Final
 
-from lumos.lineage.reported import Problem, Reported, ReportedEdge, TableName
+from lumos.lineage.reported import Place, Problem, Reference, Reported, ReportedEdge, TableName
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType
+
+_FORMATS: Final = frozenset(
+    {"parquet", "delta", "iceberg", "csv", "json", "orc", "avro", "text", "binaryfile"}
+)
 
 
 def reported(
@@ -34,8 +39,8 @@ def reported(
         reporter=reporter,
         edges=tuple(
             ReportedEdge(
-                upstream=TableName(parts=source, platform=platform, instance=instance),
-                downstream=TableName(parts=target, platform=platform, instance=instance),
+                upstream=_reference(source, platform, instance),
+                downstream=_reference(target, platform, instance),
                 type=_type(target, views, copies),
                 job=job,
                 columns=tuple(_mapping(edge, file) for edge in edges if edge.usage is None),
@@ -55,6 +60,14 @@ def reported(
         ),
         coverage=script.coverage,
     )
+
+
+def _reference(parts: Parts, platform: str | None, instance: str | None) -> Reference:
+    """A table, or files where a path stands in its place, as in Spark's parquet.`s3://x/y`."""
+    is_path = len(parts) == 1 or (len(parts) == 2 and parts[0] in _FORMATS)
+    if is_path and "/" in parts[-1]:
+        return Place(uri=parts[-1])
+    return TableName(parts=parts, platform=platform, instance=instance)
 
 
 def _copies(script: Script) -> set[Parts]:

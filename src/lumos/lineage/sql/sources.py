@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from lumos.lineage.sql.queries import QueryReader
 
 _ONE_SIDED: Final = frozenset({"SEMI", "ANTI"})
+_READERS: Final = frozenset(
+    {"readparquet", "parquetscan", "readcsv", "readcsvauto", "readjson", "readjsonauto",
+     "readndjson", "icebergscan", "deltascan"}
+)  # fmt: skip
 # What Snowflake's FLATTEN returns.
 _FLATTENED: Final = ("seq", "key", "path", "index", "value", "this")
 
@@ -93,6 +97,12 @@ class Sources:
             self._append(scope, alias, relation, node)
         elif isinstance(node, exp.Final):
             self.add(node.this, scope, clauses)
+        elif isinstance(node, exp.Stream) and isinstance(node.this, exp.Subquery):
+            # Databricks reads a table as it grows.
+            table = node.this.this
+            if alias is not None:
+                table.set("alias", alias)
+            self.add(table, scope, clauses)
         elif isinstance(node, exp.Query):
             relation = self._queries.read(node, scope.outer, scope.ctes)
             self._append(scope, alias, relation, node)
@@ -138,7 +148,14 @@ class Sources:
             relation = self._queries.read(node.this, scope.outer, scope.ctes)
             self._append(scope, alias, relation, node)
             return
-        if isinstance(node.this, exp.Func):
+        file = _file_of(node.this)
+        if file is not None:
+            relation = self._queries.context.table((file,))
+            self._append(scope, alias, relation, node, parts=(file,))
+            return
+        if isinstance(node.this, exp.Func) and not _is_told(node.this):
+            if isinstance(node.this, exp.DynamicIdentifier):
+                self._queries.report("a table whose name is made while it runs", None)
             self._function(node.this, alias, scope, clauses, holder=node)
             return
         parts = self.table_name(node)
@@ -155,6 +172,8 @@ class Sources:
         """The name of a table; variables and temporary ones keep their marks, and nothing else."""
         if isinstance(node.this, exp.Parameter):
             return (f"@{self._queries.name(node.this.this)}",)
+        if _is_told(node.this):
+            return tuple(part.strip('"').lower() for part in node.this.name.split("."))
         parts = self._queries.context.folding.table(node)
         return parts[-1:] if parts and parts[-1].startswith("#") else parts
 
@@ -330,6 +349,22 @@ def _one_of(sides: list[Column | None], name: str) -> Column:
 def _is_one_sided(join: exp.Expr) -> bool:
     """Whether the right side only decides which rows of the left there are."""
     return join.args.get("kind") in _ONE_SIDED or join.args.get("side") in _ONE_SIDED
+
+
+def _is_told(node: exp.Expr) -> bool:
+    """Whether Snowflake's IDENTIFIER('name') says which table it is."""
+    return isinstance(node, exp.DynamicIdentifier) and isinstance(node.this, exp.Literal)
+
+
+def _file_of(node: exp.Expr) -> str | None:
+    """The file that read_parquet('s3://bucket/name') and its like read, if it says where."""
+    name = node.name if isinstance(node, exp.Anonymous) else node.key
+    arguments = node.expressions or [node.this]
+    is_reader = name.lower().replace("_", "") in _READERS
+    if not is_reader or not arguments or not isinstance(arguments[0], exp.Literal):
+        return None
+    file = arguments[0].name
+    return file if "://" in file or file.startswith("/") else None
 
 
 def _defined_columns(node: exp.Expr) -> list[exp.Expr]:

@@ -65,6 +65,7 @@ _SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"
 _BODIES: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )
+_RUNNING: Final = frozenset({"EXECUTE", "EXEC"})
 _FETCH: Final = re.compile(r"(\w+)\s+INTO\s+([@:\s\w,]+)", re.IGNORECASE)
 _QUERIES: Final = frozenset({"SELECT", "WITH", "("})
 
@@ -125,7 +126,7 @@ class Splitter:
             yield from _fetched(tokens)
         elif word == "RETURN":
             yield from self._returned(tokens[1:])
-        elif word in VERBS or not self.in_routine:
+        elif word in VERBS or word in _RUNNING or not self.in_routine:
             yield Plain(tokens)
 
     def _returned(self, tokens: Sequence[Token]) -> Iterator[Piece]:

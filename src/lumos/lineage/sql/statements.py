@@ -88,7 +88,7 @@ class StatementReader:
             self._drop(node)
         elif isinstance(node, exp.Alter):
             self._alter(node)
-        elif isinstance(node, exp.Command) and node.name.upper() in ("EXECUTE", "EXEC"):
+        elif _is_dynamic(node):
             self._context.report("SQL that is made while it runs is not read", None, is_remark=True)
         elif isinstance(node, exp.Declare | exp.Set):
             self._declare(node)
@@ -366,6 +366,14 @@ def _with_source(insert: exp.Expr, source: exp.Expr, condition: exp.Expr | None)
         select.set("where", exp.Where(this=condition.copy()))
     made.set("expression", select)
     return made
+
+
+def _is_dynamic(node: exp.Expr) -> bool:
+    """Whether a statement runs a text as SQL."""
+    if isinstance(node, exp.Command):
+        return node.name.upper() in ("EXECUTE", "EXEC")
+    is_call = isinstance(node, exp.Execute) and isinstance(node.this, exp.Subquery)
+    return is_call or isinstance(node, exp.ExecuteSql)
 
 
 def _is_stage(node: exp.Expr) -> bool:

@@ -1,6 +1,6 @@
 """Queries that stand where a table is changed: what is set there is set in the table behind."""
 
-from lumos.lineage.sql.relation import Column, Item, Origin, Relation
+from lumos.lineage.sql.relation import Column, Item, LimitedStar, Origin, Relation, Star
 from lumos.lineage.sql.script import Parts
 from lumos.model.lineage import Derivation
 
@@ -31,6 +31,18 @@ def columns_behind(query: Relation, result: Relation) -> dict[Parts, Relation]:
     for relation in made.values():
         relation.parents = [result]
     return made
+
+
+def replaced(before: Relation, changed: Relation) -> Relation:
+    """A table of which some columns have got other values."""
+    names = {column.name: column for column in changed.columns}
+    items: list[Item] = []
+    for item in before.items:
+        if isinstance(item, Star):
+            items += [*names.values(), LimitedStar(item, names)]
+        else:
+            items.append(names.get(item.name, item))
+    return Relation(items)
 
 
 def _origin(column: Column) -> Origin | None:

@@ -55,6 +55,7 @@ class Clause(Enum):
         TokenType.SET,
         TokenType.VALUES,
         TokenType.GROUP_BY,
+        TokenType.RETURNING,
     )
     VALUE = (TokenType.SET, TokenType.UPDATE)
     ON = (TokenType.ON, TokenType.USING)

@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from lumos.lineage.sql.expressions import Reading, Role
 from lumos.lineage.sql.queries import QueryReader
-from lumos.lineage.sql.relation import Column, Item, LimitedStar, Relation, Star
+from lumos.lineage.sql.relation import Column, Item, Relation, Star
 from lumos.lineage.sql.scope import Scope, Source
 from lumos.lineage.sql.script import Parts
-from lumos.lineage.sql.targets import columns_behind, table_behind
+from lumos.lineage.sql.targets import columns_behind, replaced, table_behind
 from lumos.lineage.sql.texts import Clause
 from lumos.model.lineage import UseKind
 
@@ -86,7 +86,12 @@ class Writes:
                 items += [each for each in relation.items[position:]
                           if isinstance(each, Star) or each.name in names]  # fmt: skip
                 break
-            items.append(item.renamed(names[position]) if position < len(names) else item)
+            if position >= len(names):
+                given = f"{len(relation.items)} columns are given"
+                reason = f"{given}, {'.'.join(table)} takes {len(names)}"
+                self._queries.report(reason, None, is_remark=True)
+                break
+            items.append(item.renamed(names[position]))
         made = Relation(items)
         made.parents = [relation]
         return made, True
@@ -174,9 +179,7 @@ class Writes:
         result = written[0].result
         before = self._queries.context.table(table, is_read=False)
         into = returning.args.get("into")
-        now = before
-        if into is None:
-            now = result if isinstance(node, exp.Insert) else _replaced(before, result)
+        now = before if into else replaced(before, result)
         inside = self._queries.scope(None, scope.ctes)
         inside.sources = [Source(table[-1], now, table)]
         inside.sources += [each for each in scope.sources if each.parts != table]
@@ -481,18 +484,6 @@ def _as_new_row(node: exp.Expr) -> exp.Expr:
     if isinstance(name, exp.Identifier):
         return exp.Column(this=name.copy(), table=exp.to_identifier("new"))
     return node
-
-
-def _replaced(before: Relation, changed: Relation) -> Relation:
-    """A table of which some columns have got other values."""
-    names = {column.name: column for column in changed.columns}
-    items: list[Item] = []
-    for item in before.items:
-        if isinstance(item, Star):
-            items += [*names.values(), LimitedStar(item, names)]
-        else:
-            items.append(names.get(item.name, item))
-    return Relation(items)
 
 
 def _last(node: exp.Expr) -> exp.Expr:
