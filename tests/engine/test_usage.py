@@ -243,8 +243,8 @@ def test_old_reads_are_let_go(tmp_path: Path) -> None:
 
 def test_reads_that_others_tell_of_count_once(lumos: Lumos) -> None:
     read = Read(dataset=Known(urn=ORDERS), reader="spark:daily", at=NOW, rows=10)
-    assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read), (ORDERS, read)]) == 1
-    assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read)]) == 0
+    assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read), (ORDERS, read)]) == (1, 0)
+    assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read)]) == (0, 0)
     assert reads_of(lumos, ORDERS) == {"spark:daily": 1}
     assert columns_of(lumos, ORDERS) == {"*": 1}
 

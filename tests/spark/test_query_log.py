@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.usage_logs import row, shop, write_log
+from engine.usage_logs import NOW, row, shop, write_log
 from lumos import Lumos
 from lumos.lineage.query_log import Log, look
 from lumos.store.usage import Reads
@@ -28,7 +28,7 @@ STATEMENTS = [
 
 
 def logs(folder: Path) -> list[Log]:
-    """Two overlapping exports, and one as JSON Lines."""
+    """Two overlapping exports, one as JSON Lines, and sums of a day, of which the larger counts."""
     dice = random.Random(7)
     rows = [
         row(
@@ -44,7 +44,11 @@ def logs(folder: Path) -> list[Log]:
     write_log(folder / "a.csv", rows[:400])
     write_log(folder / "b.csv", rows[300:600])
     (folder / "c.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows[500:]))
-    found = [look(folder / name) for name in ("a.csv", "b.csv", "c.jsonl")]
+    for name, reads in (("d.csv", 5), ("e.csv", 9)):
+        text = f"dataset,user,time,reads\norders,ANN,{NOW:%Y-%m-%d},{reads}\n"
+        (folder / name).write_text(text)
+    names = ("a.csv", "b.csv", "c.jsonl", "d.csv", "e.csv")
+    found = [look(folder / name) for name in names]
     return [log for log in found if log is not None]
 
 
@@ -72,6 +76,7 @@ def test_spark_counts_as_one_process_does(spark: SparkSession, tmp_path: Path) -
         told.append((everything(lumos), first, second, third))
     assert told[0][0][0], "something was read"
     assert told[0][0][1], "something was written"
+    assert [each.reads for each in told[0][0][0] if each.sum_key] == [9]
     for here, there in zip(*told, strict=True):
         assert here == there
 

@@ -154,7 +154,7 @@ def test_old_reads_are_let_go(store: Store) -> None:
     take_in(store, reads(), reads(day=TUESDAY))
     with store.transaction() as transaction:
         transaction.usage.count("log:a", {MONDAY: [1], TUESDAY: [2]})
-        assert transaction.usage.forget_before(TUESDAY) == 1
+        assert transaction.usage.forget_before(TUESDAY) == {ORDERS}
     assert store.usage.periods() == {ORDERS: Period(TUESDAY, TUESDAY)}
     assert list(store.usage.counted([MONDAY, TUESDAY])) == [2]
     assert [each.urn for each in store.usage.since(MONDAY)] == [ORDERS]

@@ -24,6 +24,9 @@ _LEFT_OUT: Final = {
     "no_time": "without a time",
     "unreadable": "unreadable",
     "part_of_others": "parts of others",
+    "no_reads": "without a read",
+    "odd_reads": "whose reads are no number",
+    "future": "dated in the future",
 }
 _COLUMNS_SHOWN: Final = 8
 _DAYS_SHOWN: Final = 10
@@ -159,7 +162,7 @@ def forget(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Take back all reads that a log told of, so that it can be taken in anew."""
+    """Take back all reads and lineage that a log told of, so that it can be taken in anew."""
     from lumos.cli.screen import plural
 
     report = lumos_of(config, store).usage.forget(log)
@@ -254,6 +257,8 @@ def _print_show(report: "UsageShowReport") -> None:
         console.print(rows)
     if report.unread_columns:
         console.print(f"\nNobody read: {', '.join(report.unread_columns)}")
+    if not report.days:
+        return
     console.print()
     rows = table("DAY", "READS", "READERS", "BYTES", "ROWS", right=_NUMBERS)
     for day in report.days[-_DAYS_SHOWN:]:
@@ -270,6 +275,9 @@ def _print_show(report: "UsageShowReport") -> None:
 
 
 def _evidence(report: "UsageShowReport") -> str:
+    if report.told:
+        since = f" from {report.known_since} on" if report.known_since else ""
+        return f"As a snapshot told{since}; no log tells of reads of it."
     if report.known_since is None:
         return "No log tells of reads there: whether anybody reads it is not known."
     known = f"Reads there are known from {report.known_since} on."

@@ -26,6 +26,8 @@ _STATEMENTS: Final = pa.schema(
         ("times", pa.int64()),
         ("bytes", pa.int64()),
         ("rows", pa.int64()),
+        # Sums of a day's reads, which count anew in the place of those before.
+        ("is_sum", pa.bool_()),
         ("example", pa.binary()),
         # Statements that are not counted: so many `times`, and why.
         ("left_out", pa.string()),
@@ -33,7 +35,7 @@ _STATEMENTS: Final = pa.schema(
 )
 _STATEMENTS_IN_SPARK: Final = (
     "query binary, key bigint, reader string, at bigint, times bigint, bytes bigint, rows bigint, "
-    "example binary, left_out string"
+    "is_sum boolean, example binary, left_out string"
 )
 _BATCH: Final = 10_000
 _A_DAY: Final = 86_400_000_000
@@ -93,8 +95,11 @@ class QueryLog:
         return list(meanings.toArrow()["meaning"].to_pylist())
 
     def fresh(self, counted: "array[int]") -> "FreshStatements":
-        """The statements that are not counted yet."""
-        fresh = self._statements.drop("example", "left_out").dropDuplicates(["key"])
+        """The statements that are not counted yet, and all sums."""
+        # Of two sums of the same reads the larger one is the newer one.
+        facts = F.struct("times", "at", "day", "query", "reader", "bytes", "rows", "is_sum")
+        fresh = self._statements.groupBy("key").agg(F.max(facts).alias("facts"))
+        fresh = fresh.select("key", "facts.*")
         if counted:
             known = self._spark.createDataFrame(
                 pa.table({"key": pa.Array.from_buffers(
@@ -102,7 +107,8 @@ class QueryLog:
                 )})
             )  # fmt: skip
             known = F.broadcast(known) if len(counted) <= _FEW else known
-            fresh = fresh.join(known, on="key", how="left_anti")
+            repeated = (F.col("fresh.key") == F.col("known.key")) & ~F.col("is_sum")
+            fresh = fresh.alias("fresh").join(known.alias("known"), on=repeated, how="left_anti")
         return FreshStatements(fresh)
 
 

@@ -26,7 +26,11 @@ _DECODE_COLUMNS: Final = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class Reads(NamedTuple):
-    """The reads of one dataset by one reader on one day, as one reporter tells."""
+    """The reads of one dataset by one reader on one day, as one reporter tells.
+
+    They add up, unless they are a sum already: that has a `sum_key`, and the next one with the same
+    key replaces it, whoever tells.
+    """
 
     urn: str
     day: date
@@ -37,6 +41,7 @@ class Reads(NamedTuple):
     rows: int | None = None
     columns: Mapping[str, int] = {}
     reporter: str = ""
+    sum_key: int = 0
 
 
 class Period(NamedTuple):
@@ -111,6 +116,15 @@ class UsageRecord:
         with self._database.reading() as connection:
             return tuple(connection.scalars(statement.where(read.urn.not_in(told))))
 
+    def told(self) -> dict[str, Usage]:
+        """What others told of reads of datasets, such as snapshots, and nobody counted here."""
+        aspect = tables.aspect.c
+        statement = select(aspect.urn, aspect.body).where(
+            aspect.name == "usage", aspect.writer != _WRITER
+        )
+        with self._database.reading() as connection:
+            return {row.urn: from_json(row.body, Usage) for row in connection.execute(statement)}
+
     def views(self) -> list[tuple[str, str]]:
         """Every table or view, and a view that shows it, as anybody tells."""
         edge = tables.lineage_edge.c
@@ -155,6 +169,17 @@ class UsageRecord:
                     found.frombytes(keys)
         return found
 
+    def counted_by(self, reporter: str) -> "array[int]":
+        """The keys of all that one reporter told of and is counted already."""
+        column = tables.usage_log.c
+        found = array("q")
+        with self._database.reading() as connection:
+            for keys in connection.scalars(
+                select(column["keys"]).where(column.reporter == reporter)
+            ):
+                found.frombytes(keys)
+        return found
+
 
 class UsageWriter:
     """Writes reads in a transaction."""
@@ -183,8 +208,9 @@ class UsageWriter:
                 for each in _of(self._connection, now, min(days), until=max(days))
                 if each.reporter == reporter
             }
+            self._forget_sums(added)
             for each in added:
-                before = known.get(_key(each))
+                before = None if each.sum_key else known.get(_key(each))
                 known[_key(each)] = each if before is None else _sum(before, each)
             changed = {_key(each) for each in added}
             rows = [_row(each) for key, each in known.items() if key in changed]
@@ -192,6 +218,22 @@ class UsageWriter:
                 self._connection.execute(statement, rows[start : start + _TOGETHER])
             touched.add(now)
         return touched
+
+    def _forget_sums(self, newer: Iterable[Reads]) -> None:
+        column = tables.usage_reads.c
+        keys = [
+            {"wanted": each.urn, "on": each.day, "by": each.reader, "sum": each.sum_key}
+            for each in newer
+            if each.sum_key
+        ]
+        if keys:
+            statement = delete(tables.usage_reads).where(
+                column.urn == bindparam("wanted"),
+                column.day == bindparam("on", type_=tables.Day),
+                column.reader == bindparam("by"),
+                column.sum_key == bindparam("sum"),
+            )
+            self._connection.execute(statement, keys)
 
     def count(self, reporter: str, keys: Mapping[date, Iterable[int]]) -> None:
         """Remembers which statements are counted, day by day."""
@@ -224,11 +266,14 @@ class UsageWriter:
             self._connection.execute(delete(each).where(each.c.reporter == reporter))
         return touched
 
-    def forget_before(self, day: date) -> int:
-        """Lets go of all that is older than a day; gives how many rows of reads that were."""
+    def forget_before(self, day: date) -> set[str]:
+        """Lets go of all that is older than a day; gives the URNs of what was read then."""
         reads, log = tables.usage_reads, tables.usage_log
+        old = reads.c.day < day
+        touched = set(self._connection.scalars(select(reads.c.urn).distinct().where(old)))
         self._connection.execute(delete(log).where(log.c.day < day))
-        return self._connection.execute(delete(reads).where(reads.c.day < day)).rowcount
+        self._connection.execute(delete(reads).where(old))
+        return touched
 
     def move(self, urn: str, into: str) -> bool:
         """Makes the reads of one dataset those of another; False where there are none."""
@@ -239,7 +284,7 @@ class UsageWriter:
         rows = []
         for each in moved:
             before = known.get((*_key(each), each.reporter))
-            rows.append(_row(each if before is None else _sum(before, each)))
+            rows.append(_row(each if before is None or each.sum_key else _sum(before, each)))
         table = tables.usage_reads
         self._connection.execute(replace(self._connection.dialect.name, table), rows)
         self._connection.execute(delete(table).where(table.c.urn == urn))
@@ -341,7 +386,7 @@ def _of(
 def _reads(row: Row[Any]) -> Reads:
     return Reads(
         row.urn, row.day, row.reader, row.reads, row.last_read, row.bytes, row.rows,
-        _DECODE_COLUMNS(row.columns) if row.columns else {}, row.reporter,
+        _DECODE_COLUMNS(row.columns) if row.columns else {}, row.reporter, row.sum_key,
     )  # fmt: skip
 
 
@@ -350,8 +395,8 @@ def _row(reads: Reads) -> dict[str, Any]:
     return {**reads._asdict(), "columns": columns}
 
 
-def _key(reads: Reads) -> tuple[date, str]:
-    return reads.day, reads.reader
+def _key(reads: Reads) -> tuple[date, str, int]:
+    return reads.day, reads.reader, reads.sum_key
 
 
 def _sum(one: Reads, other: Reads) -> Reads:
@@ -381,5 +426,10 @@ _READS_OF: Final = (
         tables.usage_reads.c.day >= bindparam("since", type_=tables.Day),
         tables.usage_reads.c.day <= bindparam("until", type_=tables.Day),
     )
-    .order_by(tables.usage_reads.c.day, tables.usage_reads.c.reader, tables.usage_reads.c.reporter)
+    .order_by(
+        tables.usage_reads.c.day,
+        tables.usage_reads.c.reader,
+        tables.usage_reads.c.reporter,
+        tables.usage_reads.c.sum_key,
+    )
 )

@@ -127,7 +127,11 @@ class LineageIngest:
         for each, tally, described in self._recorder.record(placed):
             said = self._saids[each.reporter]
             if each.reads and not self._dry_run:
-                self._reads += self._usage.record(each.reporter, each.reads)
+                recorded = self._usage.record(each.reporter, each.reads)
+                self._reads += recorded.counted
+                if recorded.ahead:
+                    reason = f"{recorded.ahead:,} reads lie in the future and do not count."
+                    self._problems.append(Problem(place=each.reporter, reason=reason))
             yield ReporterReport(
                 reporter=each.reporter,
                 edges=tally,
@@ -138,6 +142,8 @@ class LineageIngest:
                 problems=len(said.reported.problems) + len(each.problems),
                 model=said.model,
             )
+        if any(said.reported.reads for said in self._saids.values()) and not self._dry_run:
+            self._usage.find_homes()
 
     def _recalled(self, reporters: Collection[str]) -> Mapping[str, bytes]:
         return {} if self._store is None else self._store.lineage.remembered(reporters)

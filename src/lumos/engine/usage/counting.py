@@ -53,7 +53,7 @@ class Statements(Protocol):
         """What each kind means."""
 
     def fresh(self, counted: "array[int]") -> Fresh:
-        """The statements that are not counted yet."""
+        """The statements that are not counted yet, and all sums."""
 
     def close(self) -> None:
         """Lets go of what was held."""
@@ -107,12 +107,14 @@ class StatementsInMemory:
 
     def fresh(self, counted: "array[int]") -> Fresh:
         known = set(counted)
-        fresh = []
+        fresh: dict[int, Logged] = {}
         for each in self._statements:
-            if each.key not in known:
-                known.add(each.key)
-                fresh.append(each)
-        return _FreshInMemory(fresh)
+            if each.is_sum or each.key not in known:
+                before = fresh.get(each.key)
+                # Of two sums of the same reads the larger one is the newer one.
+                if before is None or each.times > before.times:
+                    fresh[each.key] = each
+        return _FreshInMemory(list(fresh.values()))
 
     def close(self) -> None:
         """Nothing is held but memory."""
@@ -163,7 +165,7 @@ def read_piece(piece: Piece, **reading: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _left_out(reason: str, times: int) -> tuple[Any, ...]:
-    return (None, None, None, None, times, None, None, None, reason)
+    return (None, None, None, None, times, None, None, None, None, reason)
 
 
 class Meaning:

@@ -7,14 +7,15 @@ from datetime import UTC, date, datetime
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from lumos.config import Settings
 from lumos.engine.audit import audit
 from lumos.engine.lineage.names import Names
-from lumos.engine.usage.ingesting import SPARK_FROM_BYTES, LogIngest, settle
-from lumos.engine.usage.recording import record_reads
+from lumos.engine.usage.ingesting import SPARK_FROM_BYTES, LogIngest, find_homes, settle
+from lumos.engine.usage.recording import Recorded, record_reads
 from lumos.engine.usage.reports import (
     ForgottenReport,
     ListedLog,
@@ -27,14 +28,17 @@ from lumos.engine.usage.reports import (
     UsedDataset,
 )
 from lumos.engine.usage.tables import Tables
-from lumos.engine.usage.unread import Evidence, unread_report
+from lumos.engine.usage.unread import Evidence, columns_read, unread_report
 from lumos.errors import MisuseError, UnknownName
 from lumos.lineage.query_log import Log, look
 from lumos.lineage.reported import Read
+from lumos.model.dataset import Usage
 from lumos.model.moment import moment
 from lumos.store import Store
 from lumos.store.errors import UnknownDataset
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
+
+_LOG: Final = "log:"
 
 
 class UsageDesk:
@@ -96,8 +100,8 @@ class UsageDesk:
             environment=settings.environment,
         )
 
-    def record(self, reporter: str, reads: Iterable[tuple[str, Read]]) -> int:
-        """Counts reads of datasets by their URNs, each once; gives how many were new."""
+    def record(self, reporter: str, reads: Iterable[tuple[str, Read]]) -> Recorded:
+        """Counts reads of datasets by their URNs, each once."""
         return record_reads(
             self._make_store(),
             reporter,
@@ -105,6 +109,13 @@ class UsageDesk:
             settings=self._settings.usage,
             at=datetime.now(UTC),
         )
+
+    def find_homes(self) -> int:
+        """Gives reads of tables that were not known then to the datasets that they are now."""
+        store = self._make_store()
+        if not store.usage.homeless() and not store.usage.undescribed():
+            return 0
+        return find_homes(store, Tables(store, self._names(store)), at=datetime.now(UTC))
 
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
         """Who read a dataset, when and how often."""
@@ -116,24 +127,31 @@ class UsageDesk:
         known = entry.dataset
         start = _day(since)
         reads = store.usage.of(urn, since=start)
+        evidence = Evidence(store)
+        known_since = evidence.at(urn, entry.known.source)
         usage = usage_of(reads)
+        told = None if usage is not None else _told(evidence, urn, start)
+        if told is not None:
+            usage, known_since = told, known_since or told.since
         columns = {} if usage is None else usage.columns
         fields = [field.name for field in known.schema.fields] if known.schema else []
-        is_vague = not reads or UNKNOWN_COLUMNS in columns
+        readers = usage.readers if usage else ()
+        is_vague = usage is None or UNKNOWN_COLUMNS in columns or bool(told and not columns)
         return UsageShowReport(
             urn=urn,
             name=known.name,
             since=start,
-            known_since=Evidence(store).at(urn, entry.known.source),
-            reads=sum(each.reads for each in reads),
-            bytes=_sum(each.bytes for each in reads),
-            rows=_sum(each.rows for each in reads),
+            known_since=known_since,
+            reads=sum(each.reads for each in readers),
+            bytes=_sum(each.bytes for each in readers),
+            rows=_sum(each.rows for each in readers),
             last_accessed=usage.last_accessed if usage else None,
-            readers=usage.readers if usage else (),
+            readers=readers,
             columns=columns,
             unread_columns=None if is_vague else tuple(_unread(fields, columns)),
             days=tuple(_days(reads)),
             logs=tuple(sorted({each.reporter for each in reads})),
+            told=told is not None,
         )
 
     def unread(self, *, since: str | date = "90d", columns: bool = False) -> UnreadReport:
@@ -178,13 +196,21 @@ class UsageDesk:
         """Takes back all that a log told, so that it can be taken in anew."""
         store = self._store()
         known = {each.reporter for each in store.usage.logs()}
-        reporter = log if log in known else f"log:{log}"
+        # A log may have told of what was written only, or its reads may be too old to be kept.
+        known |= {
+            each.name
+            for each in store.lineage.reporters()
+            if each.edges and each.name.startswith(_LOG)
+        }
+        reporter = log if log in known else f"{_LOG}{log}"
         if reporter not in known:
-            raise UnknownName("log", log, {name.removeprefix("log:") for name in known})
+            raise UnknownName("log", log, {name.removeprefix(_LOG) for name in known})
         at = datetime.now(UTC)
         with store.alone("query logs"):
             with store.transaction() as transaction:
                 touched = transaction.usage.forget(reporter)
+                if reporter.startswith(_LOG):
+                    transaction.lineage.report(reporter, (), at=at)
                 audit(transaction, "usage.forget", reporter, at=at)
             settle(store, touched, self._settings.usage.retention_days, at=at)
         return ForgottenReport(log=reporter, datasets=len(touched))
@@ -224,8 +250,16 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
+def _told(evidence: Evidence, urn: str, since: date | None) -> Usage | None:
+    """What others told of a dataset, unless all of that is older."""
+    period = evidence.periods.get(urn)
+    if since is not None and period is not None and period.last < since:
+        return None
+    return evidence.told.get(urn)
+
+
 def _unread(fields: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
-    read = {name.lower() for name in columns}
+    read = columns_read(columns)
     return (name for name in fields if name.lower() not in read)
 
 

@@ -1,6 +1,8 @@
 """Takes query logs in: counts who read what, and reports the lineage of what was written."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -36,6 +38,9 @@ _URNS_AT_ONCE: Final = 500
 _SHOWN: Final = 20
 _LONGEST_SHOWN: Final = 200
 _EPOCH: Final = date(1970, 1, 1)
+_SINCE_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Clocks differ, and some zones are ahead of UTC.
+SKEW: Final = timedelta(days=1)
 _REASONS: Final = frozenset(get_args(Left))
 
 
@@ -45,6 +50,14 @@ class _Kind(NamedTuple):
     met: Met
     example: Example
     understood: Understood
+
+
+class _Meant(NamedTuple):
+    """A dataset that statements of one kind read, and which of its columns; and if it is a sum."""
+
+    urn: str
+    columns: list[str]
+    sum_key: int
 
 
 class LogIngest:
@@ -105,10 +118,12 @@ class LogIngest:
             counted = self._store.usage.counted(() if layout.cumulative else days)
             fresh = statements.fresh(counted)
             try:
-                new = self._count(reporter, fresh, kinds, replacing=layout.cumulative)
+                new = self._count(
+                    reporter, fresh, kinds, days=days, counted=counted, replacing=layout.cumulative
+                )
             finally:
                 fresh.close()
-        edges, changed = self._report(reporter, kinds)
+        edges, changed = self._report(reporter, kinds, replacing=layout.cumulative)
         self._mind_age(days)
         return LogReport(
             log=reporter,
@@ -141,6 +156,7 @@ class LogIngest:
         reading: dict[str, Any] = {
             "dialect": dialect,
             "readers": naming(self._settings.usage),
+            "until": (self._at + SKEW - _SINCE_EPOCH) // timedelta(microseconds=1),
         }
         all_pieces = [piece for log in logs for piece in pieces(log)]
         size = sum(log.size * (_UNFOLDED if log.compressed else 1) for log in logs)
@@ -175,22 +191,34 @@ class LogIngest:
         return kinds
 
     def _count(
-        self, reporter: str, fresh: Fresh, kinds: Sequence[_Kind], *, replacing: bool
+        self,
+        reporter: str,
+        fresh: Fresh,
+        kinds: Sequence[_Kind],
+        *,
+        days: Sequence[date],
+        counted: "array[int]",
+        replacing: bool,
     ) -> int:
-        """Adds what is new, some days to a transaction, so that a day is counted whole or not."""
+        """Adds what is new, some days to a transaction, so that a day is counted whole or not.
+
+        The days of a log are remembered even where others told of all its statements.
+        """
         self._announce("counting reads")
         meant = {kind.met.query: self._meant(kind) for kind in kinds}
         keys = {_EPOCH + timedelta(days=day): each for day, each in fresh.keys().items()}
         if replacing:
             with self._store.transaction() as transaction:
                 self._touched |= transaction.usage.forget(reporter)
-        remaining = set(keys)
+        remaining = {*keys, *days}
         for some in _batches(_reads(fresh.runs(), meant)):
-            days = {each.day for each in some} & remaining
-            remaining -= days
-            self._add(reporter, some, {day: keys[day] for day in days})
-        self._add(reporter, [], {day: keys[day] for day in remaining})
-        return sum(map(len, keys.values()))
+            whole = {each.day for each in some} & remaining
+            remaining -= whole
+            self._add(reporter, some, {day: keys[day] for day in whole})
+        self._add(reporter, [], {day: keys.get(day, ()) for day in remaining})
+        has_sums = any(each.sum_key for several in meant.values() for each in several)
+        before = set(counted) if has_sums else frozenset[int]()
+        return sum(key not in before for some in keys.values() for key in some)
 
     def _add(self, reporter: str, reads: Sequence[Reads], keys: dict[date, Any]) -> None:
         if not reads and not keys:
@@ -200,7 +228,7 @@ class LogIngest:
             self._touched |= usage.add(reporter, reads)
             usage.count(reporter, keys)
 
-    def _meant(self, kind: _Kind) -> list[tuple[str, list[str]]]:
+    def _meant(self, kind: _Kind) -> list[_Meant]:
         """Which datasets a kind of statement reads, and which of their columns."""
         columns: dict[str, dict[str, None]] = {}
         for access in kind.understood.reads:
@@ -213,10 +241,16 @@ class LogIngest:
             else:
                 self._tables.miss(access, kind.met.times)
             columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
-        return [(urn, list(named)) for urn, named in columns.items()]
+        return [
+            _Meant(urn, list(named), _sum_key(named) if kind.example.is_sum else 0)
+            for urn, named in columns.items()
+        ]
 
-    def _report(self, reporter: str, kinds: Sequence[_Kind]) -> tuple[int, int]:
-        """Reports what the statements write; gives how many edges there are, and are other ones."""
+    def _report(self, reporter: str, kinds: Sequence[_Kind], *, replacing: bool) -> tuple[int, int]:
+        """Reports what the statements write; gives how many edges there are, and are other ones.
+
+        What a log of the same name told earlier stays: it tells of other days.
+        """
         edges = []
         for kind in kinds:
             for each in kind.understood.edges:
@@ -238,10 +272,29 @@ class LogIngest:
                         uses=each.uses,
                     )
                 )
+        links = {(edge.upstream, edge.downstream) for edge in edges}
+        if not replacing:
+            edges = [*self._reported_before(reporter), *edges]
         with self._store.transaction() as transaction:
             said = transaction.lineage.report(reporter, edges, at=self._at)
-        links = {(edge.upstream, edge.downstream) for edge in edges}
         return len(links), said.added + said.changed + said.removed
+
+    def _reported_before(self, reporter: str) -> Iterator[Edge]:
+        """The edges that a log told of earlier, under the names that datasets have by now."""
+        known = self._store.lineage.told_by(reporter)
+        ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
+        homes = self._tables.homes(end for end in ends if end not in self._tables)
+        for edge in known:
+            yield Edge(
+                upstream=homes.get(edge.upstream, edge.upstream),
+                downstream=homes.get(edge.downstream, edge.downstream),
+                origin=reporter,
+                at=edge.at,
+                type=edge.type,
+                confidence=edge.confidence,
+                columns=edge.columns,
+                uses=edge.uses,
+            )
 
 
 def find_homes(store: Store, tables: Tables, *, at: datetime) -> int:
@@ -259,32 +312,39 @@ def find_homes(store: Store, tables: Tables, *, at: datetime) -> int:
 
 def settle(store: Store, touched: set[str], retention_days: int, *, at: datetime) -> None:
     """Brings the aspects of what was read up to date, and lets go of what is too old."""
+    aged: set[str] = set()
     if retention_days:
         with store.transaction() as transaction:
-            transaction.usage.forget_before(at.date() - timedelta(days=retention_days))
-    urns = sorted(touched)
+            aged = transaction.usage.forget_before(at.date() - timedelta(days=retention_days))
+    urns = sorted(touched | aged)
     for start in range(0, len(urns), _URNS_AT_ONCE):
         with store.transaction() as transaction:
             transaction.usage.derive(urns[start : start + _URNS_AT_ONCE], at=at)
 
 
-def _reads(
-    runs: Iterator[Runs], meant: Mapping[bytes, Sequence[tuple[str, Sequence[str]]]]
-) -> Iterator[list[Reads]]:
+def _reads(runs: Iterator[Runs], meant: Mapping[bytes, Sequence[_Meant]]) -> Iterator[list[Reads]]:
     """Who read what, a day at a time."""
     for day, several in groupby(runs, key=attrgetter("day")):
-        sums: dict[tuple[str, str], _Sum] = {}
+        sums: dict[tuple[str, str, int], _Sum] = {}
         for run in several:
-            for urn, columns in meant.get(run.query, ()):
-                sum = sums.setdefault((urn, run.reader), _Sum())
+            for urn, columns, sum_key in meant.get(run.query, ()):
+                sum = sums.setdefault((urn, run.reader, sum_key), _Sum())
                 sum.add(run, columns)
         on = _EPOCH + timedelta(days=day)
         yield [
             Reads(
-                urn, on, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows, sum.columns
+                urn, on, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows, sum.columns,
+                sum_key=sum_key,
             )
-            for (urn, reader), sum in sums.items()
+            for (urn, reader, sum_key), sum in sums.items()
         ]  # fmt: skip
+
+
+def _sum_key(columns: Iterable[str]) -> int:
+    """Tells sums of reads of some columns from those of others, and from reads that add up."""
+    names = "\x1f".join(sorted(name.lower() for name in columns))
+    digest = hashlib.blake2b(names.encode("utf-8", "replace"), digest_size=7).digest()
+    return 1 + int.from_bytes(digest, "big")
 
 
 class _Sum:

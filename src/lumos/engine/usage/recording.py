@@ -3,13 +3,23 @@
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+import msgspec
 
 from lumos.config.settings import UsageSettings
-from lumos.engine.usage.ingesting import settle
+from lumos.engine.usage.ingesting import SKEW, settle
 from lumos.engine.usage.readers import naming
 from lumos.lineage.reported import Read
 from lumos.store import Store
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads
+
+
+class Recorded(NamedTuple):
+    """How many reads are counted now, and how many never, since they lie in the future."""
+
+    counted: int
+    ahead: int
 
 
 def record_reads(
@@ -19,18 +29,19 @@ def record_reads(
     *,
     settings: UsageSettings,
     at: datetime,
-) -> int:
-    """Counts reads of datasets by their URNs; gives how many were new.
+) -> Recorded:
+    """Counts reads of datasets by their URNs.
 
-    The same reader's read of the same dataset at the same moment is the same read.
+    A run's read of a dataset, by whichever name it is told, is one read, and so is what a reader
+    without runs read at one moment. What lies in the future was not read yet.
     """
     rename = naming(settings)
     keyed = {_key(urn, read): (urn, read) for urn, read in reads}
-    days = {_day(read) for _, read in keyed.values()}
+    ahead = {key for key, (_, read) in keyed.items() if read.at > at + SKEW}
     with store.transaction() as transaction:
         usage = transaction.usage
-        counted = set(store.usage.counted(days))
-        fresh = {key: each for key, each in keyed.items() if key not in counted}
+        counted = set(store.usage.counted_by(reporter))
+        fresh = {key: each for key, each in keyed.items() if key not in counted | ahead}
         keys: dict[date, list[int]] = {}
         for key, (_, read) in fresh.items():
             keys.setdefault(_day(read), []).append(key)
@@ -52,7 +63,7 @@ def record_reads(
         )
         usage.count(reporter, keys)
     settle(store, touched, settings.retention_days, at=at)
-    return len(fresh)
+    return Recorded(len(fresh), len(ahead))
 
 
 def _day(read: Read) -> date:
@@ -60,7 +71,11 @@ def _day(read: Read) -> date:
 
 
 def _key(urn: str, read: Read) -> int:
-    text = "\x1f".join((urn, read.reader, read.at.astimezone(UTC).isoformat()))
+    if read.run is None:
+        text = "\x1f".join((urn, read.reader, read.at.astimezone(UTC).isoformat()))
+    else:
+        # The URN may be another one once the name has found its dataset.
+        text = "\x1f".join((read.run, msgspec.json.encode(read.dataset).decode()))
     return int.from_bytes(
         hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True
     )

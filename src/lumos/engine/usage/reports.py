@@ -72,7 +72,10 @@ class UsageDay(Report, frozen=True, kw_only=True):
 
 
 class UsageShowReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage show`. Usage of the place is known from `known_since` on."""
+    """The answer of `lumos usage show`. Usage of the place is known from `known_since` on.
+
+    Where no log spoke of the dataset it is as others `told`, such as a snapshot, and has no days.
+    """
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -88,6 +91,7 @@ class UsageShowReport(Report, frozen=True, kw_only=True):
     unread_columns: tuple[str, ...] | None
     days: tuple[UsageDay, ...]
     logs: tuple[str, ...]
+    told: bool = False
 
 
 class UnreadDataset(Report, frozen=True, kw_only=True):

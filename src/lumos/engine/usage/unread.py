@@ -1,14 +1,21 @@
 """Datasets and columns that nobody reads, as far as there is evidence."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
+from typing import Final
 
 from lumos.engine.entries import IMPORTED
 from lumos.engine.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
+from lumos.model.dataset import Usage
 from lumos.model.urn import Urn
 from lumos.store import DatasetFilter, KnownDataset, Store
-from lumos.store.usage import UNKNOWN_COLUMNS
+from lumos.store.usage import UNKNOWN_COLUMNS, Period
+
+_UNDATED: Final = "a snapshot tells that they are read, but not when"
+# Where the name of a column's part begins.
+_INTO: Final = re.compile(r"[.\[]")
 
 
 class Evidence:
@@ -16,18 +23,36 @@ class Evidence:
 
     A place is what one source scans, or for datasets that were imported the platform with the
     database, bucket or folder that a URN begins with. A read there shows that a log tells of it.
+    What a snapshot told shows that a dataset was read, and nothing of others in its place.
     """
 
     def __init__(self, store: Store) -> None:
         self.periods = store.usage.periods()
+        self.told = store.usage.told()
+        # Datasets that somebody read, but nobody told when.
+        self.undated: set[str] = set()
         self._since: dict[str, date] = {}
         for urn, source in store.usage.sources().items():
             place, first = place_of(urn, source), self.periods[urn].first
             self._since[place] = min(self._since.get(place, first), first)
+        for urn, usage in self.told.items():
+            days = [*_days_of(usage)]
+            if days:
+                known = self.periods.get(urn, Period(min(days), max(days)))
+                self.periods[urn] = Period(min(known.first, *days), max(known.last, *days))
+            elif usage.readers or usage.columns:
+                self.undated.add(urn)
 
     def at(self, urn: str, source: str) -> date | None:
         """From which day on reads of a dataset would be known."""
         return self._since.get(place_of(urn, source))
+
+
+def _days_of(usage: Usage) -> Iterator[date]:
+    """The days of reads that an aspect tells of."""
+    moments = (usage.last_accessed, *(each.last_read for each in usage.readers))
+    yield from (moment.date() for moment in moments if moment is not None)
+    yield from (each.last_read for each in usage.columns.values() if each.last_read is not None)
 
 
 def place_of(urn: str, source: str) -> str:
@@ -46,15 +71,18 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
     read = {urn for urn, period in periods.items() if period.last >= since}
     through_views = _seen_through(read, store.usage.views()) - read
     unread: list[UnreadDataset] = []
-    unjudged: dict[tuple[str, date | None], int] = defaultdict(int)
+    unjudged: dict[tuple[str, date | None, str], int] = defaultdict(int)
     live: list[KnownDataset] = []
     for dataset in store.list(DatasetFilter()):
         live.append(dataset)
         if dataset.urn in read or dataset.urn in through_views:
             continue
         known_since = evidence.at(dataset.urn, dataset.source)
-        if known_since is None or known_since > since:
-            unjudged[place_of(dataset.urn, dataset.source), known_since] += 1
+        is_undated = dataset.urn in evidence.undated
+        if known_since is None or known_since > since or is_undated:
+            place = place_of(dataset.urn, dataset.source)
+            reason = _UNDATED if is_undated else _reason(known_since, since)
+            unjudged[place, known_since, reason] += 1
             continue
         period = periods.get(dataset.urn)
         unread.append(
@@ -67,7 +95,7 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
             )
         )
     urns = {dataset.urn for dataset in live}
-    found, vague = _columns(store, live, since) if columns else (None, 0)
+    found, vague = _columns(store, evidence, live, since) if columns else (None, 0)
     return UnreadReport(
         since=since,
         datasets=tuple(unread),
@@ -75,8 +103,10 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         read=len(read & urns),
         read_through_views=len(through_views & urns),
         not_judged=tuple(
-            NotJudged(place=place, datasets=count, known_since=day, reason=_reason(day, since))
-            for (place, day), count in sorted(unjudged.items(), key=lambda each: each[0][0])
+            NotJudged(place=place, datasets=count, known_since=day, reason=reason)
+            for (place, day, reason), count in sorted(
+                unjudged.items(), key=lambda each: (each[0][0], each[0][2])
+            )
         ),
         columns_not_judged=vague,
     )
@@ -103,13 +133,31 @@ def _seen_through(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
     return seen
 
 
+def columns_read(names: Iterable[str]) -> set[str]:
+    """Columns in small letters; whoever reads a part of one, such as `page.url`, reads it."""
+    return {
+        part
+        for name in map(str.lower, names)
+        for part in (name, *(name[: mark.start()] for mark in _INTO.finditer(name)))
+    }
+
+
 def _columns(
-    store: Store, live: Iterable[KnownDataset], since: date
+    store: Store, evidence: Evidence, live: Iterable[KnownDataset], since: date
 ) -> tuple[tuple[UnreadColumns, ...], int]:
     """Unread columns of datasets that are read; how many datasets have reads of unknown columns."""
     read: dict[str, set[str]] = defaultdict(set)
     for each in store.usage.since(since):
-        read[each.urn].update(name.lower() for name in each.columns)
+        read[each.urn].update(columns_read(each.columns))
+    for urn, usage in evidence.told.items():
+        if urn in evidence.periods and evidence.periods[urn].last >= since:
+            # A column whose last read is not known may have been read in the period.
+            recent = {
+                name: each.last_read
+                for name, each in usage.columns.items()
+                if (each.last_read or since) >= since
+            }
+            read[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
     wanted = [dataset for dataset in live if dataset.urn in read]
     vague = {dataset.urn for dataset in wanted if UNKNOWN_COLUMNS in read[dataset.urn]}
     schemas = store.directory.schemas({dataset.urn for dataset in wanted} - vague)

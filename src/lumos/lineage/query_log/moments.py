@@ -9,7 +9,8 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _ZONE: Final = re.compile(r"\s+(?:UTC|GMT|Z|(?P<offset>[+-]\d\d:?\d\d?))\Z")
 _OTHER_ZONE: Final = re.compile(r"\s+[A-Z]{3,5}\Z")
 _NUMBER: Final = re.compile(r"\d{9,19}(?:\.\d+)?\Z")
-A_DAY: Final = 86_400_000_000
+A_SECOND: Final = 1_000_000
+A_DAY: Final = 86_400 * A_SECOND
 # Seconds, milliseconds, microseconds and nanoseconds of this century differ by a factor that no
 # time of this century reaches.
 _UNITS: Final = ((10**11, 1_000_000.0), (10**14, 1_000.0), (10**17, 1.0), (10**20, 0.001))

@@ -1,6 +1,7 @@
 """The statements of a log, each known by what it has in common with others like it."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -9,12 +10,15 @@ import msgspec
 
 from lumos.lineage.query_log.files import Piece, rows
 from lumos.lineage.query_log.layouts import Layout
-from lumos.lineage.query_log.moments import day_of, microseconds
+from lumos.lineage.query_log.moments import A_DAY, A_SECOND, day_of, microseconds
 from lumos.lineage.query_log.normal import normal
 from lumos.lineage.query_log.server_log import statement_in
 
 UNKNOWN_READER: Final = "(unknown)"
-Left: TypeAlias = Literal["failed", "no_statement", "no_time", "unreadable", "part_of_others"]
+Left: TypeAlias = Literal[
+    "failed", "no_statement", "no_time", "unreadable", "part_of_others", "no_reads", "odd_reads",
+    "future",
+]  # fmt: skip
 
 _FAILED: Final = frozenset(
     {"fail", "failed", "failed_with_error", "failed_with_incident", "incident", "error", "canceled",
@@ -22,12 +26,16 @@ _FAILED: Final = frozenset(
 )  # fmt: skip
 _OFF: Final = frozenset({"", "0", "false", "f", "no", "null", "none", "{}"})
 _LARGEST: Final = 2**62
+# Long ids of letters and digits, such as UUIDs, are given once; short ones and mere numbers are
+# given again by other servers, and by the same one after a restart.
+_GIVEN_ONCE: Final = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:-]{16,}", re.IGNORECASE)
 
 
 class Logged(NamedTuple):
     """One logged statement: what it is like, who ran it, when, how often, and what it moved.
 
-    `key` tells it from all others, so that it is counted once however many exports hold it.
+    `key` tells it from all others, so that it is counted once however many exports hold it. A sum
+    of a day's reads counts again, in the place of what was said before.
     """
 
     digest: bytes
@@ -37,6 +45,7 @@ class Logged(NamedTuple):
     times: int
     bytes: int | None
     rows: int | None
+    is_sum: bool = False
 
 
 class Example(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,12 +62,13 @@ class Example(msgspec.Struct, frozen=True, omit_defaults=True):
     schema: str | None = None
     accessed: bytes = b""
     modified: bytes = b""
+    is_sum: bool = False
 
 
 class Piecewise:
     """Reads pieces of logs; `left_out` counts what is not counted, by the reason.
 
-    `readers` says what people are called from here on.
+    `readers` says what people are called from here on. What is dated after `until` does not count.
     """
 
     def __init__(
@@ -66,8 +76,10 @@ class Piecewise:
         *,
         dialect: str | None = None,
         readers: Callable[[str], str] | None = None,
+        until: int | None = None,
     ) -> None:
         self._dialect = dialect
+        self._until = until
         self._readers = readers
         self._met: set[bytes] = set()
         self.left_out: Counter[Left] = Counter()
@@ -86,38 +98,52 @@ class Piecewise:
                 self.left_out[left] += 1
                 continue
             at = microseconds(told.time) if told.time is not None else written_at
-            if not at:
-                self.left_out["no_time"] += 1
+            if left := self._out_of_time(at):
+                self.left_out[left] += 1
                 continue
-            digest = _digest(told, dialect)
+            assert at is not None
+            is_sum = told.is_sum(at)
+            digest = _digest(told, dialect, is_sum=is_sum)
             yield (
-                self._logged(told, digest, at, repeated),
-                self._example(told, digest, layout, dialect),
+                self._logged(told, digest, at, repeated, is_sum=is_sum),
+                self._example(told, digest, layout, dialect, is_sum=is_sum),
             )
 
-    def _logged(self, told: "_Told", digest: bytes, at: int, repeated: Counter[int]) -> Logged:
+    def _out_of_time(self, at: int | None) -> Left | None:
+        if not at:
+            return "no_time"
+        return "future" if self._until is not None and at > self._until else None
+
+    def _logged(
+        self, told: "_Told", digest: bytes, at: int, repeated: Counter[int], *, is_sum: bool
+    ) -> Logged:
         reader = str(told.user) if told.user not in (None, "") else UNKNOWN_READER
-        if told.id in (None, ""):
+        read = _json(told.read).decode("utf-8", "replace") if told.dataset else ""
+        text = told.said or read or _json(told.accessed).decode("utf-8", "replace")
+        if told.has_id:
+            id = str(told.id)
+            # Exports of one log may tell times more or less exactly.
+            more = (str(day_of(at)),) if _GIVEN_ONCE.fullmatch(id) else (str(at // A_SECOND), text)
+            key = _key(id, str(told.line), reader, read, *more)
+        else:
             # Nothing tells two equal rows apart but that one comes after the other.
-            text = told.said or _json(told.read).decode("utf-8", "replace")
-            key = _key(reader, str(at), str(told.line), text, str(told.calls))
+            calls = "sum" if is_sum else str(told.calls)
+            key = _key(reader, str(at), str(told.line), text, calls)
             repeated[key] += 1
             key = _key(str(key), str(repeated[key]))
-        else:
-            # Some warehouses begin to count anew now and then.
-            key = _key(str(told.id), str(told.line), reader, str(day_of(at)))
         return Logged(
             digest,
             key,
             reader if self._readers is None else self._readers(reader),
             at,
-            _number(told.calls) or 1,
+            _times(told.calls) or 1,
             _number(told.bytes),
             _number(told.rows),
+            is_sum,
         )
 
     def _example(
-        self, told: "_Told", digest: bytes, layout: Layout, dialect: str | None
+        self, told: "_Told", digest: bytes, layout: Layout, dialect: str | None, *, is_sum: bool
     ) -> Example | None:
         if digest in self._met:
             return None
@@ -131,6 +157,7 @@ class Piecewise:
             schema=told.schema or None,
             accessed=_json(told.read),
             modified=_json(told.modified),
+            is_sum=is_sum,
         )
 
 
@@ -167,25 +194,37 @@ class _Told(NamedTuple):
             return self.accessed
         return [{"objectName": self.dataset, "columns": _names(self.column), "plain": True}]
 
+    @property
+    def has_id(self) -> bool:
+        return self.id not in (None, "")
+
+    def is_sum(self, at: int) -> bool:
+        """Whether this is how often a dataset was read on a day, as it was known just then."""
+        is_counted = bool(self.dataset) and self.calls not in (None, "")
+        return is_counted and not self.has_id and at % A_DAY == 0
+
 
 def _left_out(told: _Told, layout: Layout) -> Left | None:
     if told.failed is not None and _has_failed(told.failed, layout):
         return "failed"
     if layout.skipped and str(told.kind).lower() in layout.skipped:
         return "part_of_others"
+    times = 1 if told.calls in (None, "") else _times(told.calls)
+    if not times:
+        return "odd_reads" if times is None else "no_reads"
     if told.said or told.read:
         return None
     is_empty = told.user is None and told.time is None and told.message is None
     return "unreadable" if is_empty else "no_statement"
 
 
-def _digest(told: _Told, dialect: str | None) -> bytes:
+def _digest(told: _Told, dialect: str | None, *, is_sum: bool) -> bytes:
     said = told.said
     if said:
         text = normal(said, dialect)
     else:
         text = (_json(told.read) + b"\x1f" + _json(told.modified)).decode("utf-8", "replace")
-    known = f"{text}\x1f{told.database or ''}\x1f{told.schema or ''}"
+    known = f"{text}\x1f{told.database or ''}\x1f{told.schema or ''}\x1f{'sum' * is_sum}"
     return hashlib.blake2b(known.encode("utf-8", "replace"), digest_size=16).digest()
 
 
@@ -206,6 +245,15 @@ def _names(column: Any) -> list[str]:
     if isinstance(column, str):
         return [name.strip() for name in column.split(",") if name.strip()]
     return [str(name) for name in column]
+
+
+def _times(value: Any) -> int | None:
+    """How often something was read; nothing where that is no whole number."""
+    times = _number(value)
+    try:
+        return times if times is None or float(value) == times else None
+    except (TypeError, ValueError):
+        return None
 
 
 def _number(value: Any) -> int | None:

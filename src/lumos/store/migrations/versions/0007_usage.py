@@ -16,12 +16,15 @@ def upgrade() -> None:
         sa.Column("day", sa.Integer, nullable=False),
         sa.Column("reader", sa.Text, nullable=False),
         sa.Column("reporter", sa.Text, nullable=False),
+        sa.Column("sum_key", sa.BigInteger, nullable=False),
         sa.Column("reads", sa.BigInteger, nullable=False),
         sa.Column("bytes", sa.BigInteger),
         sa.Column("rows", sa.BigInteger),
         sa.Column("last_read", sa.BigInteger, nullable=False),
         sa.Column("columns", sa.LargeBinary),
-        sa.PrimaryKeyConstraint("urn", "day", "reader", "reporter", name="pk_usage_reads"),
+        sa.PrimaryKeyConstraint(
+            "urn", "day", "reader", "reporter", "sum_key", name="pk_usage_reads"
+        ),
         sqlite_with_rowid=False,
     )
     op.create_index("ix_usage_reads_reporter", "usage_reads", ["reporter"])
