@@ -83,7 +83,9 @@ def test_one_side_and_a_depth(
 def test_a_column_alone_with_what_only_decides_about_it(viewer: Viewer) -> None:
     report = viewer.show(USERS, column="id", side="downstream")
     assert [edge.uses for edge in report.edges if edge.upstream == USERS] == [(JOINED,)]
-    assert REPORT not in {node.urn for node in report.nodes}
+    assert REPORT in {node.urn for node in report.nodes}
+    values = viewer.show(USERS, column="id", side="downstream", direct=True)
+    assert (values.edges, [node.urn for node in values.nodes]) == ((), [USERS])
     raw = viewer.show(RAW, column="user_id")
     assert {(m.upstream, m.downstream) for edge in raw.edges for m in edge.columns} == {
         ("user_id", "user_id"),
@@ -97,6 +99,14 @@ def test_ways_between_two_columns(viewer: Viewer) -> None:
         [(step.upstream_column, step.downstream_column) for step in path] for path in report.paths
     ] == [[("user_id", "user_id"), ("user_id", "reader")]]
     assert viewer.paths((RAW, "ts"), (REPORT, "reader")).paths == ()
+
+
+def test_what_a_column_decides_about_is_reached_by_a_walk_and_by_a_way_alike(
+    viewer: Viewer,
+) -> None:
+    ways = viewer.paths((USERS, "id"), (REPORT, "reader"))
+    assert [[step.kind for step in way] for way in ways.paths] == [["INDIRECT", "INDIRECT"]]
+    assert viewer.paths((USERS, "id"), (REPORT, "reader"), direct=True).paths == ()
 
 
 @pytest.mark.parametrize("name", ["report", "lake/report", "lake.report", "REPORT"])

@@ -3,7 +3,7 @@
 import enum
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -11,13 +11,13 @@ from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_jso
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from rich.text import Text
     from rich.tree import Tree
 
     from lumos.engine.lineage.showing import PathReport, PathStep, Side
-    from lumos.lineage.drawing.picture import Arrow, Box, Picture
+    from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
 
 _LONGEST: Final = 90
 
@@ -53,6 +53,14 @@ Dataset = Annotated[
 ]
 
 
+Direct = Annotated[
+    bool,
+    typer.Option(
+        "--direct", help="Follow values alone, not what a column decides about by joins or filters."
+    ),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the group."""
     app.command(
@@ -79,6 +87,7 @@ def show(
     limit: Annotated[
         int, typer.Option("--limit", min=1, metavar="N", help="At most so many datasets.")
     ] = 500,
+    direct: Direct = False,
     format: Annotated[
         Form | None,
         typer.Option("--format", help="Default: a tree, or what the ending of --output says."),
@@ -99,15 +108,15 @@ def show(
     form = _form(format, output, json=json)
     side: Side = "both" if upstream == downstream else "upstream" if upstream else "downstream"
     lineage = lumos_of(config, store).lineage.view
+    wanted = {"column": column, "side": side, "depth": depth, "limit": limit, "direct": direct}
     if form is Form.TREE:
         if output is not None:
             raise MisuseError("A tree is for the screen. Choose another --format for a file.")
-        _print_tree(lineage.picture(urn, column=column, side=side, depth=depth, limit=limit), side)
+        _print_tree(lineage.picture(urn, **wanted), side)  # type: ignore[arg-type]
     elif form is Form.JSON and output is None:
-        print_json(lineage.show(urn, column=column, side=side, depth=depth, limit=limit))
+        print_json(lineage.show(urn, **wanted))  # type: ignore[arg-type]
     else:
-        drawn = lineage.drawn(urn, form.value, column=column, side=side, depth=depth, limit=limit)
-        _write(drawn, output)
+        _write(lineage.drawn(urn, form.value, **wanted), output)  # type: ignore[arg-type]
 
 
 def path(
@@ -120,6 +129,7 @@ def path(
     limit: Annotated[
         int, typer.Option("--limit", min=1, metavar="N", help="At most so many ways.")
     ] = 10,
+    direct: Direct = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
@@ -128,7 +138,9 @@ def path(
 
     Exits with 3 where there is none.
     """
-    report = lumos_of(config, store).lineage.view.paths((urn, column), (to, to_column), limit=limit)
+    report = lumos_of(config, store).lineage.view.paths(
+        (urn, column), (to, to_column), limit=limit, direct=direct
+    )
     if json:
         print_json(report)
     else:
@@ -171,7 +183,7 @@ def _print_tree(picture: "Picture", side: str) -> None:
     boxes = {box.urn: box for box in picture.boxes}
     title = picture.urn if picture.column is None else f"{picture.urn}  {picture.column}"
     console.print(title, style="bold")
-    if not picture.arrows:
+    if not picture.arrows and side == "both":
         console.print("No lineage is known. 'lumos lineage ingest PATH' reads SQL, dbt and others.")
         return
     for direction in ("upstream", "downstream"):
@@ -186,88 +198,103 @@ def _print_tree(picture: "Picture", side: str) -> None:
         stderr().print(remark, style="dim")
 
 
+class _Way(NamedTuple):
+    """A step of a tree: where it leads, what is known of it, and whether as a value."""
+
+    urn: str
+    column: str | None
+    facts: tuple[str, ...]
+    is_direct: bool = True
+    origins: str = ""
+
+
 class _Tree:
     """What lies up or down the stream, each dataset or column told in full once."""
 
     def __init__(self, picture: "Picture", boxes: "dict[str, Box]", direction: str) -> None:
-        self._picture = picture
+        self._of_column = picture.column is not None
+        self._start = (picture.urn, picture.column)
         self._boxes = boxes
         self._direction = direction
-        self._told: set[tuple[str, str | None]] = set()
-        self._arrows: dict[str, list[Arrow]] = {}
-        for arrow in picture.arrows:
-            near = arrow.downstream if direction == "upstream" else arrow.upstream
-            self._arrows.setdefault(near, []).append(arrow)
+        self._told: set[tuple[str, str | None, bool]] = set()
+        self._ways: dict[tuple[str, str | None], list[_Way]] = {}
+        is_up = direction == "upstream"
+        for step in picture.steps:
+            ends = (step.upstream, step.upstream_column), (step.downstream, step.downstream_column)
+            near, far = ends[::-1] if is_up else ends
+            way = _Way(*far, tuple(_step_in_words(step)), bool(step.columns))
+            self._ways.setdefault(near, []).append(way)
+        for arrow in () if self._of_column else picture.arrows:
+            urns = arrow.upstream, arrow.downstream
+            before, after = urns[::-1] if is_up else urns
+            way = _Way(after, None, tuple(_arrow_in_words(arrow)), origins=", ".join(arrow.origins))
+            self._ways.setdefault((before, None), []).append(way)
 
     def drawn(self) -> "Tree":
         from rich.text import Text
         from rich.tree import Tree
 
         tree = Tree(Text(self._direction, style="bold"), guide_style="dim")
-        start = (self._picture.urn, self._picture.column)
-        self._told.add(start)
+        self._told.add((*self._start, True))
         # Without recursion: a chain may be longer than Python's stack.
-        waiting = [(tree, start, frozenset({start}))]
-        is_empty = True
+        waiting = [(tree, self._start, frozenset({self._start}), True)]
         while waiting:
-            branch, node, above = waiting.pop()
-            for arrow, end, detail in self._onward(node):
-                is_empty = False
-                line = self._line(arrow, end, detail)
+            branch, node, above, was_direct = waiting.pop()
+            for way in self._ways.get(node, ()):
+                end = (way.urn, way.column)
+                is_direct = way.is_direct and was_direct
+                line = self._line(way, is_direct=is_direct)
+                is_told = bool({(*end, True), (*end, is_direct)} & self._told)
                 if end in above:
                     line.append("  (cycle)", style="yellow")
-                elif end in self._told:
+                elif is_told:
                     line.append("  (see above)", style="dim")
                 grown = branch.add(line)
-                if end not in self._told:
-                    self._told.add(end)
-                    waiting.append((grown, end, above | {end}))
-        if is_empty:
+                if not is_told and end not in above:
+                    self._told.add((*end, is_direct))
+                    waiting.append((grown, end, above | {end}, is_direct))
+        if not self._ways.get(self._start):
             tree.add(Text("nothing", style="dim"))
         return tree
 
-    def _onward(
-        self, node: tuple[str, str | None]
-    ) -> "Iterable[tuple[Arrow, tuple[str, str | None], str]]":
-        urn, column = node
-        is_up = self._direction == "upstream"
-        for arrow in self._arrows.get(urn, ()):
-            far = arrow.upstream if is_up else arrow.downstream
-            if self._picture.column is None:
-                yield arrow, (far, None), _columns_in_words(arrow)
-                continue
-            for mapping in arrow.columns:
-                near, other = (mapping.downstream, mapping.upstream)
-                near, other = (near, other) if is_up else (other, near)
-                if near == column:
-                    said = mapping.transformation or ""
-                    yield arrow, (far, other), _detail(said, mapping.file, mapping.line)
-            for use in arrow.uses:
-                near_use = use.downstream if is_up else use.upstream
-                if near_use == column or (is_up and near_use is None and column is not None):
-                    other_use = use.upstream if is_up else use.downstream
-                    said = f"{use.usage}: {use.expression or use.upstream}"
-                    yield arrow, (far, other_use), _detail(said, use.file, use.line)
-
-    def _line(self, arrow: "Arrow", end: tuple[str, str | None], detail: str) -> "Text":
+    def _line(self, way: _Way, *, is_direct: bool) -> "Text":
         from rich.text import Text
 
-        urn, column = end
-        box = self._boxes[urn]
-        line = Text(urn)
-        if column is not None:
-            line.append(f"  {column}", style="bold")
-        facts: list[str] = [] if self._picture.column else [arrow.type]
-        facts += [detail] if detail else []
+        box = self._boxes[way.urn]
+        line = Text(way.urn)
+        if way.column is not None:
+            line.append(f"  {way.column}", style="bold")
+        elif self._of_column:
+            line.append("  (all columns)")
+        facts = [*way.facts]
+        facts += [] if is_direct else ["indirect"]
         facts += [f"owner {', '.join(box.owners)}"] if box.owners else []
         if not box.state:
             facts.append("not scanned")
         elif box.state != "live":
             facts.append("gone")
-        if self._picture.column is None:
-            facts.append(", ".join(arrow.origins))
+        facts += [way.origins] if way.origins else []
         line.append(f"  {' · '.join(facts)}", style="dim")
         return line
+
+
+def _step_in_words(step: "Step") -> "Iterator[str]":
+    if step.columns:
+        first = step.columns[0]
+        text = _detail(first.transformation or "", first.file, first.line)
+    elif step.uses:
+        use = step.uses[0]
+        text = _detail(f"{use.usage}: {use.expression or use.upstream}", use.file, use.line)
+    else:
+        return
+    if text:
+        yield text
+
+
+def _arrow_in_words(arrow: "Arrow") -> "Iterator[str]":
+    yield arrow.type
+    if words := _columns_in_words(arrow):
+        yield words
 
 
 def _columns_in_words(arrow: "Arrow") -> str:
@@ -295,6 +322,9 @@ def _print_paths(report: "PathReport") -> None:
     )
     if not report.paths:
         console.print(f"No way is known from {ends[0]} to {ends[1]}.")
+        return
+    if not all(report.paths):
+        console.print(f"{ends[0]} is where the way begins and ends; there is no step between.")
         return
     more = " or more" if report.truncated else ""
     console.print(f"{plural(len(report.paths), 'way')}{more} from {ends[0]} to {ends[1]}")

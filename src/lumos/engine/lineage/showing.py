@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, Literal, TypeVar
 
+import msgspec
+
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.errors import MisuseError
-from lumos.lineage.drawing.picture import Arrow, Box, Picture
+from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
 from lumos.model.codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.schema import Schema
@@ -85,9 +87,15 @@ class Viewer:
         side: Side = "both",
         depth: int | None = None,
         limit: int = MOST_SHOWN,
+        direct: bool = False,
     ) -> LineageReport:
-        """What lies up and down the stream of a dataset, or of one of its columns."""
-        picture = self.picture(dataset, column=column, side=side, depth=depth, limit=limit)
+        """What lies up and down the stream of a dataset, or of one of its columns.
+
+        From a column, also what it only decides about, unless only `direct` values shall count.
+        """
+        picture = self.picture(
+            dataset, column=column, side=side, depth=depth, limit=limit, direct=direct
+        )
         return LineageReport(
             urn=picture.urn,
             column=picture.column,
@@ -109,9 +117,16 @@ class Viewer:
         side: Side = "both",
         depth: int | None = None,
         limit: int = MOST_SHOWN,
+        direct: bool = False,
     ) -> str:
         """The same as a text in another language: json, dot, mermaid, openlineage or html."""
-        wanted = {"column": column, "side": side, "depth": depth, "limit": limit}
+        wanted = {
+            "column": column,
+            "side": side,
+            "depth": depth,
+            "limit": limit,
+            "direct": direct,
+        }
         if format == "json":
             return to_json(self.show(dataset, **wanted), indent=2).decode() + "\n"  # type: ignore[arg-type]
         from lumos.lineage import drawing
@@ -141,21 +156,33 @@ class Viewer:
         side: Side = "both",
         depth: int | None = None,
         limit: int = MOST_SHOWN,
+        direct: bool = False,
     ) -> Picture:
         """What lies around a dataset, or around one of its columns, for drawing."""
         urn = self._urn(dataset)
         directions: Sequence[Direction] = ("upstream", "downstream") if side == "both" else (side,)
         if column is None:
             return self._around_dataset(urn, directions, depth, limit)
-        return self._around_column(urn, self._column(urn, column), directions, depth, limit)
+        start = urn, self._column(urn, column)
+        return self._around_column(start, directions, depth, limit, direct=direct)
 
     def paths(
-        self, start: tuple[str, str], goal: tuple[str, str], *, limit: int = 10
+        self,
+        start: tuple[str, str],
+        goal: tuple[str, str],
+        *,
+        limit: int = 10,
+        direct: bool = False,
     ) -> PathReport:
-        """Ways from a column of one dataset to a column of another."""
+        """Ways from a column of one dataset to a column of another.
+
+        Also those on which one only decides about the next, unless only `direct` values count.
+        """
         first, last = self._urn(start[0]), self._urn(goal[0])
         first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
-        found = self._store.lineage.paths((first, first_column), (last, last_column), limit=limit)
+        found = self._store.lineage.paths(
+            (first, first_column), (last, last_column), limit=limit, with_uses=not direct
+        )
         return PathReport(
             upstream=first,
             upstream_column=first_column,
@@ -217,26 +244,32 @@ class Viewer:
 
     def _around_column(
         self,
-        urn: str,
-        column: str,
+        start: tuple[str, str],
         directions: Sequence[Direction],
         depth: int | None,
         limit: int,
+        *,
+        direct: bool,
     ) -> Picture:
+        urn, column = start
         depths: dict[str, int] = {urn: 0}
         steps: dict[ColumnStep, None] = {}
         truncated = False
         for direction in directions:
-            walk = self._store.lineage.columns(urn, column, direction=direction, depth=depth)
+            walk = self._store.lineage.columns(
+                urn, column, direction=direction, depth=depth, past_uses=True, with_uses=not direct
+            )
             sign = -1 if direction == "upstream" else 1
             for node in walk.nodes[:limit]:
                 _put_nearer(depths, node.urn, sign * node.depth)
             steps |= dict.fromkeys(walk.steps)
             truncated |= walk.truncated or len(walk.nodes) > limit
-        arrows = _arrows_of(
+        shown = [
             step for step in steps if {step.upstream.urn, step.downstream.urn} <= depths.keys()
-        )
-        return self._finished(urn, column, depths, arrows, arrows, len(depths), truncated)
+        ]
+        arrows = _arrows_of(shown)
+        picture = self._finished(urn, column, depths, arrows, arrows, len(depths), truncated)
+        return msgspec.structs.replace(picture, steps=tuple(map(_step, shown)))
 
     def _finished(
         self,
@@ -362,6 +395,17 @@ def _cycles(arrows: Iterable[Arrow]) -> tuple[tuple[str, ...], ...]:
     from lumos.store.lineage.graph import cycles
 
     return cycles((arrow.upstream, arrow.downstream) for arrow in arrows)
+
+
+def _step(step: ColumnStep) -> Step:
+    return Step(
+        upstream=step.upstream.urn,
+        upstream_column=step.upstream.column,
+        downstream=step.downstream.urn,
+        downstream_column=step.downstream.column,
+        columns=step.mappings,
+        uses=step.uses,
+    )
 
 
 def _path_step(step: ColumnStep) -> PathStep:

@@ -39,6 +39,20 @@ class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mark: Mark | None = None
 
 
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The way from one column to another, or to or from all (None).
+
+    Without `columns`, the one only decides about the other.
+    """
+
+    upstream: str
+    upstream_column: str | None
+    downstream: str
+    downstream_column: str | None
+    columns: tuple[ColumnMapping, ...] = ()
+    uses: tuple[ColumnUse, ...] = ()
+
+
 class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Datasets and how they hang together, seen from one of them or from one of its columns."""
 
@@ -46,6 +60,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     column: str | None = None
     boxes: tuple[Box, ...] = ()
     arrows: tuple[Arrow, ...] = ()
+    # Of a column, the single steps that the arrows are made of.
+    steps: tuple[Step, ...] = ()
     cycles: tuple[tuple[str, ...], ...] = ()
     # Datasets within reach, and whether some of them are not in the picture.
     total: int = 0

@@ -63,14 +63,16 @@ def walk(
     direction: Literal["upstream", "downstream"],
     depth: int | None,
     past_uses: bool = False,
+    with_uses: bool = True,
     within: Container[str] | None = None,
 ) -> ColumnReach:
     """Walks level by level from a column.
 
     `load` gives the edges that lead on from some datasets. What a column only decides about is
-    where a walk ends, unless it shall go `past_uses`; `within` names the datasets to stay in.
+    where a walk ends, unless it shall go `past_uses`; without `with_uses` it only follows values.
+    `within` names the datasets to stay in.
     """
-    walker = _Walker(load, direction, within)
+    walker = _Walker(load, direction, within, with_uses=with_uses)
     start = walker.named(start)
     direct = {start: 0}
     indirect: dict[ColumnNode, int] = {}
@@ -153,8 +155,11 @@ class _Walker:
         load: Callable[[Collection[str]], Iterable[Edge]],
         direction: Literal["upstream", "downstream"],
         within: Container[str] | None,
+        *,
+        with_uses: bool,
     ) -> None:
         self._load = load
+        self._with_uses = with_uses
         self._direction = direction
         self._within = within
         self._beginnings: dict[str, _Beginnings] = {}
@@ -218,7 +223,7 @@ class _Walker:
                 handed = _handed_on(node.column, *ends, mapping.derivation)
                 if handed is not None:
                     yield ColumnNode(self._other(edge), handed), edge, mapping
-            for edge, use in beginnings.uses.get(root, ()):
+            for edge, use in beginnings.uses.get(root, ()) if self._with_uses else ():
                 here, there = self._facing(use.upstream, use.downstream)
                 if here is None or here == ALL or _overlap(node.column, here):
                     yield ColumnNode(self._other(edge), there), edge, use

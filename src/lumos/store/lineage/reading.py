@@ -213,10 +213,12 @@ class LineageReader:
         direction: Direction,
         depth: int | None = None,
         past_uses: bool = False,
+        with_uses: bool = True,
     ) -> ColumnWalk:
         """What a column is made from (upstream) or what is made from it, and what it decides about.
 
-        What is only decided about is where the walk ends, unless it shall go `past_uses`.
+        What is only decided about is where the walk ends, unless it shall go `past_uses`; without
+        `with_uses` it only follows values.
         """
         with self._database.reading() as connection:
             start = ColumnNode(_resolved(connection, [urn])[urn], column)
@@ -226,6 +228,7 @@ class LineageReader:
                 direction=direction,
                 depth=depth,
                 past_uses=past_uses,
+                with_uses=with_uses,
             )
             states = _states(connection, {node.urn for node in found.depths})
         nodes = (
@@ -249,6 +252,7 @@ class LineageReader:
         depth: int | None = None,
         limit: int = 20,
         past_uses: bool = True,
+        with_uses: bool = True,
     ) -> ColumnPaths:
         """Ways down the stream from one column to another, shortest first.
 
@@ -264,6 +268,7 @@ class LineageReader:
                 direction="downstream",
                 depth=depth,
                 past_uses=past_uses,
+                with_uses=with_uses,
                 within=self._leading_to(connection, end.urn),
             )
         goals = {node for node in found.depths if _is_at(node, end)}

@@ -1,0 +1,57 @@
+"""lumos lineage show and path on the screen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def chain(lumos: Any, workplace: Path) -> Any:
+    """A column that is handed on by * and decides about what comes after."""
+    (workplace / "m.sql").write_text(
+        "create table b as select * from a;\n"
+        "create table c as select b.y, b.amount * 2 as twice from b where b.x > 1;\n"
+        "create table d as select c.y as z from c;\n"
+        "create view v as select z from d;\n"
+    )
+    lumos("lineage", "ingest", "m.sql")
+    return lumos
+
+
+def test_a_tree_follows_columns_through_a_star(chain: Any) -> None:
+    told = chain("lineage", "show", "a", "--column", "amount", "--downstream").words
+    assert "lumos://sql/b amount" in told
+    assert "lumos://sql/c twice b.amount * 2, m.sql:2" in told
+    back = chain("lineage", "show", "c", "--column", "twice", "--upstream").words
+    assert "lumos://sql/b amount b.amount * 2, m.sql:2" in back
+    assert "lumos://sql/a amount" in back
+
+
+def test_a_tree_goes_past_what_is_only_decided_about(chain: Any) -> None:
+    told = chain("lineage", "show", "a", "--column", "x", "--downstream").words
+    assert "lumos://sql/c (all columns) FILTER: " in told
+    assert "b.x > 1, m.sql:2 · indirect" in told
+    assert "lumos://sql/v (all columns) indirect" in told
+    assert chain("lineage", "path", "a", "x", "v", "z").code == 0
+
+
+def test_values_alone_are_followed_if_wished(chain: Any) -> None:
+    told = chain("lineage", "show", "a", "--column", "x", "--downstream", "--direct").words
+    assert "lumos://sql/b x" in told
+    assert "lumos://sql/c" not in told
+    assert chain("lineage", "path", "a", "x", "v", "z", "--direct").code == 3
+    assert chain("lineage", "path", "a", "y", "v", "z", "--direct").code == 0
+
+
+def test_a_column_has_no_way_to_go_to_itself(chain: Any) -> None:
+    done = chain("lineage", "path", "b", "x", "b", "X")
+    assert done.code == 0
+    assert "there is no step between" in done.words
+    assert chain("lineage", "path", "b", "x", "b", "x", "--json").json["paths"] == [[]]
+
+
+def test_where_nothing_follows_that_alone_is_said(chain: Any) -> None:
+    told = chain("lineage", "show", "v", "--downstream")
+    assert "downstream └── nothing" in told.words
+    assert "No lineage is known" not in told.out
