@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine.usage_logs import row, shop, write_log
+from engine.usage_logs import NOW, row, shop, urn, write_log
+from lumos.model.dataset import Reader, Usage
 
 
 @pytest.fixture
@@ -51,6 +52,26 @@ def test_the_story_of_usage(place: Path, lumos: Any) -> None:
     )
     assert "No reads are known" in lumos("usage", "top").words
     assert "not known" in lumos("usage", "show", "orders").words
+
+
+def test_what_a_snapshot_told_is_shown_as_such(place: Path, lumos: Any) -> None:
+    told = Usage(readers=(Reader(name="bi", reads=7),), last_accessed=NOW)
+    with shop(place / ".lumos")._store().transaction() as transaction:
+        transaction.save_aspect(urn("sales/refunds"), "usage", told, writer="import", at=NOW)
+    shown = lumos("usage", "show", "refunds").words
+    assert (
+        f"what a snapshot told; no log tells of reads of it. It was last read on {NOW:%F}" in shown
+    )
+    assert "7 reads, 1 reader" in shown
+    assert "DAY" not in shown
+
+
+def test_rows_that_do_not_count_are_told(place: Path, lumos: Any) -> None:
+    lines = ["dataset,user,time,reads", f"orders,ann,{NOW:%F},0", f"orders,ann,{NOW:%F},x",
+             "orders,ann,2099-01-01,1"]  # fmt: skip
+    (place / "usage.csv").write_text("\n".join(lines))
+    told = lumos("usage", "ingest", place / "usage.csv").words
+    assert "1 dated in the future, 1 without a read, 1 whose reads are no number" in told
 
 
 def test_all_of_it_as_json(place: Path, lumos: Any) -> None:

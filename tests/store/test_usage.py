@@ -81,6 +81,24 @@ def test_one_row_of_a_reader_twice_in_a_report_adds_up(store: Store) -> None:
     assert [each.reads for each in store.usage.of(ORDERS)] == [5]
 
 
+def test_a_sum_replaces_the_one_before_whoever_told_it(store: Store) -> None:
+    take_in(store, reads(times=5, sum_key=7), reads(times=2), reads(times=1, sum_key=8))
+    take_in(store, reads(times=9, sum_key=7), reporter="log:b")
+    assert sorted((each.reads, each.reporter) for each in store.usage.of(ORDERS)) == [
+        (1, "log:a"),
+        (2, "log:a"),
+        (9, "log:b"),
+    ]
+
+
+def test_a_sum_under_an_old_name_gives_way(store: Store) -> None:
+    take_in(store, reads(times=5, sum_key=7), reads(times=2))
+    take_in(store, reads(SALES, times=9, sum_key=7), reporter="log:b")
+    with store.transaction() as transaction:
+        transaction.usage.move(ORDERS, SALES)
+    assert sorted(each.reads for each in store.usage.of(SALES)) == [2, 9]
+
+
 def test_what_is_counted_is_remembered_by_day(store: Store) -> None:
     for _ in range(2):
         with store.transaction() as transaction:

@@ -276,8 +276,10 @@ def _print_show(report: "UsageShowReport") -> None:
 
 def _evidence(report: "UsageShowReport") -> str:
     if report.told:
-        since = f" from {report.known_since} on" if report.known_since else ""
-        return f"As a snapshot told{since}; no log tells of reads of it."
+        last = (
+            f" It was last read on {report.last_accessed:%Y-%m-%d}." if report.last_accessed else ""
+        )
+        return f"This is what a snapshot told; no log tells of reads of it.{last}"
     if report.known_since is None:
         return "No log tells of reads there: whether anybody reads it is not known."
     known = f"Reads there are known from {report.known_since} on."

@@ -280,13 +280,18 @@ class UsageWriter:
         moved = [each._replace(urn=into) for each in _of(self._connection, urn, None)]
         if not moved:
             return False
-        known = {(*_key(each), each.reporter): each for each in _of(self._connection, into, None)}
+        present = _of(self._connection, into, None)
+        known = {(*_key(each), each.reporter): each for each in present}
+        # A sum that was told under the right name is the newer one.
+        sums = {_key(each) for each in present if each.sum_key}
         rows = []
         for each in moved:
             before = known.get((*_key(each), each.reporter))
-            rows.append(_row(each if before is None or each.sum_key else _sum(before, each)))
+            if _key(each) not in sums:
+                rows.append(_row(each if before is None else _sum(before, each)))
         table = tables.usage_reads
-        self._connection.execute(replace(self._connection.dialect.name, table), rows)
+        if rows:
+            self._connection.execute(replace(self._connection.dialect.name, table), rows)
         self._connection.execute(delete(table).where(table.c.urn == urn))
         return True
 
