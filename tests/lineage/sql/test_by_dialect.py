@@ -355,3 +355,47 @@ def test_what_costs_no_edge_is_remarked(dialect: str, sql: str, edges: set[str])
 )
 def test_what_only_running_tells_is_unresolved(dialect: str, sql: str) -> None:
     assert [each.severity for each in of(sql, dialect).unresolved] == ["error"]
+
+
+ROUTINES_AND_FUNCTIONS = [
+    Case(
+        "postgres",
+        "create function f() returns trigger as $$ begin "
+        "insert into hist.t (id, old_v, new_v) values (new.id, old.v, new.v); return new; end "
+        "$$ language plpgsql;"
+        "create trigger g after update on app.t for each row execute function f();",
+        {"app.t.id -> hist.t.id", "app.t.v -> hist.t.old_v", "app.t.v -> hist.t.new_v"},
+    ),
+    Case(
+        "tsql",
+        "create proc p as begin try insert into t (a) select s.a from s; end try "
+        "begin catch rollback; throw; end catch",
+        {"s.a -> t.a"},
+    ),
+    Case(
+        "tsql",
+        "create view v as select x.value('(/a)[1]', 'int') as b, dbo.f(y) as c from s",
+        {"s.x -> v.b", "s.y -> v.c"},
+    ),
+    Case(
+        "bigquery",
+        "create table o as select any_value(v having max ts) as v from s",
+        {"s.v -> o.v"},
+        {"s.ts -> o.v SORT"},
+    ),
+    Case(
+        "hive",
+        "create table o as select transform (a) using 'x.py' as (c, d) from s",
+        {"s.a -> o.c", "s.a -> o.d"},
+    ),
+    Case(
+        "teradata",
+        "replace view v as locking row for access select a (named x), b (title 'B') from t",
+        {"t.a -> v.x", "t.b -> v.b"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", ROUTINES_AND_FUNCTIONS)
+def test_routines_and_functions_of_dialects(case: Case) -> None:
+    holds(case)

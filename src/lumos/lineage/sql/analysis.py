@@ -29,6 +29,7 @@ from lumos.lineage.sql.splitting import (
     SameRows,
     Splitter,
     Triggered,
+    triggers,
 )
 from lumos.lineage.sql.statements import StatementReader, is_statement
 from lumos.lineage.sql.texts import SourceText
@@ -119,15 +120,21 @@ class _Analysis:
         self._text = ""
         # The line on which each statement begins.
         self._begun: list[tuple[int, int]] = []
+        # PostgreSQL's trigger functions learn only from the trigger whose rows they see.
+        self._triggers: dict[str, Triggered] = {}
         # What the parser does not know is reported by us, with its place.
         logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
     def script(self, text: str, file: str | None) -> Script:
         text = text.removeprefix("\ufeff")
         ready = prepared(text, self._context.habits.name)
-        self._recorder.has_templates = not all(each.is_remark for each in ready.unknown)
+        # Who reads whole projects has rendered the text before.
+        self._recorder.has_templates = UNKNOWN in text or not all(
+            each.is_remark for each in ready.unknown
+        )
         for source, part, tokens in self._tokenized(ready.text):
             self._source, self._text = source, part
+            self._triggers.update(triggers(tokens))
             for piece in self._splitter.pieces(tokens):
                 self._piece(piece)
         statements = [_renamed(each, self._context.renamed) for each in self._statements]
@@ -181,6 +188,8 @@ class _Analysis:
             context.variables.update(piece.names)
         elif isinstance(piece, Routine):
             context.begin_routine()
+            if piece.name in self._triggers:
+                self._triggered(self._triggers[piece.name])
         elif isinstance(piece, SameRows):
             if piece.cursor in context.rows:
                 context.rows[piece.name] = context.rows[piece.cursor]

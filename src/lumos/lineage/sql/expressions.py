@@ -26,6 +26,7 @@ _WITHOUT_COLUMNS: Final = (
     exp.Identifier, exp.Literal, exp.DataType, exp.Var, exp.Star, exp.Null, exp.Boolean,
     exp.SessionParameter, exp.JSONPath, exp.NextValueFor,
 )  # fmt: skip
+_XML_METHODS: Final = frozenset({"value", "query", "exist", "nodes"})
 _NO_COLUMNS: Final = frozenset({"nextval", "currval"})
 
 
@@ -453,6 +454,9 @@ class Expressions:
             self._named(parts, inner, scope, role.changed(), reading)
         elif not isinstance(inner, exp.Identifier):
             yield inner, role.changed()
+        elif node.expression.name.lower() in _XML_METHODS:
+            # T-SQL's column.value('path', 'type')
+            self._named((self._queries.name(inner),), inner, scope, role.changed(), reading)
 
 
 def _is_made_up(node: exp.Expr) -> bool:
@@ -488,6 +492,7 @@ _SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
     exp.CombinedParameterizedAgg: Expressions._combined,
     exp.ArgMax: Expressions._picked,
     exp.ArgMin: Expressions._picked,
+    exp.HavingMax: Expressions._picked,
     exp.Window: Expressions._window,
     exp.Filter: Expressions._filter,
     exp.WithinGroup: Expressions._within_group,

@@ -31,6 +31,9 @@ _PLACEHOLDER: Final = re.compile(r"(?<![\w.'}])\$\{[\w:.-]+\}\.(?=[\w`\"])")
 _COPIED_ROWS: Final = re.compile(
     r"(?ims)^([ \t]*copy\b[^;]*?\bfrom\s+stdin\b[^;]*;[ \t]*\r?\n)(.*?^\\\.[ \t]*\r?$)"
 )
+_TERADATA_PHRASE: Final = re.compile(
+    r"\(\s*(?:named\s+(\w+)|(?:title|format)\s+'[^']*')\s*\)", re.IGNORECASE
+)
 _DELIMITER: Final = re.compile(r"(?im)^[ \t]*delimiter[ \t]+(\S+)[ \t]*$")
 _ALONE: Final = re.compile(r"(?im)^[ \t]*(/|go(?:[ \t]+\d+)?)[ \t]*;?[ \t]*(?=--|\r?$)")
 _CLIENT: Final = re.compile(
@@ -68,6 +71,8 @@ def prepared(text: str, dialect: str) -> Prepared:
     if dialect in ("tsql", "fabric", "oracle", "teradata", "", "postgres", "redshift"):
         text = _ALONE.sub(lambda match: _ended(match, dialect), text)
         text = _CLIENT.sub(_blank, text)
+    if dialect == "teradata":
+        text = _TERADATA_PHRASE.sub(_phrase, text)
     if dialect == "oracle":
         text = _TRIGGER_ROW.sub(r" \1.", text)
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
@@ -82,6 +87,12 @@ def _without_placeholders(text: str) -> tuple[str, tuple[Unknown, ...]]:
         for match in _PLACEHOLDER.finditer(text)
     )
     return _PLACEHOLDER.sub(_blank, text), found
+
+
+def _phrase(match: re.Match[str]) -> str:
+    """Teradata's expression (NAMED name) as the alias that it is."""
+    name = match.group(1)
+    return _padded(f"AS {name}" if name else "", match.group())
 
 
 def _ended(match: re.Match[str], dialect: str) -> str:

@@ -57,6 +57,11 @@ class Projections:
         return relation
 
     def _columns(self, node: exp.Expr, scope: Scope, clauses: Relation) -> list[Column]:
+        if isinstance(node, exp.QueryTransform) and isinstance(node.args.get("schema"), exp.Schema):
+            # Hive's TRANSFORM (a, b) USING 'script' AS (c, d)
+            reading = self._read(exp.Tuple(expressions=node.expressions), scope, clauses)
+            given = node.args["schema"].expressions
+            return [reading.column(self._queries.name(each.this)) for each in given]
         if isinstance(node, exp.Aliases):
             reading = self._read(node.this, scope, clauses)
             names = [self._queries.name(name) for name in node.expressions]

@@ -44,6 +44,8 @@ class Triggered(NamedTuple):
 class Routine(NamedTuple):
     """A procedure, function or trigger begins."""
 
+    name: str = ""
+
 
 class Fetched(NamedTuple):
     """Variables that take the values of a cursor's row."""
@@ -225,8 +227,8 @@ class Splitter:
         self._in_package = self._in_package or _kind(tokens) == "PACKAGE"
         # Between IS and BEGIN, PL/SQL declares without saying so.
         self._in_declarations = not self.is_tsql and upper(tokens[body - 1]) in ("AS", "IS")
-        yield Routine()
         words = Words(tokens)
+        yield Routine(_name(tokens))
         table = words.find({"ON"})
         if table is not None and table < body and _kind(tokens) == "TRIGGER":
             yield Triggered(tokens[table + 1 : words.end_of_name(table + 1)])
@@ -244,6 +246,28 @@ def _is_routine_head(tokens: Sequence[Token]) -> bool:
         if upper(token) in ("TABLE", "VIEW", "INTO", "INDEX", "SCHEMA", "AS", "("):
             return False
     return False
+
+
+def _name(tokens: Sequence[Token]) -> str:
+    """The last part of a routine's name."""
+    words = Words(tokens)
+    kind = next(place for place, token in enumerate(tokens) if upper(token) in _ROUTINES)
+    start = words.skip(kind + 1, ("IF", "NOT", "EXISTS", "BODY"))
+    end = words.end_of_name(start)
+    return tokens[min(end, len(tokens)) - 1].text.lower()
+
+
+def triggers(tokens: Sequence[Token]) -> Iterator[tuple[str, Triggered]]:
+    """The functions that triggers run, with the tables that those are for."""
+    for chunk in _chunks(tokens):
+        if upper(chunk[0]) != "CREATE" or _kind(chunk) != "TRIGGER":
+            continue
+        words = Words(chunk)
+        table = words.find({"ON"})
+        run = words.find({"EXECUTE"}, start=table or 0)
+        if table is not None and run is not None and run + 2 < len(chunk):
+            name = chunk[words.end_of_name(run + 2) - 1].text.lower()
+            yield name, Triggered(chunk[table + 1 : words.end_of_name(table + 1)])
 
 
 def _kind(tokens: Sequence[Token]) -> str:

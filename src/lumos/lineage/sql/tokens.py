@@ -26,8 +26,8 @@ def _opened(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
     for token in tokens:
         is_swallowed = (
             token.token_type is TokenType.STRING
-            # A string in quotes is no longer than its place.
-            and len(token.text) > token.end - token.start + 1
+            # A string in quotes is shorter than its place.
+            and len(token.text) >= token.end - token.start + 1
             and before is not None
             and before.token_type in commands
             and (opens_all or before.text.upper() in _CONTROL)

@@ -1,0 +1,308 @@
+"""What statements do with values whose type, nulls or existence change."""
+
+import pytest
+
+from lumos.lineage.sql.typing import effects
+from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
+from lumos.model.meeting import Effect, Meeting, Output, TableVersions
+from lumos.model.text import parse_schema, parse_type
+
+BEFORE = """
+user_id STRING NOT NULL
+amount INT32
+country STRING
+day DATE
+tags ARRAY<STRING>
+address STRUCT<zip: STRING, city: STRING>
+"""
+OTHER = "user_id STRING\nsid INT64\nat DATE"
+
+
+def effect(sql: str, after: str, *, dialect: str = "spark", create: bool = True) -> Effect:
+    """What a change of `events` does to the only table that is written."""
+    versions = {
+        ("events",): TableVersions.of("events", parse_schema(BEFORE), parse_schema(after)),
+        ("sessions",): TableVersions.of("sessions", parse_schema(OTHER)),
+    }
+    (found,) = effects(
+        f"create table t as {sql}" if create else sql,
+        dialect=dialect,
+        tables=versions.get,
+        is_wanted=lambda _: True,
+    )
+    return found
+
+
+def retyped(**types: str) -> str:
+    """The schema of `events` with other types."""
+    lines = []
+    for line in BEFORE.strip().splitlines():
+        name, _, rest = line.partition(" ")
+        lines.append(f"{name} {types.get(name, rest)}")
+    return "\n".join(line for line in lines if not line.endswith(" GONE"))
+
+
+def shown(meeting: Meeting) -> str:
+    met = ""
+    if meeting.partner is not None:
+        met = f" {meeting.partner.type.text}"
+    elif meeting.accepts is not None:
+        met = " " + " ".join(kind.value for kind in meeting.accepts)
+    return f"{meeting.place.value} {meeting.act.value}{met}"
+
+
+def acts(sql: str, **types: str) -> set[str]:
+    return {shown(each) for each in effect(sql, retyped(**types or {"user_id": NUMBER})).meetings}
+
+
+def output(sql: str, after: str, dialect: str = "spark") -> Output | None:
+    found = effect(sql, after, dialect=dialect).outputs
+    return found[0] if found else None
+
+
+NUMBER = "INT64 NOT NULL"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select sid from sessions s join events e on s.user_id = e.user_id", {"JOIN compared STRING"}),
+        ("select sid from sessions join events using (user_id)", {"JOIN compared STRING"}),
+        ("select sid from sessions natural join events", {"JOIN compared STRING"}),
+        ("select amount from events where user_id = 'a'", {"FILTER compared STRING"}),
+        ("select amount from events where user_id > 3", {"FILTER compared INT32"}),
+        ("select amount from events where user_id in ('a', 'b')", {"FILTER compared STRING"}),
+        ("select amount from events where user_id between 'a' and 'b'", {"FILTER compared STRING"}),
+        ("select amount from events where user_id like 'a%'", {"FILTER called text"}),
+        ("select amount from events where user_id is not null", {"FILTER counted"}),
+        ("select sid from sessions where user_id in (select user_id from events)",
+         {"FILTER compared STRING"}),
+        ("select sid from sessions where user_id not in (select user_id from events)",
+         {"FILTER not_in STRING"}),
+        ("select sid from sessions s where exists (select 1 from events e "
+         "where e.user_id = s.user_id)", {"FILTER compared STRING"}),
+        ("select count(*) as n from events group by user_id", {"GROUP_BY grouped"}),
+        ("select amount from events order by user_id", {"SORT sorted"}),
+        ("select row_number() over (partition by user_id order by day) as n from events",
+         {"WINDOW grouped"}),
+        ("select row_number() over (order by user_id) as n from events", {"WINDOW sorted"}),
+        ("select count(user_id) as n from events", {"PROJECTION counted"}),
+        ("select count(distinct user_id) as n from events",
+         {"PROJECTION grouped", "PROJECTION counted"}),
+        ("select max(user_id) as m from events", {"PROJECTION aggregated any"}),
+        ("select sum(amount) as s from events", set()),
+        ("select upper(user_id) as u from events", {"PROJECTION called text"}),
+        ("select my_function(user_id) as u from events", {"PROJECTION called"}),
+        ("select user_id || '-' as u from events", {"PROJECTION spelled"}),
+        ("select user_id + 1 as u from events", {"PROJECTION calculated INT32"}),
+        ("select coalesce(user_id, 'none') as u from events", {"PROJECTION combined STRING"}),
+        ("select case when amount > 1 then user_id else 'x' end as u from events",
+         {"PROJECTION combined STRING"}),
+        ("select case when user_id = 'x' then 1 end as u from events",
+         {"CONDITIONAL compared STRING"}),
+        ("select case user_id when 'x' then 1 end as u from events",
+         {"CONDITIONAL compared STRING"}),
+        ("select cast(user_id as string) as u from events", {"PROJECTION cast STRING"}),
+        ("select distinct user_id from events", {"PROJECTION grouped"}),
+        ("select user_id from events union all select user_id from sessions",
+         {"UNION combined STRING"}),
+        ("select user_id from events union select user_id from sessions",
+         {"UNION combined STRING", "UNION grouped"}),
+        ("select user_id from events", set()),
+        ("select amount from events", set()),
+        ("select count(*) as n from events", set()),
+    ],
+)  # fmt: skip
+def test_what_is_done_with_a_column_of_another_type(query: str, expected: set[str]) -> None:
+    assert acts(query) == expected
+
+
+def test_a_cast_ends_what_a_named_query_hands_on() -> None:
+    query = (
+        "with c as (select cast(user_id as string) as u from events)\nselect u from c where u = 'a'"
+    )
+    assert acts(query) == {"PROJECTION cast STRING"}
+    assert output(query, retyped(user_id=NUMBER)) is None
+
+
+def test_a_named_query_hands_another_type_on() -> None:
+    found = effect(
+        "with c as (select user_id as u from events)\nselect upper(u) as x\nfrom c\nwhere u = 'a'",
+        retyped(user_id=NUMBER),
+    )
+    assert {(shown(each), each.line, each.clause) for each in found.meetings} == {
+        ("PROJECTION called text", 2, "upper(u)"),
+        ("FILTER compared STRING", 4, "where u = 'a'"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "type"),
+    [
+        ("select user_id from events", "INT64"),
+        ("select max(user_id) as user_id from events", "INT64"),
+        ("select * from events", "INT64"),
+        ("select e.* from events e join sessions s on true", "INT64"),
+        ("select u from (select user_id as u from events)", "INT64"),
+        ("select array(user_id) as u from events", "ARRAY<INT64>"),
+        ("select (select max(user_id) from events) as u from sessions", "INT64"),
+        ("select lag(user_id) over (order by day) as u from events", "INT64"),
+    ],
+)
+def test_the_type_that_goes_on(query: str, type: str) -> None:
+    found = output(query, retyped(user_id=NUMBER))
+    assert found is not None
+    assert found.after is not None
+    assert found.after.type == parse_type(type)
+    assert not found.is_lost
+
+
+@pytest.mark.parametrize("query", [
+    "select my_function(user_id) as u from events",
+    "select u from events lateral view my_table(user_id) f as u",
+])  # fmt: skip
+def test_what_cannot_be_typed_is_lost_and_not_unchanged(query: str) -> None:
+    found = output(query, retyped(user_id=NUMBER))
+    assert found is not None
+    assert found.is_lost
+
+
+def test_fields_of_a_structure_change_by_themselves() -> None:
+    after = retyped(address="STRUCT<zip: INT32, city: STRING>")
+    found = effect("select address.city, address.zip, e.address.zip as z from events e", after)
+    assert {each.name: each.after.type.text for each in found.outputs if each.after} == {
+        "zip": "INT32", "z": "INT32",
+    }  # fmt: skip
+
+
+def test_a_field_that_is_gone_is_missed_where_it_is_named() -> None:
+    found = effect("select upper(address.city) as c, address.zip from events",
+                   retyped(address="STRUCT<zip: STRING>"))  # fmt: skip
+    assert [shown(each) for each in found.meetings] == ["PROJECTION named"]
+
+
+@pytest.mark.parametrize(
+    ("query", "nullable"),
+    [
+        ("select user_id from events", True),
+        ("select upper(user_id) as u from events", True),
+        ("select coalesce(user_id, 'x') as u from events", None),
+        ("select user_id from events where user_id is not null", None),
+        ("select count(user_id) as n from events", None),
+        ("select e.user_id from sessions s left join events e on e.amount = s.sid", None),
+        ("select case when amount = 1 then user_id end as u from events", None),
+        ("select max(user_id) as u from events group by day", True),
+        ("select max(user_id) as u from events", None),
+        ("select concat(user_id, 'x') as u from events", True),
+    ],
+)
+def test_nulls_go_on_unless_something_replaces_them(query: str, nullable: bool | None) -> None:
+    found = output(query, retyped(user_id="STRING"))
+    if nullable is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.after is not None
+        assert found.after.nullable is nullable
+
+
+def test_a_gone_column_is_missed_where_it_is_named_and_not_where_a_star_stands() -> None:
+    after = retyped(user_id="GONE")
+    named = effect("with c as (select * from events) select amount, user_id from c", after)
+    starred = effect("with c as (select * from events) select * from c", after)
+    unused = effect("with c as (select * from events) select amount from c", after)
+    assert [shown(each) for each in named.meetings] == ["PROJECTION named"]
+    assert not starred.meetings
+    assert [(each.name, each.after) for each in starred.outputs] == [("user_id", None)]
+    assert unused == Effect()
+
+
+ADDED = "extra INT32\n" + BEFORE.strip()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("create table t as select * from events", []),
+        ("insert into sessions select * from events", ["INSERT placed"]),
+        ("insert into sessions select user_id, amount, day from events", []),
+        ("create view t (a, b, c, d, e, f) as select * from events", ["INSERT placed"]),
+        ("create view t as select * from events union all select *, 1, 2, 3 from sessions",
+         ["UNION placed"]),
+        ("create view t as select * from events union all select * from events", []),
+        ("create view t as select extra from events join (select 1 as extra) x",
+         ["PROJECTION ambiguous"]),
+    ],
+)  # fmt: skip
+def test_a_new_column_harms_where_places_or_bare_names_count(sql: str, expected: list[str]) -> None:
+    found = effect(sql, ADDED, create=False)
+    assert [f"{each.place.value} {each.act.value}" for each in found.meetings] == expected
+
+
+def test_moved_columns_harm_where_a_star_goes_by_place() -> None:
+    moved = "\n".join(reversed(BEFORE.strip().splitlines()))
+    into = effect("insert into sessions select * from events", moved, create=False)
+    listed = effect("insert into sessions select user_id, amount, day from events", moved,
+                    create=False)  # fmt: skip
+    assert [each.act.value for each in into.meetings] == ["placed"]
+    assert not listed.meetings
+
+
+def test_a_column_with_a_type_of_its_own_takes_the_value_or_refuses_it() -> None:
+    found = effect("insert into sessions select user_id, 1, day from events",
+                   retyped(user_id=NUMBER), create=False)  # fmt: skip
+    assert [shown(each) for each in found.meetings] == ["INSERT stored STRING"]
+    assert not found.outputs
+
+
+def test_a_merge_compares_and_stores() -> None:
+    found = effect(
+        "merge into sessions t using events s on t.user_id = s.user_id "
+        "when not matched then insert (user_id, sid) values (s.user_id, 1)",
+        retyped(user_id=NUMBER), create=False,
+    )  # fmt: skip
+    assert {shown(each) for each in found.meetings} == {
+        "JOIN compared STRING", "INSERT stored STRING",
+    }  # fmt: skip
+
+
+def test_statements_of_a_script_are_told_apart() -> None:
+    versions = {
+        ("events",): TableVersions.of(
+            "events", parse_schema(BEFORE), parse_schema(retyped(user_id=NUMBER))
+        )
+    }
+    first, second = effects(
+        "create temporary table x as select upper(user_id) as u, amount from events;\n"
+        "create table a as select u from x;\n"
+        "create table b as select amount from events;",
+        dialect="spark",
+        tables=versions.get,
+        is_wanted=lambda _: True,
+    )
+    assert [shown(each) for each in first.meetings] == ["PROJECTION called text"]
+    assert second == Effect()
+
+
+def test_all_columns_are_typed_where_somebody_asks() -> None:
+    (found,) = effects(
+        "create table t as select user_id, amount + 1 as more, count(*) as n, f(day) as x "
+        "from events group by 1, 2, 4",
+        dialect="spark",
+        tables={("events",): TableVersions.of("events", parse_schema(BEFORE))}.get,
+        is_wanted=lambda _: True,
+        with_fields=True,
+    )
+    assert [str(field) for field in found.fields] == [
+        "user_id STRING NOT NULL", "more INT32", "n INT64 NOT NULL", "x UNKNOWN",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "type",
+    ["INT8", "INT64", "UINT32", "FLOAT64", "DECIMAL(10,2)", "STRING", "STRING(20)", "DATE",
+     "TIMESTAMP(us)", "TIMESTAMPTZ(us)", "BOOLEAN", "ARRAY<INT64>", "MAP<STRING, INT64>",
+     "STRUCT<a: INT32, b: ARRAY<STRING>>", "JSON", "UUID"],
+)  # fmt: skip
+def test_types_come_back_from_the_parser_as_they_went(type: str) -> None:
+    assert from_sqlglot(to_sqlglot(parse_type(type))) == parse_type(type)
