@@ -260,6 +260,25 @@ def test_the_same_table_meets_itself_under_another_casing_or_quoting(lake):
     }
 
 
+def test_a_declared_column_that_a_dataset_does_not_have_is_a_remark(lake):
+    write(
+        "e.yaml",
+        "lineage:\n"
+        "  - from: raw/orders\n"
+        "    to: raw/events\n"
+        "    columns: [id, {from: CUSTOMERID, to: at}, {from: price, to: cost}]\n"
+        "    uses: [{column: region, usage: FILTER}]\n"
+        "  - {from: raw/orders, to: lumos://tableau/sales, columns: [amount]}\n",
+    )
+    report = lake.lumos.lineage.ingest("e.yaml")
+    assert [(each.line, each.reason) for each in report.problems] == [
+        (2, f"{ORDERS} has no column 'price'."),
+        (2, f"{EVENTS} has no column 'cost'."),
+        (2, f"{ORDERS} has no column 'region'."),
+    ]
+    assert {each.severity for each in report.problems} == {"remark"}
+
+
 @pytest.mark.parametrize("together", [True, False])
 def test_a_declared_name_meets_the_same_name_in_sql(lake, together):
     write("m.sql", "create table dw.t as select id from dw.s")

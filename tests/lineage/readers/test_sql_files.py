@@ -182,3 +182,17 @@ def test_the_head_of_a_file_holds_for_its_only_table_whatever_comes_first():
     assert [(each.dataset.parts, each.owners) for each in found.descriptions] == [
         (("items",), (Owner(name="ann"),))
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "resolved"),
+    [
+        ("select id, {{ cents('amount') }} as amount from {{ ref('x') }}", 2, 1),
+        ("select a, b from {{ macro() }}", 2, 0),
+        ("select {{ dbt_utils.star(ref('x')) }} from {{ ref('x') }}", 1, 0),
+        ("select id, 1 as k from {{ ref('x') }}", 2, 2),
+    ],
+)
+def test_columns_that_a_template_hides_are_not_resolved(text, columns, resolved):
+    found = reported(text).coverage
+    assert (found.columns, found.resolved) == (columns, resolved)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -22,6 +23,9 @@ from lumos.lineage.reported import (
 from lumos.lineage.sql.names import dotted
 from lumos.model.catalog import Job
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge
+
+# Reporters that are files which people wrote by hand.
+DECLARED: Final = "declared:"
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +68,7 @@ class Placing:
             jobs=tuple(_jobs(finding, said, edges)),
             descriptions=tuple((finding.urn(each.dataset), each) for each in said.descriptions),
             reads=tuple((finding.urn(each.dataset), each) for each in said.reads),
-            problems=tuple(finding.ambiguities()),
+            problems=(*finding.ambiguities(), *self._missing(edges)),
             written=None if said.written is None else frozenset(map(finding.urn, said.written)),
             memory=said.memory,
         )
@@ -88,6 +92,24 @@ class Placing:
             known=found.urn in self._names,
             candidates=found.candidates,
         )
+
+    def _missing(self, edges: Iterable[Edge]) -> Iterator[Problem]:
+        """Columns that people declare and the datasets do not have."""
+        for edge in edges:
+            if not edge.origin.startswith(DECLARED):
+                continue
+            facts: tuple[ColumnMapping | ColumnUse, ...] = (*edge.columns, *edge.uses)
+            for fact in facts:
+                ends = (edge.upstream, fact.upstream), (edge.downstream, fact.downstream)
+                for urn, column in ends:
+                    if column is not None and self._schemas.lacks(urn, column):
+                        reason = f"{urn} has no column '{column}'."
+                        yield Problem(
+                            place=fact.file or edge.origin,
+                            line=fact.line,
+                            reason=reason,
+                            severity="remark",
+                        )
 
     def _edge(self, finding: "_Finding", reporter: str, said: ReportedEdge) -> Edge:
         upstream, downstream = finding.urn(said.upstream), finding.urn(said.downstream)

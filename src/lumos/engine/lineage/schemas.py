@@ -1,13 +1,15 @@
 """The columns of tables that SQL speaks of, from the store or from whoever else knows them."""
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lumos.engine.lineage.names import Names, Way
 from lumos.lineage.reported import TableName
 from lumos.model.schema import Schema
 from lumos.store import Store
 
+_TOP: Final = re.compile(r"[.\[]")
 Parts: TypeAlias = tuple[str, ...]
 # Names there are told apart by their case, so that they stay as they are.
 _HEED_CASE = frozenset(("postgres",))
@@ -40,6 +42,14 @@ class Schemas:
                 names[name] = name
             self._spelled[urn] = names
         return names.get(column) or names.get(column.lower()) or column
+
+    def lacks(self, urn: str, column: str) -> bool:
+        """Whether it is known that a dataset has no such column."""
+        schema = self.of(urn)
+        if schema is None:
+            return False
+        names = {field.name.lower() for field in schema.fields}
+        return not names & {column.lower(), _TOP.split(column.lower(), maxsplit=1)[0]}
 
 
 class Columns:
