@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
+import msgspec
+
 from lumos import Lumos
 from lumos.engine.recording import Recorder
 from lumos.model.change import ChangeEvent
@@ -57,6 +59,21 @@ class Sightings:
         known = self.store.known(source=SOURCE)
         outcomes = recorder.record([(urn_of(each.path), each) for each in found], known)
         return [outcome.event for outcome in outcomes if outcome.event is not None]
+
+    def see_below(self, root: str, names: Iterable[str]) -> None:
+        """Files of CSV in a lake that lies elsewhere, as a scan of its own finds them."""
+        source, at = f"file:{root}", self.start
+        recorder = Recorder(
+            self.store, source=source, prefix="S", platform=None, urn_of=urn_of, at=at
+        )
+        found = []
+        for path in (f"{root}/{name}" for name in names):
+            like = self._found(path, parse_schema("id INT64"), None)
+            each = msgspec.structs.replace(
+                like, path=path, format="csv", location=Location(uri=path)
+            )
+            found.append((urn_of(path), each))
+        list(recorder.record(found, {}))
 
     def _found(self, name: str, schema: Schema, renamed_from: str | None) -> FoundDataset:
         return FoundDataset(

@@ -324,3 +324,23 @@ def test_missing_documentation_may_block(stored: dict[str, object]) -> None:
 def test_nothing_can_be_missing_where_nothing_is_required(lake: Sightings) -> None:
     with pytest.raises(MisuseError, match="Nothing is required"):
         lake.lumos.people.missing()
+
+
+def test_a_guess_is_back_when_a_person_takes_their_words_back(named: Sightings) -> None:
+    people = named.lumos.people
+    people.infer()
+    people.docs.set("other", "by hand")
+    people.infer()
+    people.docs.remove("other", description=True, mine=True)
+    assert dataset(named, "raw/other").documentation.description == "Raw data"  # type: ignore[union-attr]
+
+
+def test_patterns_look_below_the_folder_that_was_scanned(stored: dict[str, object]) -> None:
+    rules = {"required_fields": ["owner"], "exceptions": [{"pattern": "/tmp/*", "reason": "x"}]}
+    patterns = {"/tmp/*": "Scratch"}
+    seen = Sightings(Lumos(overrides={**stored, "documentation": rules, "path_patterns": patterns}))
+    seen.see_below("/tmp/shop/lake", ["sales/orders", "tmp/scratch.csv"])
+    report = seen.lumos.people.missing()
+    assert [each.name for each in report.datasets] == ["orders"]
+    assert [each.name for each in report.exempt] == ["scratch"]
+    assert [each.name for each in seen.lumos.people.infer().datasets] == ["scratch"]

@@ -4,19 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from engine.sightings import Sightings, urn_of
+from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.engine.people.codeowners import CodeOwners
-from lumos.engine.recording import Recorder
 from lumos.errors import MisuseError
 from lumos.lineage.comments import header_of
 from lumos.lineage.reported import Described, Known
 from lumos.model.catalog import Group, User
-from lumos.model.dataset import Location, Owner
-from lumos.model.text import parse_schema
+from lumos.model.dataset import Owner
 from lumos.store.change_log import EventFilter
 
 
@@ -246,16 +243,7 @@ def real_lake(seen: Sightings, workplace: Path) -> Lumos:
     """Folders of files below folders whose names are those of rules."""
     root = workplace / "tmp/repo/lake"
     root.mkdir(parents=True)
-    recorder = Recorder(
-        seen.store, source=f"file:{root}", prefix="S", platform=None, urn_of=urn_of, at=seen.at
-    )
-    found = []
-    for place in ("sales/orders", "sales/items", "tmp/scratch.csv"):
-        like = seen._found(place, parse_schema("id INT64"), None)
-        path = f"{root}/{place}"
-        each = msgspec.structs.replace(like, path=path, format="csv", location=Location(uri=path))
-        found.append((urn_of(path), each))
-    list(recorder.record(found, {}))
+    seen.see_below(str(root), ["sales/orders", "sales/items", "tmp/scratch.csv"])
     return seen.lumos
 
 
@@ -408,3 +396,11 @@ def test_every_file_names_the_same_owner_alike(lake: Sightings, tmp_path: Path) 
     assert lake.lumos.people.describe("sql:a.sql", [(urn, said)]).changed == 0
     assert lake.lumos.people.enrich(tmp_path / "enrich.yaml").changed == 0
     assert owners(lake, "sales/orders") == expected
+
+
+def test_an_owner_whom_nobody_knows_cannot_be_taken_off(lake: Sightings) -> None:
+    desk = lake.lumos.people.owners
+    desk.add("jane")
+    with pytest.raises(MisuseError, match=r"No owner named 'jnae'.*Did you mean 'jane'"):
+        desk.assign("jnae", "orders", remove=True)
+    assert desk.assign("jane", "orders", remove=True).changed == 0

@@ -354,3 +354,50 @@ def test_handlers_hear_of_words_as_of_any_change(orders: Sightings) -> None:
     orders.lumos.people.tags.set("orders", "pii")
     orders.lumos.people.tags.set("orders", "pii")
     assert heard == ["tag pii added"]
+
+
+def test_words_on_a_field_that_is_gone_can_be_taken_away(orders: Sightings) -> None:
+    people = orders.lumos.people
+    people.tags.set("orders", "pii", fields=["email"])
+    people.docs.set("orders", "The town", fields=["address.city"])
+    orders.see("orders", "id INT64")
+    assert people.tags.remove("orders", "pii", fields=["email"], dry_run=True).changed == 1
+    count = len(events(orders))
+    report = people.tags.remove("orders", "pii", fields=["email"])
+    assert [each.changes for each in report.datasets] == [("tag pii removed from email",)]
+    assert people.docs.remove("orders", fields=["address.city"], mine=True).changed == 1
+    assert (people.tags.list("orders").words, people.docs.list("orders").words) == ((), ())
+    assert len(events(orders)) == count, "the dataset itself is as it was"
+    orders.see("orders", SCHEMA)
+    assert field(orders, "email").tags == ()
+    with pytest.raises(MisuseError, match="No field 'emial'"):
+        people.tags.remove("orders", "pii", fields=["emial"])
+
+
+def test_a_field_in_other_letters_keeps_its_words(orders: Sightings) -> None:
+    orders.lumos.people.tags.set("orders", "pii", fields=["email"])
+    orders.lumos.people.docs.set("orders", "The town", fields=["address.city"])
+    event = orders.see("orders", SCHEMA.replace("email", "EMAIL").replace("city", "City"))
+    assert field(orders, "EMAIL").tags == ("pii",)
+    assert [note.path for note in field(orders, "address").nested] == ["address.City"]
+    assert {type(finding.change).__name__ for finding in event.findings} == {
+        "FieldRemoved", "FieldAdded",
+    }  # fmt: skip
+    assert [word.state for word in orders.lumos.people.tags.list("orders").words] == ["said"]
+    orders.see("orders", SCHEMA)
+    assert field(orders, "email").tags == ("pii",)
+
+
+def test_a_field_that_differs_from_two_others_in_letters_is_neither(orders: Sightings) -> None:
+    orders.lumos.people.tags.set("orders", "pii", fields=["email"])
+    orders.see("orders", "id INT64\nEmail STRING\nEMAIL STRING")
+    assert (field(orders, "Email").tags, field(orders, "EMAIL").tags) == ((), ())
+
+
+def test_names_with_underscores_are_told_as_they_are(orders: Sightings) -> None:
+    orders.lumos.people.tags.set("orders", "tier_2")
+    orders.lumos.people.tags.remove("orders", "tier_2")
+    describe(orders, "dbt:shop", tags=("tier_2",))
+    orders.lumos.people.tags.remove("orders", "tier_2")
+    (kept,) = describe(orders, "dbt:shop", tags=("tier_2",)).kept
+    assert kept.what == "tag tier_2"

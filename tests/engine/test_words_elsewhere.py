@@ -266,3 +266,14 @@ def test_a_selection_takes_the_terms_of_its_fields_along(seen: Sightings, tmp_pa
     seen.lumos.snapshot.export(tmp_path / "some.json", patterns=["orders"])
     document = json.loads((tmp_path / "some.json").read_text())
     assert [term["name"] for term in document["glossary"]] == ["City"]
+
+
+def test_what_came_by_an_import_is_told_as_an_imports_words(
+    seen: Sightings, tmp_path: Path
+) -> None:
+    enriched(seen).snapshot.export(tmp_path / "all.json")
+    other = Lumos(overrides={"storage.path": str(tmp_path / "other.db")})
+    other.snapshot.load(tmp_path / "all.json")
+    words = other.people.docs.list("orders").words
+    assert {word.by for word in words} == {"import"}
+    assert {bool(word.field) for word in words} == {True, False}

@@ -41,6 +41,7 @@ def attributed(
 
 def seen_again(said: Said, found: Schema, told: Told | None, platform: str) -> dict[str, Words]:
     """What is said, after the place was asked once more for its own words."""
+    said = respelled(said, found)
     now = words_on_fields(found)
     if told is not None:
         now |= told_words(told, platform)
@@ -54,6 +55,28 @@ def seen_again(said: Said, found: Schema, told: Told | None, platform: str) -> d
     place = kept | {key: Word(value=now[key]) for key in spoken_of if key in now}
     others = {reporter: words for reporter, words in said.items() if reporter != PLACE}
     return {**others, PLACE: place} if place else others
+
+
+def respelled(said: Said, found: Schema) -> dict[str, Words]:
+    """What is said, where a field that is only spelled in other letters is the same field."""
+    there = paths_of(found)
+    lost = {key.path for words in said.values() for key in words if key.path} - set(there)
+    if not lost:
+        return dict(said)
+    alike: dict[str, list[str]] = {}
+    for path in there:
+        alike.setdefault(path.casefold(), []).append(path)
+    now = {path: alike[path.casefold()] for path in lost if path.casefold() in alike}
+    same = {path: paths[0] for path, paths in now.items() if len(paths) == 1}
+    return {
+        reporter: {
+            **{
+                key._replace(path=same.get(key.path, key.path)): word for key, word in words.items()
+            },
+            **{key: word for key, word in words.items() if key.path not in same},
+        }
+        for reporter, words in said.items()
+    }
 
 
 def adopted(said: Said, recorded: Schema, found: Schema) -> dict[str, Words]:

@@ -5,21 +5,22 @@ from typing import Final
 
 import msgspec
 
-from lumos.analysis.words import DOCUMENTED
+from lumos.analysis.words import DOCUMENTED, vanished
 from lumos.engine.people.items import Items, changed
-from lumos.engine.people.listing import listed
+from lumos.engine.people.listing import entries, listed
 from lumos.engine.people.reports import (
     TermReport,
     WordListReport,
     WordsReport,
 )
 from lumos.engine.people.scribe import UNSAID, Scribe, Unsaid, Wanted
-from lumos.engine.people.selection import chosen, fields_in, unknown_field
+from lumos.engine.people.selection import chosen, fields_in, meant, unknown_field
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.catalog import GlossaryTerm
 from lumos.model.dataset import Dataset
 from lumos.model.schema import Schema
 from lumos.model.words import Key, Slot, Words
+from lumos.store.remarks import said_of
 
 # What is said of one thing, whatever it is said of: which slot, which name, and what.
 Saying = Mapping[tuple[Slot, str], str | Unsaid | None]
@@ -69,13 +70,15 @@ def say(
 ) -> WordsReport:
     """Lets the person at the keyboard say something of datasets, or of fields of them."""
     known = chosen(scribe.store, dataset)
+    is_taken = not any(isinstance(value, str) for value in saying.values())
+    gone = _gone(scribe, dataset, fields) if fields and is_taken else {}
     seen: list[Schema] = []
     met = False
 
     def edit(each: Dataset, _own: Words) -> Wanted:
         nonlocal met
         check(each)
-        paths = fields_in(each.schema, fields) if fields else [""]
+        paths = [*fields_in(each.schema, fields), *gone.get(each.urn, ())] if fields else [""]
         met = met or bool(paths)
         if not met and each.schema is not None:
             seen.append(each.schema)
@@ -89,6 +92,15 @@ def say(
     if fields and not met:
         raise unknown_field(fields, known[0].urn if len(known) == 1 else f"'{dataset}'", seen)
     return report
+
+
+def _gone(scribe: Scribe, dataset: str, fields: Sequence[str]) -> dict[str, list[str]]:
+    """The fields that are meant and gone, of which something is still said, by URN."""
+    return {
+        stored.known.urn: meant(fields, list(dict.fromkeys(key.path for key in keys)))
+        for stored in entries(scribe.store, dataset)
+        if (keys := list(vanished(stored.dataset.schema, said_of(stored.beside))))
+    }
 
 
 class Labels(Desk):

@@ -11,6 +11,7 @@ from lumos.analysis.words import words_in
 from lumos.config import Settings
 from lumos.engine.people.items import Items
 from lumos.engine.people.listing import entries
+from lumos.engine.people.places import fits
 from lumos.engine.people.reports import WordsReport
 from lumos.engine.people.scribe import UNSAID, Scribe, Wanted
 from lumos.errors import MisuseError
@@ -19,6 +20,7 @@ from lumos.model.nesting import parts_of
 from lumos.model.pattern import DatasetPattern
 from lumos.model.types import quoted_name
 from lumos.model.words import INFERRED, Key, Words
+from lumos.store import KnownDataset
 from lumos.store.remarks import said_of
 
 _ACTION: Final = "enrich --infer"
@@ -41,6 +43,7 @@ def infer(settings: Settings, scribe: Scribe, *, dry_run: bool) -> WordsReport:
     rules = _Rules(settings.glossary_mappings, settings.path_patterns)
     meant = []
     for stored in entries(scribe.store, None):
+        rules.known[stored.known.urn] = stored.known
         own = said_of(stored.beside).get(INFERRED, {})
         wanted = rules.edit(stored.dataset, own)
         if any(key not in own or own[key].value != value for key, value in wanted.items()):
@@ -68,6 +71,7 @@ class _Rules:
         longest_first = sorted(paths.items(), key=lambda rule: -len(rule[0]))
         self._places = [(DatasetPattern(pattern), text) for pattern, text in longest_first]
         self.used: set[str] = set()
+        self.known: dict[str, KnownDataset] = {}
 
     def edit(self, dataset: Dataset, own: Words) -> Wanted:
         """What is inferred of a dataset where nobody else says anything."""
@@ -76,14 +80,15 @@ class _Rules:
         said = {
             key: value
             for key, value in self._inferred(dataset)
-            if key not in others and not (key.slot == "term" and _has_term(key.path, others))
+            if (key not in others or key in own)
+            and not (key.slot == "term" and _has_term(key.path, others))
         }
         self.used |= {key.name for key in said if key.slot == "term"}
         return {**dict.fromkeys(own.keys() - said.keys(), UNSAID), **said}
 
     def _inferred(self, dataset: Dataset) -> Iterator[tuple[Key, str]]:
         for pattern, text in self._places:
-            if pattern.matches(dataset.urn, dataset.name):
+            if fits(pattern, self.known[dataset.urn], dataset):
                 yield Key("", "description"), text
                 break
         for path, name in _named_fields(dataset):

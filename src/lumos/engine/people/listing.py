@@ -6,6 +6,8 @@ from itertools import islice
 from typing import Final
 
 from lumos.analysis.words import settle, vanished, words_in
+from lumos.engine.entries import is_scanned
+from lumos.engine.people.attribution import attributed
 from lumos.engine.people.reports import Label, SaidWord, WordListReport
 from lumos.engine.people.selection import chosen, fields_in, unknown_field
 from lumos.model.words import Key, Said, Slot
@@ -50,9 +52,11 @@ def entries(store: Store, dataset: str | None) -> Iterator[StoredEntry]:
 
 def _words(stored: StoredEntry, slots: Collection[Slot]) -> Iterator[SaidWord]:
     said = said_of(stored.beside)
-    for key, value in words_in(stored.dataset).items():
+    now = words_in(stored.dataset)
+    whose = attributed(said, stored.dataset, now, now, is_scanned=is_scanned(stored))
+    for key, value in now.items():
         if key.slot in slots:
-            yield _word(stored, said, key, value, is_gone=False)
+            yield _word(stored, whose, key, value, is_gone=False)
     for key in vanished(stored.dataset.schema, said):
         found = settle(said, key)
         if key.slot in slots and found is not None and found.word.value is not None:

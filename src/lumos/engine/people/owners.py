@@ -104,7 +104,7 @@ class Owners:
         dry_run: bool = False,
     ) -> WordsReport:
         """Makes somebody an owner of datasets, or with `remove` no longer one."""
-        kind = self._kind(owner, must_be_known=not remove)
+        kind = self._kind(owner, may_be_told=remove)
         wanted = Owner(name=owner, kind=kind, type=owner_type(type))
         value = None if remove else ""
 
@@ -179,18 +179,23 @@ class Owners:
             dry_run=dry_run,
         )
 
-    def _kind(self, name: str, *, must_be_known: bool) -> Literal["user", "group"]:
+    def _kind(self, name: str, *, may_be_told: bool) -> Literal["user", "group"]:
+        """What an owner is; one that nobody added may be one whom a place told of."""
         users, groups = self._items.all(User), self._items.all(Group)
         if name in groups:
             return "group"
-        if name not in users and must_be_known:
-            known = [*users, *groups]
-            if DatasetPattern(name).is_open or not known:
-                raise MisuseError(
-                    f"No owner named '{name}'. Add one with: lumos owner add '{name}' [--group]"
-                )
-            raise UnknownName("owner", name, known)
-        return "user"
+        if name in users or (may_be_told and name in self._told()):
+            return "user"
+        known = [*users, *groups]
+        if DatasetPattern(name).is_open or not known:
+            raise MisuseError(
+                f"No owner named '{name}'. Add one with: lumos owner add '{name}' [--group]"
+            )
+        raise UnknownName("owner", name, known)
+
+    def _told(self) -> set[str]:
+        ownership = self._scribe.store.aspects("ownership").values()
+        return {owner.name for each in ownership for owner in each.owners}
 
     def _reports(self, owned: Iterable[Sequence[Owner]], *, every: bool) -> Iterable[OwnerReport]:
         counts: dict[tuple[str, str], Counter[str]] = {}

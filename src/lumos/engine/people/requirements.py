@@ -5,6 +5,7 @@ from typing import Final
 
 from lumos.config.settings import DocumentationRules
 from lumos.engine.people.listing import entries
+from lumos.engine.people.places import fits
 from lumos.engine.people.reports import ExemptDataset, MissingDocs, MissingDocsReport
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset, Documentation, Governance
@@ -29,7 +30,7 @@ def missing(rules: DocumentationRules, store: Store, dataset: str | None) -> Mis
     checked = 0
     for stored in entries(store, dataset):
         each = stored.dataset
-        reason = next((why for pattern, why in exemptions if pattern.matches(each.urn, each.name)),
+        reason = next((why for pattern, why in exemptions if fits(pattern, stored.known, each)),
                       None)  # fmt: skip
         if reason is not None:
             exempt.append(

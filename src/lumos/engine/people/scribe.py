@@ -12,7 +12,7 @@ from lumos.analysis.comparison import compare
 from lumos.analysis.compatibility import judge
 from lumos.analysis.phrases import sentences_of, summary_of_words
 from lumos.analysis.versioning import level_of
-from lumos.analysis.words import is_person, paths_of, reworded, settle, words_in
+from lumos.analysis.words import paths_of, reworded, settle, words_in
 from lumos.engine.audit import audit, who
 from lumos.engine.claims import tell_catalog
 from lumos.engine.entries import is_scanned
@@ -21,7 +21,7 @@ from lumos.engine.people.reports import KeptWord, RewordedDataset, WordsReport
 from lumos.engine.versions.steps import Steps, step_id
 from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.dataset import ASPECTS, Dataset, Versioning
-from lumos.model.words import INFERRED, PLACE, USER, Key, Said, Word, Words
+from lumos.model.words import PLACE, USER, Key, Said, Word, Words
 from lumos.platforms import Platform
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.entries import StoredEntry
@@ -50,6 +50,8 @@ class Revision(NamedTuple):
     said: Said
     changes: dict[Key, str | None]
     before: dict[Key, str]
+    # What is no longer said of fields that are gone, which changes nothing of the dataset.
+    forgotten: dict[Key, None]
     kept: tuple[tuple[Key, str], ...]
 
 
@@ -141,6 +143,8 @@ class Scribe:
             if before.get(reporter) != revision.said.get(reporter):
                 transaction.remarks.put(urn, reporter, revision.said.get(reporter, {}))
         if not revision.changes:
+            if revision.forgotten:
+                writing.note(stored.known, revision, None)
             return
         findings = _findings(stored.dataset, revision.dataset)
         after = self._after(transaction, stored.known, revision, findings, at=writing.at)
@@ -233,7 +237,7 @@ class _Writing:
     def plan(self, stored: StoredEntry) -> None:
         """Notes what would become of a dataset."""
         revision = self.revise(stored)
-        if revision is not None and revision.changes:
+        if revision is not None and (revision.changes or revision.forgotten):
             self.note(stored.known, revision, None)
 
     def note(self, known: KnownDataset, revision: Revision, event_id: str | None) -> None:
@@ -242,7 +246,9 @@ class _Writing:
             RewordedDataset(
                 urn=known.urn,
                 name=known.name,
-                changes=tuple(sentences_of(revision.before, revision.changes)),
+                changes=tuple(
+                    sentences_of(revision.before, {**revision.changes, **revision.forgotten})
+                ),
                 cloud_version=known.cloud_version,
                 schema_version=known.schema_version,
                 event_id=event_id,
@@ -275,12 +281,6 @@ def revised(
     before = words_in(dataset)
     said = attributed(said, dataset, before, wanted, is_scanned=is_scanned)
     others = {each: words for each, words in said.items() if each != reporter}
-    if is_person(reporter) and INFERRED in others:
-        # Nobody needs a guess where somebody has spoken.
-        guessed = others[INFERRED].items()
-        others[INFERRED] = {
-            key: word for key, word in guessed if not isinstance(wanted.get(key), str)
-        }
     own = dict(said.get(reporter, {}))
     for key, value in wanted.items():
         if value is UNSAID or (value is None and not _is_said(others, key)):
@@ -293,8 +293,11 @@ def revised(
     kept = []
     is_on_fields = any(key.path for key in wanted)
     there = set(paths_of(dataset.schema)) if is_on_fields and dataset.schema else set()
+    forgotten: dict[Key, None] = {}
     for key in wanted:
         if key.path and key.path not in there:
+            if _is_said(said, key) and not _is_said(after, key):
+                forgotten[key] = None
             continue
         found = settle({**others, reporter: own}, key)
         value = None if found is None else found.word.value
@@ -308,6 +311,7 @@ def revised(
         said=after,
         changes=changes,
         before={key: before[key] for key in changes if key in before},
+        forgotten=forgotten,
         kept=tuple(kept),
     )
 
@@ -336,4 +340,4 @@ def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:
 
 
 def _what(key: Key) -> str:
-    return f"{key.slot} {key.name}".strip().replace("_", " ")
+    return f"{key.slot.replace('_', ' ')} {key.name}".strip()

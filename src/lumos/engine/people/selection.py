@@ -75,7 +75,11 @@ def found_urn(store: Store, name: str) -> str:
 
 def fields_in(schema: Schema | None, wanted: Sequence[str]) -> list[str]:
     """The paths of the fields that some names mean in a schema; those it has not are left out."""
-    paths = [] if schema is None else paths_of(schema)
+    return meant(wanted, [] if schema is None else paths_of(schema))
+
+
+def meant(wanted: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Those of some paths that names mean."""
     return list(dict.fromkeys(path for name in wanted for path in _meant(name, paths)))
 
 
