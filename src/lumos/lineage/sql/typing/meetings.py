@@ -1,0 +1,361 @@
+"""What an expression does with values that change, from the columns up to the whole."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from sqlglot import exp
+
+from lumos.lineage.sql.relation import Column, Excerpt
+from lumos.lineage.sql.texts import Clause
+from lumos.lineage.sql.typing import functions
+from lumos.lineage.sql.typing.types import from_sqlglot
+from lumos.lineage.sql.typing.values import State, Values
+from lumos.model.meeting import Act, Kind, Meeting, Place, Value
+from lumos.model.types import BOOLEAN
+
+_COMPARISONS: Final = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+)  # fmt: skip
+_CALCULATIONS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Neg)
+_COMBINING: Final = (exp.Coalesce, exp.Greatest, exp.Least)
+_SPELLING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe, exp.JSONFormat, exp.ToChar)
+# The value goes through them as it is.
+_TRANSPARENT: Final = (
+    exp.Alias, exp.Aliases, exp.Paren, exp.Filter, exp.Subquery, exp.Tuple, exp.WithinGroup,
+    exp.Exists, exp.Window, exp.Where, exp.Dot, exp.Collate, exp.Ordered, exp.Having, exp.Limit,
+    exp.Kwarg, exp.PropertyEQ, exp.Query,
+)  # fmt: skip
+_LONGEST: Final = 120
+# They work whatever the value is.
+_HEEDLESS: Final = (Act.COUNTED, Act.CAST)
+
+
+class Leaf(NamedTuple):
+    """A column that is named somewhere, and in what clause."""
+
+    node: exp.Expr
+    column: Column
+    place: Place
+    excerpt: Excerpt | None
+
+    @property
+    def clause(self) -> str | None:
+        return self.excerpt.text if self.excerpt is not None else None
+
+    @property
+    def line(self) -> int | None:
+        return self.excerpt.line if self.excerpt is not None else None
+
+
+class Meetings:
+    """Collects meetings, each once."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._found: dict[Meeting, None] = {}
+        self._seen: set[tuple[int, int]] = set()
+
+    @property
+    def found(self) -> tuple[Meeting, ...]:
+        return tuple(self._found)
+
+    def follow(self, leaf: Leaf) -> None:
+        """All that is done with a named column, up to the end of its clause."""
+        state = self._values.of_column(leaf.column)
+        if not state.is_touched:
+            return
+        if state.is_added:
+            # The name meant something else before, or nothing that a query could use.
+            self.tell(leaf, Act.AMBIGUOUS, state)
+            return
+        if state.is_gone:
+            if not isinstance(leaf.column.maker, exp.Expr):
+                self.tell(leaf, Act.NAMED, state)
+            return
+        if state.is_lost and leaf.column.maker is None:
+            self.tell(leaf, Act.LOST, state)
+        if not isinstance(leaf.node, exp.Column):
+            # A number that stands for a column in GROUP BY or ORDER BY.
+            self._at_end(leaf, leaf.node, state)
+            return
+        child: exp.Expr = leaf.node
+        while (parent := child.parent) is not None and state.is_touched:
+            if self._ends(child, parent):
+                break
+            if (id(child), id(parent)) not in self._seen:
+                self._seen.add((id(child), id(parent)))
+                self._meet(leaf, child, parent, state)
+            if isinstance(parent, exp.Exists | exp.Is) or _only_decides(child, parent):
+                return
+            if isinstance(parent, exp.Select):
+                leaf = _outside(leaf, parent)
+            child = parent
+            state = self._values.of_node(_value_of(parent))
+            if state.is_gone:
+                return
+        if state.is_touched:
+            self._at_end(leaf, child, state)
+
+    def _ends(self, child: exp.Expr, parent: exp.Expr) -> bool:
+        """Whether a clause ends here; a query inside an expression is a value of that."""
+        if isinstance(parent, exp.Select):
+            if child.arg_key != "expressions":
+                return True
+            return not isinstance(_holder(parent), exp.Condition | exp.Exists)
+        if isinstance(parent, exp.SetOperation):
+            return not isinstance(_holder(parent), exp.Condition | exp.Exists)
+        if isinstance(parent, exp.Where):
+            return not isinstance(parent.parent, exp.Filter)
+        if isinstance(parent, exp.Order):
+            return isinstance(parent.parent, exp.Query)
+        if isinstance(parent, exp.Distinct):
+            return isinstance(parent.parent, exp.Query)
+        return not isinstance(parent, _INSIDE)
+
+    def _at_end(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
+        """What the clause as a whole does with the value."""
+        parent = child.parent
+        if leaf.place is Place.GROUP_BY or (
+            isinstance(parent, exp.Select)
+            and child.arg_key == "expressions"
+            and parent.args.get("distinct") is not None
+        ):
+            self.tell(leaf, Act.GROUPED, state)
+        elif leaf.place is Place.SORT:
+            self.tell(leaf, Act.SORTED, state)
+        elif isinstance(parent, exp.Where | exp.Having | exp.Qualify) or child.arg_key == "on":
+            if not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
+                self.tell(leaf, Act.CALLED, state, accepts=functions.BOOLEAN,
+                          partner_text="a condition")  # fmt: skip
+        elif isinstance(parent, exp.Unnest | exp.Lateral | exp.Table | exp.Pivot):
+            self.tell(leaf, Act.LOST, state)
+
+    def _meet(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
+        if isinstance(parent, exp.Cast):
+            partner = Value(type=from_sqlglot(parent.to))
+            self.tell(leaf, Act.CAST, state, partner=partner, partner_before=partner,
+                      partner_text=parent.to.sql().upper())  # fmt: skip
+        elif isinstance(parent, exp.Is):
+            if isinstance(parent.expression, exp.Null):
+                self.tell(leaf, Act.COUNTED, state, partner_text="IS NULL")
+            else:
+                partner = Value(type=BOOLEAN)
+                self.tell(leaf, Act.COMPARED, state, partner=partner, partner_before=partner)
+        elif isinstance(parent, _COMPARISONS):
+            self._compare(leaf, state, [_other(parent, child)])
+        elif isinstance(parent, exp.Between):
+            others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
+                      if each is not child]  # fmt: skip
+            self._compare(leaf, state, others if child is parent.this else [parent.this])
+        elif isinstance(parent, exp.In):
+            self._in(leaf, child, parent, state)
+        elif isinstance(parent, exp.Nullif):
+            self._compare(leaf, state, [_other(parent, child)])
+        elif isinstance(parent, exp.Case | exp.If | exp.Nvl2):
+            self._choose(leaf, child, parent, state)
+        elif isinstance(parent, _COMBINING):
+            others = [each for each in (parent.this, *parent.expressions) if each is not child]
+            self._combine(leaf, state, others, functions.name_of(parent))
+        elif isinstance(parent, _CALCULATIONS):
+            other = _other(parent, child) if isinstance(parent, exp.Binary) else None
+            beside = self._values.of_node(other) if other is not None else None
+            self.tell(leaf, Act.CALCULATED, state,
+                      partner=beside.after if beside else None,
+                      partner_before=beside.before if beside else None,
+                      partner_text=_text(parent))  # fmt: skip
+        elif isinstance(parent, exp.Distinct | exp.ApproxDistinct):
+            self.tell(leaf, Act.GROUPED, state)
+        elif isinstance(parent, exp.Count):
+            self.tell(leaf, Act.COUNTED, state, partner_text="COUNT")
+        elif isinstance(parent, exp.Window) and child.arg_key == "partition_by":
+            self.tell(leaf, Act.GROUPED, state)
+        elif isinstance(parent, exp.Order):
+            if child.arg_key == "expressions":
+                self.tell(leaf, Act.SORTED, state)
+        elif isinstance(parent, _SPELLING):
+            self.tell(leaf, Act.SPELLED, state, partner_text=functions.name_of(parent))
+        elif isinstance(parent, _TRANSPARENT):
+            return
+        else:
+            self._call(leaf, child, parent, state)
+
+    def _call(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
+        accepts = functions.taken(parent, str(child.arg_key or ""))
+        is_aggregate = isinstance(parent, exp.AggFunc)
+        self.tell(leaf, Act.AGGREGATED if is_aggregate else Act.CALLED, state,
+                  accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
+
+    def _in(self, leaf: Leaf, child: exp.Expr, parent: exp.In, state: State) -> None:
+        query = parent.args.get("query")
+        others: list[exp.Expr] = [parent.this]
+        if child is parent.this:
+            others = [query] if query is not None else list(parent.expressions)
+        is_negated = isinstance(parent.parent, exp.Not) or (
+            isinstance(parent.parent, exp.Paren) and isinstance(parent.parent.parent, exp.Not)
+        )
+        self._compare(leaf, state, others, Act.NOT_IN if is_negated else Act.COMPARED)
+
+    def _choose(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
+        """CASE and IF: a value that is compared, a condition, or one of the results."""
+        case = parent
+        if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case):
+            case = parent.parent
+        branches = case.args.get("ifs") or ([case] if isinstance(case, exp.If) else [])
+        operand = case.this if isinstance(case, exp.Case) else None
+        if child is operand:
+            self._compare(leaf, state, [each.this for each in branches])
+        elif child.arg_key == "this" and isinstance(parent, exp.If):
+            if operand is not None:
+                self._compare(leaf, state, [operand])
+            elif not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
+                self.tell(leaf, Act.CALLED, state, accepts=functions.BOOLEAN,
+                          partner_text="a condition")  # fmt: skip
+        elif child.arg_key in ("true", "false", "default"):
+            results = [each.args.get("true") for each in branches]
+            results += [case.args.get("default"), case.args.get("false")]
+            others = [each for each in results if each is not None and each is not child]
+            self._combine(leaf, state, others, "CASE" if case is not parent else "IF")
+
+    def _compare(
+        self, leaf: Leaf, state: State, others: Iterable[exp.Expr],
+        act: Act = Act.COMPARED,
+    ) -> None:  # fmt: skip
+        for other in _distinct(others):
+            partner = self._values.of_node(_value_of(other))
+            self.tell(leaf, act, state, partner=partner.after,
+                      partner_before=partner.before, partner_text=_text(other),
+                      is_literal=_is_literal(other))  # fmt: skip
+
+    def _combine(self, leaf: Leaf, state: State, others: Iterable[exp.Expr], name: str) -> None:
+        told = False
+        for other in _distinct(others):
+            if isinstance(other, exp.Null):
+                continue
+            told = True
+            partner = self._values.of_node(_value_of(other))
+            self.tell(leaf, Act.COMBINED, state, partner=partner.after,
+                      partner_before=partner.before, is_literal=_is_literal(other),
+                      partner_text=f"{_text(other)} in {name}")  # fmt: skip
+        if not told:
+            self.tell(leaf, Act.COMBINED, state, partner=state.after,
+                      partner_before=state.before, partner_text=name)  # fmt: skip
+
+    def tell(
+        self, leaf: Leaf, act: Act, state: State, *,
+        partner: Value | None = None, partner_before: Value | None = None,
+        partner_text: str | None = None, is_literal: bool = False,
+        accepts: tuple[Kind, ...] | None = None,
+    ) -> None:  # fmt: skip
+        """Keeps a meeting."""
+        if state.is_lost and act not in _HEEDLESS:
+            act = Act.LOST
+        self.keep(
+            Meeting(
+                place=leaf.place,
+                act=act,
+                value=leaf.node.name if isinstance(leaf.node, exp.Column) else leaf.column.name,
+                before=state.before,
+                after=state.after,
+                partner=partner,
+                partner_before=partner_before,
+                partner_text=partner_text,
+                is_literal=is_literal,
+                accepts=accepts,
+                clause=leaf.clause,
+                line=leaf.line,
+                origins=tuple(dict.fromkeys(self._values.origins(leaf.column))),
+            )
+        )
+
+    def keep(self, meeting: Meeting) -> None:
+        """Keeps a meeting that somebody else found."""
+        self._found.setdefault(meeting)
+
+
+_INSIDE: Final = (
+    exp.Condition, exp.Func, exp.Predicate,
+    exp.Condition, exp.Func, exp.Predicate,
+    exp.Alias, exp.Aliases, exp.Ordered, exp.Window, exp.Filter, exp.Subquery, exp.Tuple,
+    exp.WithinGroup, exp.If, exp.Interval, exp.Distinct, exp.Order, exp.Query, exp.Kwarg,
+    exp.PropertyEQ, exp.IgnoreNulls, exp.RespectNulls, exp.Lambda, exp.Bracket, exp.Limit,
+    exp.Having, exp.Where,
+)  # fmt: skip
+
+
+def _holder(query: exp.Expr) -> exp.Expr | None:
+    """What a query is a part of, brackets and arms of set operations aside."""
+    parent = query.parent
+    while isinstance(parent, exp.Subquery | exp.SetOperation):
+        parent = parent.parent
+    return parent
+
+
+def _outside(leaf: Leaf, query: exp.Expr) -> Leaf:
+    """The same column where the query around it is a part of another clause."""
+    around = query.find_ancestor(*_CLAUSES)
+    if around is None:
+        return leaf
+    place, clause = _CLAUSES[type(around)]
+    excerpt = leaf.excerpt
+    if excerpt is not None:
+        excerpt = excerpt._replace(clause=clause, end=None, outwards=excerpt.outwards + 1)
+    return leaf._replace(place=place, excerpt=excerpt)
+
+
+_CLAUSES: Final[dict[type[exp.Expr], tuple[Place, Clause]]] = {
+    exp.Where: (Place.FILTER, Clause.WHERE),
+    exp.Having: (Place.FILTER, Clause.HAVING),
+    exp.Qualify: (Place.FILTER, Clause.QUALIFY),
+    exp.Join: (Place.JOIN, Clause.ON),
+    exp.Select: (Place.PROJECTION, Clause.ITEM),
+}
+
+
+def _only_decides(child: exp.Expr, parent: exp.Expr) -> bool:
+    """Whether a part of an expression has no say in its value's type."""
+    if isinstance(parent, exp.Window):
+        return child.arg_key != "this"
+    if isinstance(parent, exp.If):
+        return child.arg_key == "this"
+    if isinstance(parent, exp.Case):
+        return child.arg_key == "this"
+    if isinstance(parent, exp.Filter):
+        return child.arg_key != "this"
+    return isinstance(parent, exp.Order) and child.arg_key == "expressions"
+
+
+def _value_of(node: exp.Expr) -> exp.Expr:
+    """A query stands for the first column that it returns."""
+    while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Select) and len(node.expressions) == 1:
+        only: exp.Expr = node.expressions[0]
+        return only
+    return node
+
+
+def _other(node: exp.Expr, child: exp.Expr) -> exp.Expr:
+    other: exp.Expr = node.args["expression"] if node.this is child else node.this
+    return other
+
+
+def _distinct(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """Of many literals of one kind, one is enough."""
+    kinds: set[str] = set()
+    for node in nodes:
+        if isinstance(node, exp.Literal):
+            kind = "text" if node.is_string else ("whole" if node.this.isdigit() else "number")
+            if kind in kinds:
+                continue
+            kinds.add(kind)
+        yield node
+
+
+def _is_literal(node: exp.Expr) -> bool:
+    inside = node.this if isinstance(node, exp.Neg | exp.Paren) else node
+    return isinstance(inside, exp.Literal | exp.Boolean)
+
+
+def _text(node: exp.Expr) -> str:
+    text = node.sql()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

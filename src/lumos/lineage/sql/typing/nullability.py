@@ -1,0 +1,126 @@
+"""Whether an expression may be null."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from lumos.lineage.sql.relation import Column, Padded
+
+_NEVER: Final = (
+    exp.Is, exp.Literal, exp.Boolean, exp.Count, exp.CountIf, exp.RowNumber, exp.Rank,
+    exp.DenseRank, exp.Exists, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser,
+    exp.ApproxDistinct, exp.Struct, exp.Array, exp.Interval, exp.Var, exp.DataType, exp.NullSafeEQ,
+    exp.NullSafeNEQ, exp.ConcatWs, exp.Ntile, exp.CumeDist, exp.PercentRank, exp.Star,
+)  # fmt: skip
+_ALWAYS: Final = (
+    exp.Null, exp.TryCast, exp.Lag, exp.Lead, exp.Nullif, exp.SafeDivide, exp.NthValue, exp.Bracket,
+    exp.Subquery, exp.Select, exp.RegexpExtract, exp.JSONExtract, exp.JSONExtractScalar,
+)  # fmt: skip
+
+
+class Nullability:
+    """Follows nulls through expressions; `leaf` tells it of columns."""
+
+    def __init__(self, leaf: Callable[[exp.Column, int], bool | None]) -> None:
+        self._leaf = leaf
+        self._known: dict[tuple[int, int], bool | None] = {}
+        self._required: dict[int, frozenset[int]] = {}
+        self._kept: list[exp.Expr] = []
+
+    def of(self, node: exp.Expr, version: int) -> bool | None:
+        """Whether the expression may be null; None if that is not known."""
+        key = (id(node), version)
+        if key not in self._known:
+            self._known[key] = self._of(node, version)
+            self._kept.append(node)
+        return self._known[key]
+
+    def _of(self, node: exp.Expr, version: int) -> bool | None:
+        if isinstance(node, exp.Column):
+            return self._leaf(node, version)
+        if isinstance(node, _NEVER):
+            return False
+        if isinstance(node, exp.TryCast) and not node.args.get("safe"):
+            # So the parser writes a plain CAST of dialects whose casts do not fail.
+            return self.of(node.this, version)
+        if isinstance(node, _ALWAYS):
+            return True
+        if isinstance(node, exp.Coalesce):
+            parts = [self.of(each, version) for each in (node.this, *node.expressions)]
+            return False if False in parts else _any(parts)
+        if isinstance(node, exp.Case):
+            results = [each.args["true"] for each in node.args.get("ifs") or ()]
+            default = node.args.get("default")
+            return True if default is None else self._any_of([*results, default], version)
+        if isinstance(node, exp.If):
+            otherwise = node.args.get("false")
+            if otherwise is None:
+                return True
+            return self._any_of([node.args["true"], otherwise], version)
+        if isinstance(node, exp.Window):
+            return self._aggregated(node.this, version, has_rows=True)
+        if isinstance(node, exp.AggFunc):
+            return self._aggregated(node, version, has_rows=_is_grouped(node))
+        if isinstance(node, exp.Anonymous | exp.Lambda | exp.Placeholder | exp.Parameter):
+            return None
+        return self._any_of(_parts(node), version)
+
+    def _aggregated(self, node: exp.Expr, version: int, *, has_rows: bool) -> bool | None:
+        """An aggregate of no rows is null, so it may be unless there is a group."""
+        if isinstance(node, _NEVER):
+            return False
+        if isinstance(node, _ALWAYS) or not has_rows:
+            return True
+        return self._any_of(_parts(node), version)
+
+    def _any_of(self, nodes: Iterable[exp.Expr], version: int) -> bool | None:
+        return _any([self.of(each, version) for each in nodes])
+
+    def is_filtered(self, node: exp.Column, named: Mapping[int, Column]) -> bool:
+        """Whether WHERE lets no nulls of this column through."""
+        select = node.find_ancestor(exp.Select)
+        where = select.args.get("where") if select is not None else None
+        if select is None or where is None:
+            return False
+        if id(select) not in self._required:
+            self._kept.append(select)
+            self._required[id(select)] = frozenset(
+                _source(named[id(each)]) for each in _not_null(where.this) if id(each) in named
+            )
+        required = self._required[id(select)]
+        return bool(required) and _source(named[id(node)]) in required
+
+
+def _source(column: Column) -> int:
+    maker = column.maker
+    if isinstance(maker, Padded):
+        return id(maker.column)
+    return id(column)
+
+
+def _not_null(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The columns that a condition says are not null."""
+    for part in condition.flatten() if isinstance(condition, exp.And) else (condition,):
+        inside = part.unnest() if isinstance(part, exp.Paren) else part
+        if isinstance(inside, exp.Not) and isinstance(inside.this, exp.Is):
+            test = inside.this
+            if isinstance(test.expression, exp.Null) and isinstance(test.this, exp.Column):
+                yield test.this
+
+
+def _is_grouped(node: exp.Expr) -> bool:
+    select = node.find_ancestor(exp.Select)
+    return select is not None and select.args.get("group") is not None
+
+
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    for each in node.iter_expressions():
+        if not isinstance(each, exp.Identifier | exp.Order | exp.JSONPath | exp.WindowSpec):
+            yield each
+
+
+def _any(parts: list[bool | None]) -> bool | None:
+    if True in parts:
+        return True
+    return None if None in parts else False
