@@ -1,0 +1,136 @@
+"""Types that meet: which can be compared, cast, or taken by a function."""
+
+from typing import Final
+
+from lumos.model.meeting import Kind
+from lumos.model.types import (
+    BOOLEAN,
+    DATE,
+    FLOATS,
+    INTERVAL,
+    JSON,
+    NULL,
+    SIGNED,
+    UNSIGNED,
+    UUID,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+    Union,
+    Unknown,
+)
+
+_NESTED: Final = (Array, Map, Struct)
+_TIMES: Final = ("time", "clock")
+
+
+def family(type: DataType) -> str | None:
+    """Types of one family can be compared with each other; None if that is not known."""
+    if type in SIGNED or type in UNSIGNED or type in FLOATS or isinstance(type, Decimal):
+        return "number"
+    if isinstance(type, String | Enum):
+        return "text"
+    if type == DATE or isinstance(type, Timestamp):
+        return "time"
+    if isinstance(type, Unknown | Union):
+        return None
+    if isinstance(type, Time):
+        return "clock"
+    if type == INTERVAL or isinstance(type, Duration):
+        return "interval"
+    if isinstance(type, Binary):
+        return "bytes"
+    return type.text if isinstance(type, _NESTED) else type.text.lower()
+
+
+def is_time(type: DataType) -> bool:
+    """Whether a text can stand for such a value, as in `day = '2024-01-01'`."""
+    return family(type) in _TIMES or type == UUID
+
+
+def meet(one: DataType | None, other: DataType | None) -> bool | None:
+    """Whether two types can be compared as they are, or None if that is not known."""
+    if one is None or other is None:
+        return None
+    if NULL in (one, other):
+        return True
+    families = family(one), family(other)
+    if None in families:
+        return None
+    if "text" in families and (is_time(one) or is_time(other)):
+        # Literals and texts stand for dates everywhere.
+        return True
+    return families[0] == families[1]
+
+
+def castable(before: DataType, after: DataType, to: DataType) -> bool | None:
+    """Whether a cast that took one type takes another one, too."""
+    if isinstance(to, Unknown):
+        return None
+    if family(to) == "text":
+        # A type that is not known is most likely one with a text.
+        return not isinstance(after, _NESTED)
+    old, new, wanted = family(before), family(after), family(to)
+    if new is None:
+        return None
+    if old == new or new == wanted or after == NULL:
+        return True
+    if new == "text":
+        # Whether the texts can be read is a matter of the values, as it is with every such cast.
+        return True
+    if {new, wanted} <= {"number", "boolean"}:
+        return True
+    return {new, wanted} == {"json", wanted} and wanted is not None and new == JSON.text.lower()
+
+
+def takes(accepts: tuple[Kind, ...], type: DataType) -> bool | None:
+    """Whether a function takes a value of that type, or None if that is not known."""
+    if Kind.ANY in accepts or type == NULL:
+        return True
+    kind = family(type)
+    if kind is None:
+        return None
+    return any(_is_kind(each, type, kind) for each in accepts)
+
+
+def _is_kind(kind: Kind, type: DataType, found: str) -> bool:
+    match kind:
+        case Kind.NUMBER:
+            return found in ("number", "interval")
+        case Kind.INTEGER:
+            is_whole = isinstance(type, Decimal) and type.scale == 0
+            return type in SIGNED or type in UNSIGNED or is_whole
+        case Kind.TEXT:
+            return found in ("text", "bytes", "json")
+        case Kind.TIME:
+            return found in ("time", "clock", "interval")
+        case Kind.BOOLEAN:
+            return type == BOOLEAN
+        case Kind.NESTED:
+            return isinstance(type, _NESTED) or type == JSON
+        case Kind.ANY:
+            return True
+
+
+def words_for(accepts: tuple[Kind, ...]) -> str:
+    """What a function takes, in words."""
+    return " or ".join(_WORDS[kind] for kind in accepts)
+
+
+_WORDS: Final = {
+    Kind.NUMBER: "numbers",
+    Kind.INTEGER: "whole numbers",
+    Kind.TEXT: "text",
+    Kind.TIME: "dates and times",
+    Kind.BOOLEAN: "true or false",
+    Kind.NESTED: "lists and structures",
+    Kind.ANY: "anything",
+}

@@ -1,0 +1,325 @@
+"""A change on its way down the stream, dataset by dataset."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from lumos.analysis.impact import facts
+from lumos.analysis.impact.changing import Path, columns_of, first_versions, next_versions
+from lumos.analysis.impact.downstream import Downstream, Making, Reasoner
+from lumos.analysis.impact.facts import Told
+from lumos.analysis.impact.keys import told_of_keys
+from lumos.analysis.impact.ordering import Graph
+from lumos.analysis.impact.recommendations import name_of, recommendations
+from lumos.analysis.impact.shortcuts import is_unmentioned, names_what_goes, same_columns
+from lumos.analysis.impact.values import (
+    UPSTREAM,
+    ColumnImpact,
+    Coverage,
+    DatasetImpact,
+    Impact,
+    Reason,
+    rank,
+)
+from lumos.analysis.impact.verdicts import (
+    BREAKING,
+    COMPATIBLE,
+    UNDETERMINED,
+    Decision,
+    decide,
+    passed_on,
+)
+from lumos.model.change import Finding, Verdict
+from lumos.model.meeting import Act, Effect, Output, Place, TableVersions
+from lumos.model.schema import Field, Schema
+
+# How often a dataset is looked at again when data flows in a circle.
+_MOST_ROUNDS: Final = 4
+
+
+def impact_of(
+    urn: str, findings: Sequence[Finding], downstream: Downstream, reason: Reasoner | None = None
+) -> Impact:
+    """What changes of a dataset do to everything down its stream.
+
+    Without somebody to reason through SQL, the facts of edges decide alone.
+    """
+    return _Propagation(urn, findings, downstream, reason).impact()
+
+
+class _Found:
+    """What is found out about one dataset."""
+
+    def __init__(self) -> None:
+        self.told: dict[Told, None] = {}
+        self.outputs: dict[str, Output] = {}
+        self.schema: Schema | None = None
+        self.is_doubtful = False
+        self.fails = False
+
+    def tell(self, told: Iterable[Told]) -> None:
+        for each in told:
+            self.told[each] = None
+            self.fails = self.fails or each.decision.fails
+
+    def take(self, outputs: Iterable[Output]) -> None:
+        """Keeps columns that change; what nobody can tell of outweighs what somebody can."""
+        for output in outputs:
+            known = self.outputs.get(output.name)
+            if known is None or not known.is_lost:
+                self.outputs[output.name] = output
+
+    @property
+    def verdict(self) -> Verdict:
+        return min((each.decision.verdict for each in self.told), key=rank, default=COMPATIBLE)
+
+
+class _Propagation:
+    def __init__(
+        self, urn: str, findings: Sequence[Finding], downstream: Downstream,
+        reason: Reasoner | None,
+    ) -> None:  # fmt: skip
+        self._urn = urn
+        self._findings = findings
+        self._changes = tuple(finding.change for finding in findings)
+        self._downstream = downstream
+        self._reason = reason
+        self._graph = Graph(urn, downstream.links(urn))
+        self._schemas: dict[str, Schema | None] = {}
+        self._inferring: set[str] = set()
+        self._plain: dict[str, TableVersions] = {}
+        start = first_versions(urn, self._changes, self._schema(urn))
+        self._changed: dict[str, TableVersions] = {} if start.is_same else {urn: start}
+        self._failing: set[str] = set()
+        self._paths: dict[tuple[str, str], Path] = {
+            (urn, name): ((urn, name),) for name in start.changed
+        }
+        self._results: dict[str, DatasetImpact] = {}
+
+    def impact(self) -> Impact:
+        """Looks at every dataset that the change reaches, each behind all that it is made from."""
+        graph = self._graph
+        waiting = [(graph.rank[child], child) for child in graph.children.get(self._urn, ())]
+        heapq.heapify(waiting)
+        rounds: dict[str, int] = {}
+        queued = {urn for _, urn in waiting}
+        while waiting:
+            _, urn = heapq.heappop(waiting)
+            queued.discard(urn)
+            rounds[urn] = rounds.get(urn, 0) + 1
+            if rounds[urn] > _MOST_ROUNDS or not self._look_at(urn):
+                continue
+            for child in graph.children.get(urn, ()):
+                if child not in queued and child in graph.rank:
+                    queued.add(child)
+                    heapq.heappush(waiting, (graph.rank[child], child))
+        return self._summed_up()
+
+    def _look_at(self, urn: str) -> bool:
+        """Whether something is found that those behind the dataset should know."""
+        before = self._changed.get(urn), urn in self._failing
+        found = self._found(urn)
+        columns: tuple[ColumnImpact, ...] = ()
+        if found.outputs or found.is_doubtful:
+            schema = found.schema or self._stored_schema(urn)
+            outputs = found.outputs.values()
+            versions = next_versions(urn, schema, outputs, is_doubtful=found.is_doubtful)
+            columns = columns_of(urn, versions, outputs, self._paths)
+            if not versions.is_same:
+                self._changed[urn] = versions
+        if found.fails:
+            self._failing.add(urn)
+        self._results[urn] = DatasetImpact(
+            urn=urn,
+            verdict=found.verdict,
+            distance=self._graph.distance[urn],
+            owners=tuple(self._downstream.owners(urn)),
+            columns=columns,
+            reasons=tuple(_reasons(found.told)),
+        )
+        return before != (self._changed.get(urn), urn in self._failing)
+
+    def _found(self, urn: str) -> _Found:
+        found = _Found()
+        reached = [each for each in self._graph.parents[urn]
+                   if each in self._changed or each in self._failing]  # fmt: skip
+        seen: set[str] = set()
+        for making in self._downstream.makings(urn):
+            edges = [edge for edge in making.edges if edge.upstream in reached]
+            seen.update(edge.upstream for edge in edges)
+            changed = [edge for edge in edges if edge.upstream in self._changed]
+            if changed:
+                self._making(urn, making, [edge.upstream for edge in changed], found)
+            if any(edge.upstream == self._urn for edge in making.edges):
+                found.tell(told_of_keys(self._findings, making, self._schema(self._urn)))
+        for upstream in reached:
+            if upstream not in seen and upstream in self._changed:
+                text = f"how it is made from {upstream} is not known"
+                found.tell([Told(Decision(UNDETERMINED, text))])
+                found.is_doubtful = True
+            if upstream in self._failing:
+                text = f"reads {name_of(upstream)}, which breaks"
+                found.tell([Told(Decision(BREAKING, text, True), UPSTREAM)])
+        return found
+
+    def _making(self, urn: str, making: Making, upstreams: Sequence[str], found: _Found) -> None:
+        changed = {each: self._changed[each] for each in upstreams}
+        if making.sql is None or self._reason is None:
+            self._by_facts(urn, making, changed, found)
+            return
+        if is_unmentioned(making, changed):
+            return
+        if names_what_goes(making, changed):
+            self._by_facts(urn, making, changed, found)
+            return
+        same = same_columns(making, changed)
+        if same is not None:
+            self._pass_on(urn, same, found, making.file)
+            return
+        schema = self._stored_schema(urn)
+        effects = self._reason(making, urn, self._versions, with_fields=schema is None)
+        if not effects:
+            text = "its SQL was not understood, or does not make it any more"
+            found.tell([Told(Decision(UNDETERMINED, text), file=making.file)])
+            self._by_facts(urn, making, changed, found)
+            found.is_doubtful = True
+            return
+        for effect in effects:
+            self._effect(urn, effect, making, found)
+
+    def _effect(self, urn: str, effect: Effect, making: Making, found: _Found) -> None:
+        for meeting in effect.meetings:
+            place = (meeting.place.value, meeting.clause, meeting.line, making.file)
+            found.tell(Told(decision, *place) for decision in decide(meeting))
+        for reason, line in effect.doubts:
+            found.tell([Told(Decision(UNDETERMINED, reason), None, None, line, making.file)])
+        if effect.is_open and any(output.name == facts.ALL for output in effect.outputs):
+            found.is_doubtful = True
+        if effect.fields and found.schema is None and not effect.is_open:
+            found.schema = Schema(fields=_once(effect.fields))
+        is_told = any(meeting.act is Act.NAMED for meeting in effect.meetings)
+        self._pass_on(urn, effect.outputs, found, making.file, is_told=is_told)
+
+    def _pass_on(
+        self, urn: str, outputs: Sequence[Output], found: _Found, file: str | None,
+        *, is_told: bool = False,
+    ) -> None:  # fmt: skip
+        schema = self._stored_schema(urn)
+        for output in outputs:
+            if output.after is None and is_told and output.clause != facts.ALL:
+                # That the column is needed says it all.
+                continue
+            stored = facts.field_named(schema, output.name) if schema is not None else None
+            is_key = stored is not None and stored.key
+            place = (Place.PROJECTION.value, output.clause, output.line, file)
+            found.tell(Told(each, *place) for each in _of_output(output, is_key=is_key))
+        found.take(outputs)
+
+    def _by_facts(
+        self, urn: str, making: Making, changed: dict[str, TableVersions], found: _Found
+    ) -> None:
+        for edge in making.edges:
+            if edge.upstream in changed:
+                read = facts.read(edge, changed[edge.upstream], self._schema(urn))
+                found.tell(_with_file(each, making.file) for each in read.told)
+                found.take(read.outputs)
+                found.is_doubtful = found.is_doubtful or read.is_doubtful
+
+    def _versions(self, urn: str) -> TableVersions:
+        changed = self._changed.get(urn)
+        if changed is not None:
+            return changed
+        if urn not in self._plain:
+            self._plain[urn] = TableVersions.of(urn, self._schema(urn))
+        return self._plain[urn]
+
+    def _stored_schema(self, urn: str) -> Schema | None:
+        if urn not in self._schemas:
+            self._schemas[urn] = self._downstream.schema(urn)
+        return self._schemas[urn]
+
+    def _schema(self, urn: str) -> Schema | None:
+        """The schema that is stored, or else what the dataset's own SQL says of it."""
+        known = self._stored_schema(urn)
+        if known is not None or self._reason is None or urn in self._inferring:
+            return known
+        self._inferring.add(urn)
+        for making in self._downstream.makings(urn):
+            if making.sql is None:
+                continue
+            effects = self._reason(making, urn, self._unchanged, with_fields=True)
+            if effects and effects[0].fields and not effects[0].is_open:
+                return self._remember(urn, Schema(fields=_once(effects[0].fields)))
+        return None
+
+    def _unchanged(self, urn: str) -> TableVersions:
+        return TableVersions.of(urn, self._schema(urn))
+
+    def _remember(self, urn: str, schema: Schema) -> Schema:
+        self._schemas[urn] = schema
+        return schema
+
+    def _summed_up(self) -> Impact:
+        results = [self._results.get(urn) or self._untouched(urn)
+                   for urn in self._graph.distance if urn != self._urn]  # fmt: skip
+        results.sort(key=lambda each: (rank(each.verdict), each.distance, each.urn))
+        ranks = self._graph.rank
+        breaking = [each.urn for each in results if each.needs_update]
+        order = tuple(sorted(breaking, key=ranks.__getitem__))
+        determined = sum(each.verdict is not UNDETERMINED for each in results)
+        return Impact(
+            urn=self._urn,
+            changes=self._changes,
+            downstream=tuple(results),
+            recommendations=recommendations(self._findings, results, order),
+            coverage=Coverage(datasets=len(results), determined=determined),
+            order=order,
+        )
+
+    def _untouched(self, urn: str) -> DatasetImpact:
+        text = "nothing that it reads changes"
+        return DatasetImpact(
+            urn=urn,
+            verdict=COMPATIBLE,
+            distance=self._graph.distance[urn],
+            owners=tuple(self._downstream.owners(urn)),
+            reasons=(Reason(text=text, verdict=COMPATIBLE),),
+        )
+
+
+def _of_output(output: Output, *, is_key: bool) -> Iterator[Decision]:
+    if output.after is None:
+        yield Decision(BREAKING, f"no longer has {output.name}")
+    elif output.before is None:
+        yield Decision(COMPATIBLE, f"gets {output.name} as well")
+    else:
+        yield from passed_on(
+            output.name, output.before, output.after, is_key=is_key, is_lost=output.is_lost
+        )
+
+
+def _reasons(told: Iterable[Told]) -> Iterator[Reason]:
+    """Worst first; what works is told where nothing does not."""
+    ordered = sorted(told, key=lambda each: rank(each.decision.verdict))
+    worst = rank(ordered[0].decision.verdict) if ordered else rank(COMPATIBLE)
+    if not ordered:
+        yield Reason(text="does not use what changes", verdict=COMPATIBLE)
+    for each in ordered:
+        if rank(each.decision.verdict) == rank(COMPATIBLE) != worst:
+            continue
+        yield Reason(
+            text=each.decision.text,
+            verdict=each.decision.verdict,
+            usage=each.usage,
+            clause=each.clause,
+            file=each.file,
+            line=each.line,
+        )
+
+
+def _with_file(told: Told, file: str | None) -> Told:
+    return told if told.file is not None else told._replace(file=file)
+
+
+def _once(fields: Sequence[Field]) -> tuple[Field, ...]:
+    return tuple({field.name: field for field in fields}.values())

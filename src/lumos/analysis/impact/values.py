@@ -1,0 +1,91 @@
+"""What is told of an impact."""
+
+from typing import Final
+
+import msgspec
+
+from lumos.model.change import AnySchemaChange, Verdict
+from lumos.model.meeting import Value
+
+_RANKS: Final = {Verdict.BREAKING: 0, Verdict.UNDETERMINED: 1}
+
+
+def rank(verdict: Verdict) -> int:
+    """Small is grave; what is informational does as little harm as what is compatible."""
+    return _RANKS.get(verdict, 2)
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a dataset breaks or does not, with clause and place.
+
+    `usage` is where in the statement: JOIN, FILTER, PROJECTION, INSERT, ...; UPSTREAM says that
+    what breaks stands in a dataset before it.
+    """
+
+    text: str
+    verdict: Verdict
+    usage: str | None = None
+    clause: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
+    """A column that changes as a consequence, and the way from the change to it, ends included.
+
+    `before` or `after` is None where there is no such column; an unknown type was not determined.
+    """
+
+    name: str
+    before: Value | None
+    after: Value | None
+    path: tuple[tuple[str, str], ...]
+
+
+class DatasetImpact(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change does to one dataset down the stream."""
+
+    urn: str
+    verdict: Verdict
+    distance: int
+    owners: tuple[str, ...] = ()
+    columns: tuple[ColumnImpact, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def needs_update(self) -> bool:
+        """Whether its own statements break, and not only what they read."""
+        return self.verdict is Verdict.BREAKING and any(
+            reason.verdict is Verdict.BREAKING and reason.usage != UPSTREAM
+            for reason in self.reasons
+        )
+
+
+UPSTREAM: Final = "UPSTREAM"
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the downstream was determined."""
+
+    datasets: int
+    determined: int
+
+    @property
+    def share(self) -> float:
+        return self.determined / self.datasets if self.datasets else 1.0
+
+
+class Impact(msgspec.Struct, frozen=True, kw_only=True):
+    """What changes of a dataset do, worst first; `order` is the way to update what breaks."""
+
+    urn: str
+    changes: tuple[AnySchemaChange, ...]
+    downstream: tuple[DatasetImpact, ...]
+    recommendations: tuple[str, ...]
+    coverage: Coverage
+    order: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The gravest of all; none where nothing is known to be downstream."""
+        return min((each.verdict for each in self.downstream), key=rank, default=None)

@@ -1,0 +1,274 @@
+"""The verdict on a place where a value that changes is used."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from lumos.analysis.comparison import compare
+from lumos.analysis.compatibility import judge
+from lumos.analysis.impact.kinds import castable, family, is_time, meet, takes, words_for
+from lumos.analysis.impact.values import rank
+from lumos.model.change import Finding, Use, Verdict
+from lumos.model.meeting import Act, Meeting, Place, Value
+from lumos.model.schema import Field, Schema
+from lumos.model.types import DATE, DataType, Timestamp, Unknown
+
+BREAKING: Final = Verdict.BREAKING
+UNDETERMINED: Final = Verdict.UNDETERMINED
+COMPATIBLE: Final = Verdict.COMPATIBLE
+
+
+class Decision(NamedTuple):
+    """A verdict with its words; `fails` says that the statement may not run at all."""
+
+    verdict: Verdict
+    text: str
+    fails: bool = False
+
+
+def resolved(finding: Finding, uses: frozenset[Use]) -> Verdict:
+    """A rule's verdict where all uses of the value are known."""
+    if any(use in finding.breaks_if for use in uses):
+        return BREAKING
+    if uses and all(use in finding.holds_if for use in uses):
+        return COMPATIBLE
+    if finding.consumer is UNDETERMINED and finding.breaks_if:
+        return COMPATIBLE
+    return finding.consumer if rank(finding.consumer) < rank(COMPATIBLE) else COMPATIBLE
+
+
+def type_finding(before: DataType, after: DataType) -> Finding:
+    """The gravest that the rules say of a column whose type becomes another."""
+    old, new = (Schema(fields=(Field(name="value", type=type),)) for type in (before, after))
+    return judge(compare(old, new))[0]
+
+
+def decide(meeting: Meeting) -> tuple[Decision, ...]:
+    """What becomes of a statement at one place: of the value's type, and of its nulls."""
+    found = []
+    if meeting.act in _STRUCTURAL:
+        return (_STRUCTURAL[meeting.act](meeting),)
+    before, after = meeting.before or Value(), meeting.after or Value()
+    if before.type != after.type or isinstance(after.type, Unknown):
+        found.append(_of_type(meeting, before.type, after.type))
+    if before.nullable is False and after.nullable:
+        found.append(_of_nulls(meeting))
+    return tuple(found)
+
+
+def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+    if meeting.act is Act.CAST:
+        return _cast(meeting, before, after)
+    if before == after:
+        # Neither is known.
+        return _lost(meeting)
+    finding = type_finding(before, after)
+    if meeting.act is Act.COUNTED:
+        return Decision(COMPATIBLE, f"asks only whether there is a {meeting.value}")
+    if rank(finding.consumer) == rank(COMPATIBLE) and not finding.breaks_if:
+        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
+    match meeting.act:
+        case Act.COMPARED | Act.NOT_IN:
+            return _compared(meeting, finding, before, after)
+        case Act.COMBINED:
+            return _combined(meeting, finding, before, after)
+        case Act.CALLED | Act.AGGREGATED:
+            return _called(meeting, finding, before, after)
+        case Act.CALCULATED:
+            return _calculated(meeting, finding, before, after)
+        case Act.STORED:
+            return _stored(meeting, finding, before, after)
+        case Act.SPELLED:
+            uses = frozenset({Use.CAST}) if family(after) == "text" else frozenset[Use]()
+            return _by_rule(meeting, finding, uses, f"writes {meeting.value} out as text")
+        case Act.GROUPED:
+            return _by_rule(meeting, finding, frozenset({Use.GROUPED}), _expects(meeting, before))
+        case _:
+            return _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
+
+
+def _by_rule(meeting: Meeting, finding: Finding, uses: frozenset[Use], text: str) -> Decision:
+    verdict = resolved(finding, uses)
+    if verdict is COMPATIBLE:
+        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
+    return Decision(verdict, text)
+
+
+def _cast(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+    to = meeting.partner.type if meeting.partner is not None else None
+    shown = meeting.partner_text or "another type"
+    if to is not None and not isinstance(to, Unknown):
+        shown = to.text
+    works = None if to is None else castable(before, after, to)
+    if works:
+        return Decision(COMPATIBLE, f"casts {meeting.value} to {shown} anyway")
+    if works is None:
+        return Decision(UNDETERMINED, f"casts {meeting.value} to {shown}, which nobody can judge")
+    return Decision(
+        BREAKING, f"casts {meeting.value} to {shown}, which {after.text} does not allow", True
+    )
+
+
+def _compared(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+    uses = {Use.JOINED} if meeting.place is Place.JOIN else {Use.FILTERED}
+    if meeting.act is Act.NOT_IN:
+        uses.add(Use.NOT_IN)
+    found = _met(meeting, before, after, "compares {value} with {partner}")
+    if found is not None:
+        return found
+    if _partner(meeting) == after and not meeting.is_literal:
+        return Decision(COMPATIBLE, f"compares {meeting.value} with {after.text} anyway")
+    return _by_rule(meeting, finding, frozenset(uses), _expects(meeting, before))
+
+
+def _combined(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+    found = _met(meeting, before, after, "puts {value} together with {partner}")
+    return found or _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
+
+
+def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Decision | None:
+    """The verdict where two values must go together, or None where the rule alone decides."""
+    partner = _partner(meeting)
+    was = meeting.partner_before.type if meeting.partner_before is not None else None
+    if was == before and partner == after:
+        return Decision(COMPATIBLE, f"both sides of {meeting.value} change alike")
+    fits, fitted = meet(after, partner), meet(before, was)
+    if fits is None:
+        text = words.format(value=meeting.value, partner=meeting.partner_text or "something")
+        return Decision(UNDETERMINED, f"{text}, whose type is not known")
+    if not fits and fitted is not False:
+        return Decision(BREAKING, _expects(meeting, before), True)
+    if fits and fitted is False and partner is not None and not is_time(before):
+        return Decision(COMPATIBLE, f"compares {meeting.value} with {partner.text} anyway")
+    return None
+
+
+def _called(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+    name = meeting.partner_text or "a function"
+    if meeting.accepts is None:
+        return Decision(
+            UNDETERMINED, f"passes {meeting.value} to {name}, of which nobody knows what it takes"
+        )
+    taken, took = takes(meeting.accepts, after), takes(meeting.accepts, before)
+    if taken is None:
+        return Decision(UNDETERMINED, f"passes {meeting.value} of a type not known to {name}")
+    if not taken and took is not False:
+        kinds = words_for(meeting.accepts)
+        return Decision(BREAKING, f"passes {meeting.value} to {name}, which takes {kinds}", True)
+    text = f"passes {meeting.value} to {name} as {before.text}"
+    return _by_rule(meeting, finding, frozenset(), text)
+
+
+def _calculated(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+    if isinstance(after, Unknown):
+        return _lost(meeting)
+    text = f"calculates with {meeting.value} as {before.text}"
+    adds_days = before == DATE and isinstance(after, Timestamp)
+    partner = _partner(meeting)
+    if adds_days and (partner is None or family(partner) != "interval"):
+        return Decision(BREAKING, text, True)
+    if family(before) != family(after):
+        return Decision(BREAKING, text, True)
+    return _by_rule(meeting, finding, frozenset(), text)
+
+
+def _stored(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+    target = _partner(meeting)
+    if target is None or isinstance(target, Unknown):
+        return _by_rule(meeting, finding, frozenset({Use.SINK}), _stores(meeting, after, target))
+    fits = meet(after, target)
+    if fits is None:
+        return _lost(meeting)
+    if not fits and meet(before, target) is not False:
+        return Decision(BREAKING, _stores(meeting, after, target), True)
+    if after == target or resolved(type_finding(after, target), frozenset()) is COMPATIBLE:
+        return Decision(COMPATIBLE, f"stores {meeting.value} as {target.text} all the same")
+    return _by_rule(meeting, finding, frozenset({Use.SINK}), _stores(meeting, after, target))
+
+
+def _of_nulls(meeting: Meeting) -> Decision:
+    value = meeting.value
+    if meeting.act is Act.NOT_IN:
+        return Decision(BREAKING, f"expects no nulls of {value} in NOT IN")
+    if meeting.act is Act.COMPARED and meeting.place is Place.JOIN:
+        return Decision(BREAKING, f"expects no nulls of {value} in JOIN")
+    if meeting.act is Act.STORED and meeting.partner is not None and not meeting.partner.nullable:
+        return Decision(BREAKING, f"stores {value} in a column that refuses nulls", True)
+    if meeting.act is Act.COMBINED and (meeting.partner_text or "").endswith("COALESCE"):
+        return Decision(COMPATIBLE, f"replaces nulls of {value} anyway")
+    return Decision(COMPATIBLE, f"works with nulls of {value} as well")
+
+
+def passed_on(
+    name: str, before: Value, after: Value, *, is_key: bool, is_lost: bool
+) -> tuple[Decision, ...]:
+    """What it means that a dataset's own column changes."""
+    found = []
+    if is_lost or isinstance(after.type, Unknown):
+        if before.type == after.type or is_lost:
+            found.append(Decision(UNDETERMINED, f"what becomes of {name} cannot be told"))
+    elif before.type != after.type and isinstance(before.type, Unknown):
+        found.append(Decision(UNDETERMINED, f"{name} becomes {after.type.text}"))
+    elif before.type != after.type:
+        finding = type_finding(before.type, after.type)
+        uses = frozenset({Use.KEY}) if is_key else frozenset[Use]()
+        verdict = resolved(finding, uses)
+        text = f"{name} becomes {after.type.text}, was {before.type.text}"
+        found.append(Decision(verdict, text))
+    if before.nullable is False and after.nullable:
+        verdict = BREAKING if is_key else COMPATIBLE
+        found.append(Decision(verdict, f"{name} may be null from now on"))
+    return tuple(found)
+
+
+def _named(meeting: Meeting) -> Decision:
+    return Decision(BREAKING, f"needs {meeting.value} in {_where(meeting)}", True)
+
+
+def _ambiguous(meeting: Meeting) -> Decision:
+    return Decision(BREAKING, f"{meeting.value} means more than one column from now on", True)
+
+
+def _placed(meeting: Meeting) -> Decision:
+    what = "moves" if meeting.before == meeting.after else "comes"
+    if meeting.after is None:
+        what = "goes"
+    return Decision(
+        BREAKING, f"goes by the places of columns in {_where(meeting)}, and {meeting.value} {what}",
+        True,
+    )  # fmt: skip
+
+
+def _lost(meeting: Meeting) -> Decision:
+    return Decision(
+        UNDETERMINED, f"what becomes of {meeting.value} in {_where(meeting)} cannot be told"
+    )
+
+
+_STRUCTURAL: Final[dict[Act, Callable[[Meeting], Decision]]] = {
+    Act.NAMED: _named,
+    Act.AMBIGUOUS: _ambiguous,
+    Act.PLACED: _placed,
+    Act.LOST: _lost,
+}
+
+
+def _partner(meeting: Meeting) -> DataType | None:
+    return meeting.partner.type if meeting.partner is not None else None
+
+
+def _expects(meeting: Meeting, before: DataType) -> str:
+    return f"expects {before.text} {meeting.value} in {_where(meeting)}"
+
+
+def _stores(meeting: Meeting, after: DataType, target: DataType | None) -> str:
+    column = f"a {target.text} column" if target is not None else "a column of another type"
+    return f"stores {after.text} {meeting.value} in {column}"
+
+
+def _new(meeting: Meeting) -> str:
+    after = meeting.after.type.text if meeting.after is not None else "no"
+    return f"{after} {meeting.value}"
+
+
+def _where(meeting: Meeting) -> str:
+    return meeting.place.value.replace("_", " ")

@@ -1,0 +1,138 @@
+"""A small world of SQL: tables with schemas, and models that are made from them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from lumos.analysis.comparison import compare
+from lumos.analysis.compatibility import judge
+from lumos.analysis.impact import DatasetImpact, Impact, Making, impact_of
+from lumos.analysis.impact.downstream import Versions
+from lumos.lineage.reported import TableName
+from lumos.lineage.sql import analyse, reported
+from lumos.lineage.sql.typing import effects
+from lumos.model.lineage import Edge
+from lumos.model.meeting import Effect
+from lumos.model.schema import Schema
+from lumos.model.text import parse_schema
+
+AT = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def name(parts: Sequence[str]) -> str:
+    return ".".join(parts)
+
+
+class World:
+    """Tables and models by name; SQL of a model makes the table of its name unless it says so."""
+
+    def __init__(
+        self,
+        schemas: Mapping[str, str],
+        models: Mapping[str, str],
+        *,
+        dialect: str = "spark",
+        owners: Mapping[str, str] | None = None,
+        edges: Iterable[Edge] = (),
+        without_sql: Iterable[str] = (),
+    ) -> None:
+        self.schemas = {table: parse_schema(text) for table, text in schemas.items()}
+        self.dialect = dialect
+        self._owners = owners or {}
+        self._makings: dict[str, list[Making]] = {}
+        self.reasoned: list[str] = []
+        for model, text in models.items():
+            sql = text if "into" in text or text.startswith("create") else _model(model, text)
+            self._add(f"models/{model}.sql", sql, keeps_sql=model not in set(without_sql))
+        for edge in edges:
+            self._makings.setdefault(edge.downstream, []).append(
+                Making(origin=edge.origin, edges=(edge,))
+            )
+
+    def _add(self, file: str, sql: str, *, keeps_sql: bool) -> None:
+        script = analyse(sql, dialect=self.dialect, columns=self._columns, file=file)
+        by_target: dict[str, list[Edge]] = {}
+        for edge in reported(script, reporter=f"sql:{file}").edges:
+            assert isinstance(edge.upstream, TableName)
+            assert isinstance(edge.downstream, TableName)
+            target = name(edge.downstream.parts)
+            by_target.setdefault(target, []).append(
+                Edge(
+                    upstream=name(edge.upstream.parts),
+                    downstream=target,
+                    origin=f"sql:{file}",
+                    at=AT,
+                    type=edge.type,
+                    columns=edge.columns,
+                    uses=edge.uses,
+                )
+            )
+        for target, edges in by_target.items():
+            making = Making(
+                origin=f"sql:{file}",
+                edges=tuple(edges),
+                sql=sql if keeps_sql else None,
+                dialect=self.dialect,
+                file=file,
+            )
+            self._makings.setdefault(target, []).append(making)
+
+    def _columns(self, parts: tuple[str, ...]) -> list[str] | None:
+        schema = self.schemas.get(name(parts))
+        return None if schema is None else [field.name for field in schema.fields]
+
+    # What the analysis asks.
+
+    def links(self, urn: str) -> list[tuple[str, str]]:
+        del urn
+        return [
+            (edge.upstream, edge.downstream)
+            for makings in self._makings.values()
+            for making in makings
+            for edge in making.edges
+        ]
+
+    def makings(self, urn: str) -> list[Making]:
+        return self._makings.get(urn, [])
+
+    def schema(self, urn: str) -> Schema | None:
+        return self.schemas.get(urn)
+
+    def owners(self, urn: str) -> tuple[str, ...]:
+        return (self._owners[urn],) if urn in self._owners else ()
+
+    def reason(
+        self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
+    ) -> Sequence[Effect]:
+        assert making.sql is not None
+        self.reasoned.append(dataset)
+        return effects(
+            making.sql,
+            dialect=making.dialect,
+            tables=lambda parts: versions(name(parts)),
+            is_wanted=lambda parts: name(parts) == dataset,
+            with_fields=with_fields,
+        )
+
+    # What the tests ask.
+
+    def change(self, table: str, after: str, *, with_reason: bool = True) -> Impact:
+        """The impact of giving a table another schema."""
+        findings = judge(compare(self.schemas[table], parse_schema(after)))
+        return impact_of(table, findings, self, self.reason if with_reason else None)
+
+
+def _model(table: str, query: str) -> str:
+    return f"create table {table} as {query}"
+
+
+def of(impact: Impact, urn: str) -> DatasetImpact:
+    return next(each for each in impact.downstream if each.urn == urn)
+
+
+def told(found: DatasetImpact) -> str:
+    """A dataset's verdict and its reasons in one line each."""
+    lines = [found.verdict.value]
+    for reason in found.reasons:
+        place = f", {reason.file}:{reason.line}" if reason.line else ""
+        lines.append(f"{reason.text}{place}")
+    return "\n".join(lines)
