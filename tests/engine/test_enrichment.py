@@ -12,6 +12,7 @@ from lumos.engine.people.items import Items
 from lumos.errors import MisuseError
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.model.dataset import Dataset
+from lumos.store import DatasetFilter
 
 FILE = """\
 version: 1
@@ -344,3 +345,35 @@ def test_patterns_look_below_the_folder_that_was_scanned(stored: dict[str, objec
     assert [each.name for each in report.datasets] == ["orders"]
     assert [each.name for each in report.exempt] == ["scratch"]
     assert [each.name for each in seen.lumos.people.infer().datasets] == ["scratch"]
+
+
+def test_unknown_names_are_told_along_with_errors_of_shape(lake: Sightings, tmp_path: Path) -> None:
+    known = next(iter(lake.store.list(DatasetFilter())))
+    file = tmp_path / "enrich.yaml"
+    file.write_text(
+        "datasets:\n- dataset: nowhere\n  tgs: [x]\n"
+        f"- dataset: {known.urn}\n  fields:\n    nothing: x\n"
+    )
+    with pytest.raises(MisuseError) as raised:
+        lake.lumos.people.enrich(file)
+    for words in (
+        "enrich.yaml:3",
+        "enrich.yaml:2: No dataset",
+        "enrich.yaml:6: No field 'nothing'",
+    ):
+        assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["users: {ops: a@b.example}\ngroups: {ops: {}}", "groups: {x: {members: [x]}}",
+     "groups: {jane: {}}", "users: {team: t@b.example}"],
+)  # fmt: skip
+def test_a_file_makes_no_name_both_a_user_and_a_group(
+    lake: Sightings, tmp_path: Path, text: str
+) -> None:
+    lake.lumos.people.owners.add("jane")
+    lake.lumos.people.owners.add("team", group=True)
+    (tmp_path / "enrich.yaml").write_text(text)
+    with pytest.raises(MisuseError, match="cannot be a user and a group"):
+        lake.lumos.people.enrich(tmp_path / "enrich.yaml")

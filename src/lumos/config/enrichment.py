@@ -1,7 +1,8 @@
 """What people say of datasets, kept in a YAML file under review."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, field
@@ -23,6 +24,9 @@ from lumos.config.tree import (
 from lumos.errors import MisuseError
 
 _MAX_BYTES: Final = yaml_tree.MAX_BYTES
+# Given a dataset and its fields as a file names them: those that are not there (the dataset itself
+# without a field), and why.
+Missing: TypeAlias = Callable[[str, Sequence[str]], Iterable[tuple[str, str]]]
 
 
 class OwnerEntry(Section, frozen=True, kw_only=True):
@@ -148,8 +152,11 @@ class Read:
         return listing.items[number]
 
 
-def read_enrichment(file: Path) -> Read:
-    """What a file says; raises ConfigurationError with the lines of all that is wrong in it."""
+def read_enrichment(file: Path, missing: Missing) -> Read:
+    """What a file says; raises ConfigurationError with the lines of all that is wrong in it.
+
+    Where its shape is wrong, what is `missing` of the datasets that it names is told as well.
+    """
     place = Place(origin=str(file), folder=str(file.absolute().parent))
     try:
         content = file.read_bytes()
@@ -167,8 +174,23 @@ def read_enrichment(file: Path) -> Read:
     assert isinstance(whole, Block)
     found = Reader({}, problems).section(whole, Enrichment)
     if problems or not isinstance(found, Enrichment):
-        raise ConfigurationError(problems)
+        raise ConfigurationError([*problems, *_lost(whole, missing)])
     return Read(found, whole)
+
+
+def _lost(root: Block, missing: Missing) -> Iterator[Problem]:
+    datasets = root.entries.get("datasets")
+    if datasets is None or not isinstance(datasets.node, Listing):
+        return
+    for each in datasets.node.items:
+        if not isinstance(each, Block) or "dataset" not in each.entries:
+            continue
+        name = each.entries["dataset"]
+        fields = each.entries.get("fields")
+        places = fields.node.entries if fields and isinstance(fields.node, Block) else {}
+        if isinstance(name.node, Scalar) and name.node.text:
+            for field, text in missing(name.node.text, list(places)):
+                yield problem(places[field].place if field else name.place, text)
 
 
 def problem(place: Place, text: str) -> Problem:

@@ -1,6 +1,6 @@
 """`lumos enrich --file`: brings the store to what a file under review says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +51,7 @@ _TOGETHER: Final = 200
 
 def enrich(settings: Settings, scribe: Scribe, file: Path, *, dry_run: bool) -> WordsReport:
     """Applies a file; what an earlier version of it said and this one does not is taken back."""
-    read = read_enrichment(file)
+    read = read_enrichment(file, lambda name, fields: _missing(scribe.store, name, fields))
     said = read.enrichment
     reporter = f"{FILE}{said.name or lasting_name(settings, file)}"
     people = _People(scribe, said)
@@ -66,6 +66,20 @@ def enrich(settings: Settings, scribe: Scribe, file: Path, *, dry_run: bool) -> 
         items=tuple(dict.fromkeys((*items, *written.items, *gone))),
         remarks=tuple(entries.remarks),
     )
+
+
+def _missing(store: Store, name: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What a file names and the store does not have, where the rest of the file cannot be read."""
+    try:
+        if DatasetPattern(name).is_open:
+            return
+        schema = store.get(found_urn(store, name)).schema
+    except MisuseError as error:
+        yield "", str(error)
+        return
+    for field in fields:
+        if not fields_in(schema, [field]):
+            yield field, str(unknown_field([field], f"'{name}'", [schema] if schema else []))
 
 
 class _People:

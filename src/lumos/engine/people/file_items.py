@@ -10,6 +10,7 @@ from lumos.config.tree import ConfigurationError
 from lumos.engine.people.items import Item, Items, changed, kind_of
 from lumos.engine.people.listing import listed
 from lumos.engine.people.scribe import Scribe
+from lumos.errors import MisuseError
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.model.codec import to_json
 from lumos.model.words import Slot
@@ -35,6 +36,7 @@ class FileItems:
 
     def write(self, *, dry_run: bool) -> list[str]:
         """Writes what is new or different; gives it in words."""
+        self._check_kinds()
         self._check_parents()
         new: list[Item] = []
         for type, entries in self._said.items():
@@ -68,6 +70,16 @@ class FileItems:
                         words = self._items.erase(transaction, item, action=ENRICH)
                         gone.append(f"{words} (gone)")
         return gone
+
+    def _check_kinds(self) -> None:
+        """Refuses names of both a user and a group."""
+        said = self._read.enrichment
+        users = {*said.users, *(each for group in said.groups.values() for each in group.members)}
+        both = (users & {*self._items.all(Group), *said.groups}) | (
+            set(said.groups) & set(self._items.all(User))
+        )
+        if both:
+            raise MisuseError(f"'{min(both)}' cannot be a user and a group; choose another name.")
 
     def _check_parents(self) -> None:
         terms = self._read.enrichment.terms
