@@ -176,7 +176,7 @@ class LineageIngest:
         if not earlier:
             return placed
         reason = (
-            f"Not all is understood, so that what was told before stays: {len(earlier)} edges into "
+            "Not all is understood, so that what was told before stays on "
             f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
         )
         remark = Problem(place=place, reason=reason, severity="remark")
