@@ -401,3 +401,9 @@ def test_names_with_underscores_are_told_as_they_are(orders: Sightings) -> None:
     orders.lumos.people.tags.remove("orders", "tier_2")
     (kept,) = describe(orders, "dbt:shop", tags=("tier_2",)).kept
     assert kept.what == "tag tier_2"
+
+
+def test_no_word_changes_on_what_went_with_the_type_of_its_column(orders: Sightings) -> None:
+    orders.lumos.people.docs.set("orders", "The town", fields=["address.city"])
+    event = orders.see("orders", "id INT64\nemail STRING\naddress STRING")
+    assert [finding.change.path for finding in event.findings] == ["address"]

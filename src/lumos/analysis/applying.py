@@ -20,6 +20,7 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
+from lumos.model.nesting import gone_from
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import Array, DataType, Map, Member, Struct
 
@@ -125,7 +126,8 @@ class _Inside:
             if change.path == path and isinstance(change, _Properties)
         }
         type_after = self._type(field.type, path)
-        nested = self._notes(field.nested, path)
+        gone = gone_from(field, msgspec.structs.replace(field, type=type_after))
+        nested = self._notes((note for note in field.nested if note.path not in gone), path)
         if type_after != field.type:
             facts["native_type"] = None
             nested = [msgspec.structs.replace(note, native_type=None) for note in nested]

@@ -1,6 +1,6 @@
 """What differs between two schemas, at any depth."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from lumos.analysis.paths import ELEMENT, KEY, VALUE, child, is_within
@@ -18,6 +18,7 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
+from lumos.model.nesting import gone_from
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import Array, DataType, Map, Member, Struct, quoted_name
 
@@ -33,6 +34,11 @@ class _Notes(NamedTuple):
     @classmethod
     def of(cls, before: Field, after: Field) -> "_Notes":
         return cls(_by_path(before.nested), _by_path(after.nested))
+
+    def staying(self, gone: Collection[str]) -> "_Notes":
+        """The same without what was said of places that are gone, since it went with them."""
+        kept = {path: note for path, note in self.before.items() if path not in gone}
+        return _Notes(kept, self.after)
 
 
 _NO_NOTES: Final = _Notes({}, {})
@@ -144,7 +150,8 @@ def _column(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]
     if (before.description or None) != (after.description or None):
         yield DescriptionChanged(path=path, before=before.description, after=after.description)
     yield from _words(before, after, path)
-    yield from _words_inside(notes, inside)
+    staying = notes.staying(gone_from(before, after)) if notes.before else notes
+    yield from _words_inside(staying, inside)
 
 
 def _column_type(

@@ -24,6 +24,14 @@ def parts_of(field: Field) -> Iterator[Part]:
     yield from _inside(quoted_name(field.name), field.type)
 
 
+def gone_from(before: Field, after: Field) -> frozenset[str]:
+    """The places inside a column that another type of it has not."""
+    if before.type == after.type:
+        return frozenset()
+    there = {part.path for part in parts_of(after)}
+    return frozenset(part.path for part in parts_of(before)) - there
+
+
 def _inside(path: str, type: DataType) -> Iterator[Part]:
     for part in _directly_inside(path, type):
         yield part
