@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lumos.lineage.sql.expressions import Reading, Role
+from lumos.lineage.sql.reading import Reading, Role
 from lumos.lineage.sql.relation import Column, Item, LimitedStar, Relation, Star
 from lumos.lineage.sql.scope import Scope, Source
 from lumos.lineage.sql.texts import Clause

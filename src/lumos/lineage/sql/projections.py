@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lumos.lineage.sql.expressions import Reading, Role
+from lumos.lineage.sql.reading import Reading, Role
 from lumos.lineage.sql.relation import (
     Column,
     Item,

@@ -6,8 +6,9 @@ from typing import Final
 from sqlglot import exp
 
 from lumos.lineage.sql.context import Context
-from lumos.lineage.sql.expressions import Expressions, Reading, Role
+from lumos.lineage.sql.expressions import Expressions
 from lumos.lineage.sql.projections import Projections
+from lumos.lineage.sql.reading import Reading, Role
 from lumos.lineage.sql.relation import Column, Excerpt, Relation, Star, Use
 from lumos.lineage.sql.scope import Scope
 from lumos.lineage.sql.script import Parts

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from lumos.lineage.sql.expressions import Reading, Role
 from lumos.lineage.sql.pivots import pivoted
+from lumos.lineage.sql.reading import Reading, Role
 from lumos.lineage.sql.relation import Column, Item, Relation, Use, ValueStar
 from lumos.lineage.sql.scope import Scope, Source, Unknown
 from lumos.lineage.sql.script import Parts

@@ -6,8 +6,8 @@ from typing import Final
 from sqlglot import exp
 
 from lumos.lineage.sql.context import Context
-from lumos.lineage.sql.expressions import Role
 from lumos.lineage.sql.queries import QueryReader
+from lumos.lineage.sql.reading import Role
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.relation import Column, Item, Relation, Star
 from lumos.lineage.sql.script import Parts, Statement, TableRead, TableWrite

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from lumos.lineage.sql.expressions import Reading, Role
 from lumos.lineage.sql.queries import QueryReader
+from lumos.lineage.sql.reading import Reading, Role
 from lumos.lineage.sql.relation import Column, Item, Relation, Star
 from lumos.lineage.sql.scope import Scope, Source
 from lumos.lineage.sql.script import Parts
