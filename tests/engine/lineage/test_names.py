@@ -117,6 +117,13 @@ def test_a_table_of_a_warehouse_is_no_file_of_the_same_name():
     assert found("raw.events", platform="spark").urn == "lumos://s3/lake/raw/events"
 
 
+def test_what_was_assumed_gives_way_to_files_that_are_found_later():
+    names = Names(LAKE, ["lumos://hive/raw/events"])
+    answer = found("raw.events", names=names, platform="hive")
+    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", Way.NAME)
+    assert found("raw.others", names=names, platform="hive").urn == "lumos://hive/raw/others"
+
+
 def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
     two = Names(
         (

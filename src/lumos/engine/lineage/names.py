@@ -225,10 +225,12 @@ class Names:
             # An instance is called by people in the store, and by its host elsewhere.
             same = [each for each in own if each.instance == table.instance]
             own = same or own
-        # Only a dataset that can be the table makes files of the same name something else.
-        if any(_rank(each, folded) for each in own) or table.platform not in _READ_LAKES:
+        # Only a dataset that can be the table makes files of the same name something else; that the
+        # table was assumed before does not.
+        is_there = any(each.standing and _rank(each, folded) for each in own)
+        if is_there or table.platform not in _READ_LAKES:
             return own
-        return [each for each in named if _is_lake(each.platform)]
+        return [*own, *(each for each in named if _is_lake(each.platform))]
 
     def _assumed(self, table: TableName, folded: tuple[str, ...], dialect: str | None) -> str:
         platform = table.platform or _platform_of(dialect) or UNKNOWN_PLATFORM
