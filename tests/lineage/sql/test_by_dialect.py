@@ -399,3 +399,48 @@ ROUTINES_AND_FUNCTIONS = [
 @pytest.mark.parametrize("case", ROUTINES_AND_FUNCTIONS)
 def test_routines_and_functions_of_dialects(case: Case) -> None:
     holds(case)
+
+
+TURNED_AND_NESTED = [
+    Case(
+        "bigquery",
+        "create table o as select a.* from (select struct(x as p, y as q) as a from s)",
+        {"s.x -> o.p", "s.y -> o.q"},
+    ),
+    Case(
+        "spark",
+        "create table o as select a.q from (select named_struct('p', x, 'q', y) as a from s)",
+        {"s.y -> o.q"},
+    ),
+    Case(
+        "snowflake",
+        "create table o as select * from t match_recognize(partition by k order by ts "
+        "measures first(a.v) as fv, last(b.w) as lw pattern (a b+) define b as b.v > a.v) mr",
+        {"t.k -> o.k", "t.v -> o.fv", "t.w -> o.lw"},
+        {"t.v -> o FILTER"},
+    ),
+    Case(
+        "duckdb",
+        "create table o as pivot s on m using sum(v) group by k",
+        {"s.k -> o.k", "s.v -> o.*"},
+        {"s.m -> o.* CONDITIONAL"},
+        {"s": ["k", "m", "v"]},
+    ),
+    Case(
+        "duckdb",
+        "create table o as unpivot s on q1, q2 into name mon value amt",
+        {"s.k -> o.k", "s.q1 -> o.amt", "s.q2 -> o.amt"},
+        schema={"s": ["k", "q1", "q2"]},
+    ),
+    Case(
+        "bigquery",
+        "create table o as select * from b pivot(sum(amt) as tot, count(*) as n for q in ('A'))",
+        {"b.k -> o.k", "b.amt -> o.tot_a"},
+        schema={"b": ["k", "amt", "q"]},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TURNED_AND_NESTED)
+def test_turned_tables_and_structs_made_on_the_way(case: Case) -> None:
+    holds(case)

@@ -71,7 +71,25 @@ class Projections:
                 for name in names
             ]
         reading = self._read(node, scope, clauses)
-        return [reading.column(self.output_name(node), maker=node)]
+        made = reading.column(self.output_name(node), maker=node)
+        inside = node.this if isinstance(node, exp.Alias) else node
+        if isinstance(inside, exp.Struct):
+            made.fields = self._fields(inside, scope)
+        return [made]
+
+    def _fields(self, node: exp.Struct, scope: Scope) -> dict[str, Column]:
+        """The fields of a struct that the query makes."""
+        found: dict[str, Column] = {}
+        for each in node.expressions:
+            if isinstance(each, exp.PropertyEQ):
+                name, value = self._queries.name(each.this), each.expression
+            else:
+                name, value = self.output_name(each), each
+            reading = self._queries.expressions.read([value], scope, Role(Clause.ITEM))
+            found[name] = reading.column(name, maker=value)
+            if isinstance(value, exp.Struct):
+                found[name].fields = self._fields(value, scope)
+        return found
 
     def _read(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Reading:
         end = None
@@ -150,6 +168,10 @@ class Projections:
             yield from self._items(source, frozenset())
             return
         # The fields of a struct.
+        holder = scope.resolve(parts)
+        if isinstance(holder, Column) and holder.fields:
+            yield from (column.starred() for column in holder.fields.values())
+            return
         reading = self._queries.expressions.read(
             [exp.Column(this=exp.to_identifier(part)) if index == 0 else None
              for index, part in enumerate(parts)],

@@ -116,13 +116,15 @@ Maker: TypeAlias = Stored | Member | Either | Padded | exp.Expr | None
 class Column:
     """A column: the origins of its value, and what decides about it alone."""
 
-    __slots__ = ("facts", "is_resolved", "maker", "name", "uses")
+    __slots__ = ("facts", "fields", "is_resolved", "maker", "name", "uses")
 
     def __init__(
         self, name: str, facts: Facts | None = None, uses: Uses | None = None,
-        *, is_resolved: bool = True, maker: Maker = None,
+        *, is_resolved: bool = True, maker: Maker = None, fields: "Fields | None" = None,
     ) -> None:  # fmt: skip
         self.name = name
+        # Those of a struct that the query itself makes.
+        self.fields = fields
         self.maker = maker
         self.facts: Facts = facts if facts is not None else {}
         self.uses: Uses = uses if uses is not None else {}
@@ -132,13 +134,15 @@ class Column:
         """The same column under another name."""
         if name is self.name:
             return self
-        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved, maker=self.maker)
+        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved,
+                      maker=self.maker, fields=self.fields)  # fmt: skip
 
     def starred(self) -> "Column":
         """The same column, which nobody named."""
         later = Fact(is_star=True)
         facts = {origin: fact.then(later) for origin, fact in self.facts.items()}
-        return Column(self.name, facts, self.uses, is_resolved=self.is_resolved, maker=self.maker)
+        return Column(self.name, facts, self.uses, is_resolved=self.is_resolved,
+                      maker=self.maker, fields=self.fields)  # fmt: skip
 
     def padded(self) -> "Column":
         """The same column where there may be no row."""
@@ -166,6 +170,9 @@ class Column:
             is_resolved=self.is_resolved and other.is_resolved,
             maker=Either((self, other)),
         )
+
+
+Fields: TypeAlias = Mapping[str, Column]
 
 
 class Star:

@@ -203,6 +203,14 @@ def _stored(table: Parts, name: str) -> Column:
 
 
 def _field(column: Column, path: Parts) -> Column:
+    inside = column.fields.get(path[0]) if column.fields else None
+    if inside is not None:
+        if len(path) > 1:
+            return _field(inside, path[1:])
+        return Column(
+            path[0], inside.facts, inside.uses, is_resolved=inside.is_resolved,
+            maker=Member(column, path), fields=inside.fields,
+        )  # fmt: skip
     later = Fact(Derivation.TRANSFORMATION)
     facts = {
         origin: fact.then(later) if fact.derivation is Derivation.IDENTITY else fact

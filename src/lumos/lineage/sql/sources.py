@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from lumos.lineage.sql.pivots import pivoted
+from lumos.lineage.sql.pivots import matched, pivoted, turned
 from lumos.lineage.sql.reading import Reading, Role
 from lumos.lineage.sql.relation import Column, Item, Relation, Use, ValueStar
 from lumos.lineage.sql.scope import Scope, Source, Unknown
@@ -38,6 +38,11 @@ class Sources:
         start = node.args.get("from_")
         if start is not None:
             self.add(start.this, scope, clauses)
+        match = node.args.get("match")
+        if match is not None and scope.sources:
+            source = scope.sources.pop()
+            relation = matched(self._queries, match, source.relation, scope)
+            self._append(scope, match.args.get("alias"), relation, match)
         self._joined(node, scope, clauses)
         for window in node.args.get("windows") or ():
             scope.windows[self._queries.name(window.this)] = window
@@ -95,6 +100,8 @@ class Sources:
         elif isinstance(node, exp.Values):
             relation = self._values(node, scope, clauses)
             self._append(scope, alias, relation, node)
+        elif isinstance(node, exp.Pivot):
+            self._turned(node, scope, clauses)
         elif isinstance(node, exp.Final):
             self.add(node.this, scope, clauses)
         elif isinstance(node, exp.Stream) and isinstance(node.this, exp.Subquery):
@@ -208,6 +215,12 @@ class Sources:
             ctes = self._queries.with_queries(node, scope.outer, scope.ctes)
             relation = self._queries.read(node.this, scope.outer, ctes)
         self._append(scope, alias, relation, node)
+
+    def _turned(self, node: exp.Pivot, scope: Scope, clauses: Relation) -> None:
+        inner = self._queries.scope(scope.outer, scope.ctes)
+        self.add(node.this, inner, clauses)
+        relation = turned(self._queries, node, inner.sources[0].relation, scope)
+        self._append(scope, node.args.get("alias"), relation, node)
 
     def _lateral(self, node: exp.Lateral, scope: Scope, clauses: Relation) -> None:
         alias = node.args.get("alias")
