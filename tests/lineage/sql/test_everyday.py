@@ -1,0 +1,18 @@
+"""Statements as warehouses see them every day."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lineage.sql.edges import direct, of
+
+CASES = yaml.safe_load(Path(__file__).with_name("everyday.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[each["sql"][:60] for each in CASES])
+def test_an_everyday_statement_gives_its_edges(case: dict[str, Any]) -> None:
+    script = of(case["sql"], case.get("dialect"), case.get("schema"))
+    assert direct(script) == set(case["direct"])
+    assert not [each for each in script.unresolved if each.severity == "error"]
