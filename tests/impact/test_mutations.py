@@ -1,0 +1,88 @@
+"""What random changes really do in Spark, against what was expected of them."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from impact.cases import Verdict, cases
+from impact.mutations import Mutation, Outcome, SparkEstate, misjudged, mutations
+from impact.sample_estate import estate
+
+ESTATE = estate()
+CASES = {case.id: case for case in cases(ESTATE) if case.dialect == "spark"}
+COUNT = 200
+SEED = 20240115
+
+
+@pytest.fixture(scope="module")
+def spark_estate(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkEstate]:
+    sample = SparkEstate(spark, ESTATE, tmp_path_factory.mktemp("targets"))
+    yield sample
+    sample.close()
+
+
+@pytest.fixture(scope="module")
+def outcomes(spark_estate: SparkEstate) -> list[Outcome]:
+    """The fate of every model behind 200 random changes."""
+    return [
+        outcome
+        for mutation in mutations(ESTATE, count=COUNT, seed=SEED)
+        for outcome in spark_estate.outcomes(mutation)
+    ]
+
+
+def _all(verdict: Verdict) -> dict[str, Verdict]:
+    return dict.fromkeys(ESTATE.models_of, verdict)
+
+
+def test_the_same_seed_gives_the_same_changes() -> None:
+    assert mutations(ESTATE, count=50, seed=1) == mutations(ESTATE, count=50, seed=1)
+    assert mutations(ESTATE, count=50, seed=1) != mutations(ESTATE, count=50, seed=2)
+
+
+def test_a_failure_that_was_called_compatible_is_named() -> None:
+    (mutation,) = mutations(ESTATE, count=1, seed=1)
+    row = Outcome(mutation=mutation, dataset="parcel_rep.heavy", error="it fails", columns={})
+    fine = Outcome(mutation=mutation, dataset="parcel_stg.scans", error=None, columns={})
+    assert misjudged([row, fine], lambda _: _all(Verdict.COMPATIBLE)) == [
+        f"{mutation} -> parcel_rep.heavy: it fails"
+    ]
+    assert misjudged([row, fine], lambda _: _all(Verdict.UNDETERMINED)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", CASES)
+def test_spark_does_what_the_expectations_say(id: str, spark_estate: SparkEstate) -> None:
+    case = CASES[id]
+    mutation = Mutation(
+        dataset=case.dataset,
+        operation=case.operation,
+        argument=case.argument,
+        proposed=case.proposed,
+    )
+    for outcome in spark_estate.outcomes(mutation):
+        row = case.expected[outcome.dataset]
+        if outcome.failed:
+            assert row.verdict is Verdict.BREAKING, (outcome.dataset, outcome.error)
+        elif outcome.dataset not in ESTATE.tables:
+            typed = {name: change for name, change in row.columns.items() if _is_typed(change)}
+            assert outcome.columns == typed, outcome.dataset
+
+
+def _is_typed(change: str) -> bool:
+    return " -> " in change and "nullable" not in change
+
+
+@pytest.mark.slow
+def test_random_changes_break_some_models_and_spare_others(outcomes: list[Outcome]) -> None:
+    assert len({str(outcome.mutation) for outcome in outcomes}) == COUNT
+    failed = [outcome for outcome in outcomes if outcome.failed]
+    assert len(failed) >= 60
+    assert len(outcomes) - len(failed) >= 600
+    assert len({outcome.dataset for outcome in failed}) >= 10
+    harmful = {outcome.mutation.operation for outcome in failed}
+    assert harmful >= {"change", "drop", "rename", "add", "reorder"}
+    assert len(misjudged(outcomes, lambda _: _all(Verdict.COMPATIBLE))) == len(failed)
