@@ -106,14 +106,17 @@ class Output(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clause: str | None = None
     line: int | None = None
     origins: tuple[tuple[str, str], ...] = ()
+    # Which of the meetings it takes to compute it.
+    meetings: tuple[int, ...] = ()
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What changes in a table, and in the statements that make it.
 
-    `outputs` are the columns that change, `fields` all that the statement gives as they are before,
-    where somebody asked; there are more if `is_open`. `creates` says that the table gets
-    its schema from the statement. `doubts` are what could not be understood, and on which line.
+    `outputs` are the columns that change or that changed values take part in. `fields`, where
+    somebody asked, are all that the statement gives, as they are before; there are more if
+    `is_open`. `creates` says that the table gets its schema from the statement. `doubts` are what
+    could not be understood, and on which line.
     """
 
     meetings: tuple[Meeting, ...] = ()

@@ -89,14 +89,35 @@ def test_a_dropped_column_that_nobody_uses_harms_nobody() -> None:
     assert {each.verdict for each in found.downstream} == {Verdict.COMPATIBLE}
 
 
-def test_a_dropped_column_breaks_those_who_name_it_and_what_they_feed() -> None:
+def test_a_dropped_column_breaks_those_who_name_it_and_none_who_read_the_rest() -> None:
     found = world(
         first="select amount from events where user_id = 'a'",
         second="select amount from first",
     ).change("events", WITHOUT_ID)
     assert told(of(found, "first")) == "breaking\nneeds user_id in FILTER, models/first.sql:1"
-    assert told(of(found, "second")) == "breaking\nreads first, which breaks"
+    assert of(found, "second").verdict is Verdict.COMPATIBLE
     assert found.order == ("first",)
+
+
+def test_who_reads_what_cannot_be_computed_any_more_breaks_as_well() -> None:
+    found = world(
+        first="select upper(user_id) as u, amount from events",
+        reads_it="select u from first",
+        reads_the_rest="select amount from first",
+    ).change("events", AS_NUMBER)
+    assert told(of(found, "reads_it")).startswith("breaking\nneeds u in PROJECTION")
+    assert of(found, "reads_the_rest").verdict is Verdict.COMPATIBLE
+
+
+def test_a_table_with_columns_of_its_own_keeps_them() -> None:
+    estate = World(
+        {"events": EVENTS, "kept": "user_id STRING"},
+        {"kept": "insert into kept select user_id from events", "page": "select * from kept"},
+    )
+    for after in (AS_NUMBER, WITHOUT_ID):
+        found = estate.change("events", after)
+        assert of(found, "kept").verdict is Verdict.BREAKING
+        assert of(found, "page").verdict is Verdict.COMPATIBLE
 
 
 def test_a_star_hands_on_that_a_column_is_gone() -> None:

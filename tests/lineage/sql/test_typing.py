@@ -57,7 +57,7 @@ def acts(sql: str, **types: str) -> set[str]:
 
 def output(sql: str, after: str, dialect: str = "spark") -> Output | None:
     found = effect(sql, after, dialect=dialect).outputs
-    return found[0] if found else None
+    return next((each for each in found if each.before != each.after or each.is_lost), None)
 
 
 NUMBER = "INT64 NOT NULL"
@@ -170,7 +170,9 @@ def test_what_cannot_be_typed_is_lost_and_not_unchanged(query: str) -> None:
 def test_fields_of_a_structure_change_by_themselves() -> None:
     after = retyped(address="STRUCT<zip: INT32, city: STRING>")
     found = effect("select address.city, address.zip, e.address.zip as z from events e", after)
-    assert {each.name: each.after.type.text for each in found.outputs if each.after} == {
+    assert {
+        each.name: each.after.type.text for each in found.outputs if each.after != each.before
+    } == {
         "zip": "INT32", "z": "INT32",
     }  # fmt: skip
 
@@ -282,6 +284,63 @@ def test_statements_of_a_script_are_told_apart() -> None:
     )
     assert [shown(each) for each in first.meetings] == ["PROJECTION called text"]
     assert second == Effect()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "expression", "type"),
+    [
+        ("spark", "sum(price)", "DECIMAL(22,2)"),
+        ("snowflake", "sum(price)", "DECIMAL(38,2)"),
+        ("postgres", "sum(price)", "DECIMAL"),
+        ("tsql", "sum(pieces)", "INT32"),
+        ("spark", "sum(pieces)", "INT64"),
+        ("duckdb", "price - weight", "FLOAT64"),
+        ("duckdb", "coalesce(price, 0) - coalesce(price, 0)", "DECIMAL(13,2)"),
+        ("duckdb", "coalesce(price, weight)", "FLOAT64"),
+        ("snowflake", "price * 12", "DECIMAL(14,2)"),
+        ("spark", "case when pieces > 1 then price else 0 end", "DECIMAL(12,2)"),
+        ("spark", "upper(code)", "STRING(20)"),
+        ("spark", "coalesce(pieces, 'none')", "UNKNOWN"),
+    ],
+)
+def test_what_is_calculated_has_the_type_that_the_dialect_gives_it(
+    dialect: str, expression: str, type: str
+) -> None:
+    schema = "price DECIMAL(12,2)\nweight FLOAT64\npieces INT32\ncode STRING(20)"
+    (found,) = effects(
+        f"create table t as select {expression} as x from goods",
+        dialect=dialect,
+        tables={("goods",): TableVersions.of("goods", parse_schema(schema))}.get,
+        is_wanted=lambda _: True,
+        with_fields=True,
+    )
+    assert found.fields[0].type == parse_type(type)
+
+
+def test_elements_of_a_list_have_its_type() -> None:
+    before = "items ARRAY<STRUCT<price: DECIMAL(10,2), name: STRING>>"
+    versions = TableVersions.of(
+        "orders", parse_schema(before), parse_schema(before.replace("DECIMAL(10,2)", "FLOAT64"))
+    )
+    (found,) = effects(
+        "create table t as select i.price, i.name from orders o, unnest(o.items) as i",
+        dialect="bigquery",
+        tables={("orders",): versions}.get,
+        is_wanted=lambda _: True,
+    )
+    changed = [each for each in found.outputs if each.before != each.after]
+    assert [(each.name, each.after and each.after.type.text) for each in changed] == [
+        ("price", "FLOAT64")
+    ]
+
+
+def test_a_column_that_takes_a_failing_expression_says_which() -> None:
+    found = effect("with c as (select upper(user_id) as u, amount from events) "
+                   "select u || '-' as x, amount from c", retyped(user_id=NUMBER))  # fmt: skip
+    (failing,) = [
+        number for number, each in enumerate(found.meetings) if each.act.value == "called"
+    ]
+    assert [each.name for each in found.outputs if failing in each.meetings] == ["x"]
 
 
 def test_all_columns_are_typed_where_somebody_asks() -> None:

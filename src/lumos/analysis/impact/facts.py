@@ -79,7 +79,7 @@ def read(edge: Edge, versions: TableVersions, target: Schema | None) -> Read:
                              starred[0].line, starred[0].file))  # fmt: skip
     if versions.is_reordered and any(each.positional and each.star for each in edge.columns):
         text = f"goes by the places of columns of {edge.upstream}, and they move"
-        told.append(Told(Decision(BREAKING, text, True), Place.INSERT.value, ALL))
+        told.append(Told(Decision(BREAKING, text), Place.INSERT.value, ALL))
     return Read(told, [each for each in outputs if each.before != each.after or each.is_lost],
                 is_doubtful)  # fmt: skip
 
@@ -117,7 +117,7 @@ def _use(use: ColumnUse, before: Field | None, after: Field | None) -> Told:
     place = (usage, clause, use.line, use.file)
     where = usage.replace("_", " ")
     if before is not None and after is None:
-        return Told(Decision(BREAKING, f"needs {use.upstream} in {where}", True), *place)
+        return Told(Decision(BREAKING, f"needs {use.upstream} in {where}"), *place)
     if before is None or after is None or isinstance(after.type, Unknown):
         text = f"what becomes of {use.upstream} in {where} cannot be told"
         return Told(Decision(UNDETERMINED, text), *place)
@@ -151,8 +151,10 @@ def _mapping(
     place = (Place.PROJECTION.value, clause, mapping.line, mapping.file)
     name = mapping.upstream
     if before is not None and after is None:
-        if not mapping.star:
-            yield Told(Decision(BREAKING, f"needs {name} in PROJECTION", True), *place)
+        text = (
+            f"no longer has {mapping.downstream}" if mapping.star else f"needs {name} in PROJECTION"
+        )
+        yield Told(Decision(BREAKING, text), *place)
         return
     if before is None or after is None:
         return

@@ -4,16 +4,17 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from lumos.analysis.impact import facts
 from lumos.analysis.impact.changing import Path, columns_of, first_versions, next_versions
 from lumos.analysis.impact.downstream import Downstream, Making, Reasoner
 from lumos.analysis.impact.facts import Told
 from lumos.analysis.impact.keys import told_of_keys
 from lumos.analysis.impact.ordering import Graph
-from lumos.analysis.impact.recommendations import name_of, recommendations
+from lumos.analysis.impact.recommendations import recommendations
 from lumos.analysis.impact.shortcuts import is_unmentioned, names_what_goes, same_columns
 from lumos.analysis.impact.values import (
-    UPSTREAM,
     ColumnImpact,
     Coverage,
     DatasetImpact,
@@ -55,12 +56,9 @@ class _Found:
         self.outputs: dict[str, Output] = {}
         self.schema: Schema | None = None
         self.is_doubtful = False
-        self.fails = False
 
     def tell(self, told: Iterable[Told]) -> None:
-        for each in told:
-            self.told[each] = None
-            self.fails = self.fails or each.decision.fails
+        self.told.update(dict.fromkeys(told))
 
     def take(self, outputs: Iterable[Output]) -> None:
         """Keeps columns that change; what nobody can tell of outweighs what somebody can."""
@@ -90,7 +88,6 @@ class _Propagation:
         self._plain: dict[str, TableVersions] = {}
         start = first_versions(urn, self._changes, self._schema(urn))
         self._changed: dict[str, TableVersions] = {} if start.is_same else {urn: start}
-        self._failing: set[str] = set()
         self._paths: dict[tuple[str, str], Path] = {
             (urn, name): ((urn, name),) for name in start.changed
         }
@@ -117,18 +114,16 @@ class _Propagation:
 
     def _look_at(self, urn: str) -> bool:
         """Whether something is found that those behind the dataset should know."""
-        before = self._changed.get(urn), urn in self._failing
+        before = self._changed.get(urn)
         found = self._found(urn)
         columns: tuple[ColumnImpact, ...] = ()
         if found.outputs or found.is_doubtful:
-            schema = found.schema or self._stored_schema(urn)
+            schema = found.schema or self._schema(urn)
             outputs = found.outputs.values()
             versions = next_versions(urn, schema, outputs, is_doubtful=found.is_doubtful)
             columns = columns_of(urn, versions, outputs, self._paths)
             if not versions.is_same:
                 self._changed[urn] = versions
-        if found.fails:
-            self._failing.add(urn)
         self._results[urn] = DatasetImpact(
             urn=urn,
             verdict=found.verdict,
@@ -137,29 +132,24 @@ class _Propagation:
             columns=columns,
             reasons=tuple(_reasons(found.told)),
         )
-        return before != (self._changed.get(urn), urn in self._failing)
+        return before != self._changed.get(urn)
 
     def _found(self, urn: str) -> _Found:
         found = _Found()
-        reached = [each for each in self._graph.parents[urn]
-                   if each in self._changed or each in self._failing]  # fmt: skip
+        reached = [each for each in self._graph.parents[urn] if each in self._changed]
         seen: set[str] = set()
         for making in self._downstream.makings(urn):
-            edges = [edge for edge in making.edges if edge.upstream in reached]
-            seen.update(edge.upstream for edge in edges)
-            changed = [edge for edge in edges if edge.upstream in self._changed]
-            if changed:
-                self._making(urn, making, [edge.upstream for edge in changed], found)
+            upstreams = [edge.upstream for edge in making.edges if edge.upstream in reached]
+            seen.update(upstreams)
+            if upstreams:
+                self._making(urn, making, upstreams, found)
             if any(edge.upstream == self._urn for edge in making.edges):
                 found.tell(told_of_keys(self._findings, making, self._schema(self._urn)))
         for upstream in reached:
-            if upstream not in seen and upstream in self._changed:
+            if upstream not in seen:
                 text = f"how it is made from {upstream} is not known"
                 found.tell([Told(Decision(UNDETERMINED, text))])
                 found.is_doubtful = True
-            if upstream in self._failing:
-                text = f"reads {name_of(upstream)}, which breaks"
-                found.tell([Told(Decision(BREAKING, text, True), UPSTREAM)])
         return found
 
     def _making(self, urn: str, making: Making, upstreams: Sequence[str], found: _Found) -> None:
@@ -188,17 +178,23 @@ class _Propagation:
             self._effect(urn, effect, making, found)
 
     def _effect(self, urn: str, effect: Effect, making: Making, found: _Found) -> None:
-        for meeting in effect.meetings:
+        failing: set[int] = set()
+        for number, meeting in enumerate(effect.meetings):
             place = (meeting.place.value, meeting.clause, meeting.line, making.file)
-            found.tell(Told(decision, *place) for decision in decide(meeting))
+            decisions = decide(meeting)
+            found.tell(Told(decision, *place) for decision in decisions)
+            if any(decision.fails for decision in decisions):
+                failing.add(number)
         for reason, line in effect.doubts:
             found.tell([Told(Decision(UNDETERMINED, reason), None, None, line, making.file)])
         if effect.is_open and any(output.name == facts.ALL for output in effect.outputs):
             found.is_doubtful = True
         if effect.fields and found.schema is None and not effect.is_open:
             found.schema = Schema(fields=_once(effect.fields))
-        is_told = any(meeting.act is Act.NAMED for meeting in effect.meetings)
-        self._pass_on(urn, effect.outputs, found, making.file, is_told=is_told)
+        is_told = bool(failing) or any(each.act is Act.NAMED for each in effect.meetings)
+        outputs = [_without_value(each, failing) for each in effect.outputs]
+        outputs = [each for each in outputs if each.before != each.after or each.is_lost]
+        self._pass_on(urn, outputs, found, making.file, is_told=is_told)
 
     def _pass_on(
         self, urn: str, outputs: Sequence[Output], found: _Found, file: str | None,
@@ -264,7 +260,7 @@ class _Propagation:
                    for urn in self._graph.distance if urn != self._urn]  # fmt: skip
         results.sort(key=lambda each: (rank(each.verdict), each.distance, each.urn))
         ranks = self._graph.rank
-        breaking = [each.urn for each in results if each.needs_update]
+        breaking = [each.urn for each in results if each.verdict is BREAKING]
         order = tuple(sorted(breaking, key=ranks.__getitem__))
         determined = sum(each.verdict is not UNDETERMINED for each in results)
         return Impact(
@@ -296,6 +292,13 @@ def _of_output(output: Output, *, is_key: bool) -> Iterator[Decision]:
         yield from passed_on(
             output.name, output.before, output.after, is_key=is_key, is_lost=output.is_lost
         )
+
+
+def _without_value(output: Output, failing: set[int]) -> Output:
+    """What cannot be computed any more is gone."""
+    if output.before is None or not failing.intersection(output.meetings):
+        return output
+    return msgspec.structs.replace(output, after=None, is_lost=False)
 
 
 def _reasons(told: Iterable[Told]) -> Iterator[Reason]:

@@ -76,6 +76,9 @@ def names_what_goes(making: Making, changed: Mapping[str, TableVersions]) -> boo
     """Whether all that changes is columns that go, and the edges show where they are named."""
     assert making.sql is not None
     text = making.sql.casefold()
+    if _WRITES.search(text):
+        # A table with columns of its own keeps them.
+        return False
     for edge in making.edges:
         versions = changed.get(edge.upstream)
         if versions is None:

@@ -18,8 +18,7 @@ def rank(verdict: Verdict) -> int:
 class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a dataset breaks or does not, with clause and place.
 
-    `usage` is where in the statement: JOIN, FILTER, PROJECTION, INSERT, ...; UPSTREAM says that
-    what breaks stands in a dataset before it.
+    `usage` is where in the statement: JOIN, FILTER, PROJECTION, INSERT, ...
     """
 
     text: str
@@ -51,17 +50,6 @@ class DatasetImpact(msgspec.Struct, frozen=True, kw_only=True):
     owners: tuple[str, ...] = ()
     columns: tuple[ColumnImpact, ...] = ()
     reasons: tuple[Reason, ...] = ()
-
-    @property
-    def needs_update(self) -> bool:
-        """Whether its own statements break, and not only what they read."""
-        return self.verdict is Verdict.BREAKING and any(
-            reason.verdict is Verdict.BREAKING and reason.usage != UPSTREAM
-            for reason in self.reasons
-        )
-
-
-UPSTREAM: Final = "UPSTREAM"
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):

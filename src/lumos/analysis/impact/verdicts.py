@@ -8,9 +8,21 @@ from lumos.analysis.compatibility import judge
 from lumos.analysis.impact.kinds import castable, family, is_time, meet, takes, words_for
 from lumos.analysis.impact.values import rank
 from lumos.model.change import Finding, Use, Verdict
-from lumos.model.meeting import Act, Meeting, Place, Value
+from lumos.model.meeting import Act, Kind, Meeting, Place, Value
 from lumos.model.schema import Field, Schema
-from lumos.model.types import DATE, DataType, Timestamp, Unknown
+from lumos.model.types import (
+    DATE,
+    INT64,
+    SIGNED,
+    Array,
+    DataType,
+    Enum,
+    Map,
+    Struct,
+    Timestamp,
+    Unknown,
+    quoted_text,
+)
 
 BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
@@ -18,7 +30,7 @@ COMPATIBLE: Final = Verdict.COMPATIBLE
 
 
 class Decision(NamedTuple):
-    """A verdict with its words; `fails` says that the statement may not run at all."""
+    """A verdict with its words; where it `fails`, there is no value any more."""
 
     verdict: Verdict
     text: str
@@ -64,6 +76,15 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     finding = type_finding(before, after)
     if meeting.act is Act.COUNTED:
         return Decision(COMPATIBLE, f"asks only whether there is a {meeting.value}")
+    if meeting.act is Act.STORED:
+        return _stored(meeting, finding, before, after)
+    if _is_too_long(meeting, before, after):
+        text = f"passes {meeting.value} to {meeting.partner_text}, which takes no {after.text}"
+        return Decision(BREAKING, text, fails=True)
+    if meeting.is_literal and (gone := _gone_symbols(meeting, before, after)):
+        return Decision(
+            BREAKING, f"compares {meeting.value} with {gone}, which is gone", fails=True
+        )
     if rank(finding.consumer) == rank(COMPATIBLE) and not finding.breaks_if:
         return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
     match meeting.act:
@@ -75,15 +96,38 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
             return _called(meeting, finding, before, after)
         case Act.CALCULATED:
             return _calculated(meeting, finding, before, after)
-        case Act.STORED:
-            return _stored(meeting, finding, before, after)
         case Act.SPELLED:
-            uses = frozenset({Use.CAST}) if family(after) == "text" else frozenset[Use]()
-            return _by_rule(meeting, finding, uses, f"writes {meeting.value} out as text")
+            return _spelled(meeting, after)
         case Act.GROUPED:
             return _by_rule(meeting, finding, frozenset({Use.GROUPED}), _expects(meeting, before))
         case _:
             return _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
+
+
+def _is_too_long(meeting: Meeting, before: DataType, after: DataType) -> bool:
+    """Days and places are counted with 32 bits nearly everywhere."""
+    if SIGNED.get(before, 64) > 32 or after != INT64:
+        return False
+    if meeting.act is Act.CALLED:
+        return meeting.accepts == (Kind.INTEGER,)
+    partner = _partner(meeting)
+    return meeting.act is Act.CALCULATED and partner is not None and family(partner) == "time"
+
+
+def _gone_symbols(meeting: Meeting, before: DataType, after: DataType) -> str | None:
+    if not (isinstance(before, Enum) and isinstance(after, Enum)):
+        return None
+    gone = [quoted_text(each) for each in before.symbols if each not in after.symbols]
+    return next((each for each in gone if each in (meeting.partner_text or "")), None)
+
+
+def _spelled(meeting: Meeting, after: DataType) -> Decision:
+    kind = family(after)
+    if kind is None:
+        return _lost(meeting)
+    if isinstance(after, Array | Map | Struct):
+        return Decision(BREAKING, f"writes {meeting.value} out as text", fails=True)
+    return Decision(COMPATIBLE, f"writes {meeting.value} out as text anyway")
 
 
 def _by_rule(meeting: Meeting, finding: Finding, uses: frozenset[Use], text: str) -> Decision:
@@ -104,7 +148,9 @@ def _cast(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     if works is None:
         return Decision(UNDETERMINED, f"casts {meeting.value} to {shown}, which nobody can judge")
     return Decision(
-        BREAKING, f"casts {meeting.value} to {shown}, which {after.text} does not allow", True
+        BREAKING,
+        f"casts {meeting.value} to {shown}, which {after.text} does not allow",
+        fails=True,
     )
 
 
@@ -136,7 +182,7 @@ def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Dec
         text = words.format(value=meeting.value, partner=meeting.partner_text or "something")
         return Decision(UNDETERMINED, f"{text}, whose type is not known")
     if not fits and fitted is not False:
-        return Decision(BREAKING, _expects(meeting, before), True)
+        return Decision(BREAKING, _expects(meeting, before), fails=True)
     if fits and fitted is False and partner is not None and not is_time(before):
         return Decision(COMPATIBLE, f"compares {meeting.value} with {partner.text} anyway")
     return None
@@ -153,7 +199,8 @@ def _called(meeting: Meeting, finding: Finding, before: DataType, after: DataTyp
         return Decision(UNDETERMINED, f"passes {meeting.value} of a type not known to {name}")
     if not taken and took is not False:
         kinds = words_for(meeting.accepts)
-        return Decision(BREAKING, f"passes {meeting.value} to {name}, which takes {kinds}", True)
+        text = f"passes {meeting.value} to {name}, which takes {kinds}"
+        return Decision(BREAKING, text, fails=True)
     text = f"passes {meeting.value} to {name} as {before.text}"
     return _by_rule(meeting, finding, frozenset(), text)
 
@@ -165,9 +212,9 @@ def _calculated(meeting: Meeting, finding: Finding, before: DataType, after: Dat
     adds_days = before == DATE and isinstance(after, Timestamp)
     partner = _partner(meeting)
     if adds_days and (partner is None or family(partner) != "interval"):
-        return Decision(BREAKING, text, True)
+        return Decision(BREAKING, text, fails=True)
     if family(before) != family(after):
-        return Decision(BREAKING, text, True)
+        return Decision(BREAKING, text, fails=True)
     return _by_rule(meeting, finding, frozenset(), text)
 
 
@@ -178,11 +225,15 @@ def _stored(meeting: Meeting, finding: Finding, before: DataType, after: DataTyp
     fits = meet(after, target)
     if fits is None:
         return _lost(meeting)
-    if not fits and meet(before, target) is not False:
-        return Decision(BREAKING, _stores(meeting, after, target), True)
-    if after == target or resolved(type_finding(after, target), frozenset()) is COMPATIBLE:
+    if after == target or rank(type_finding(after, target).consumer) == rank(COMPATIBLE):
         return Decision(COMPATIBLE, f"stores {meeting.value} as {target.text} all the same")
+    if not fits or before == target or _holds(before, target):
+        return Decision(BREAKING, _stores(meeting, after, target))
     return _by_rule(meeting, finding, frozenset({Use.SINK}), _stores(meeting, after, target))
+
+
+def _holds(type: DataType, target: DataType) -> bool:
+    return rank(type_finding(type, target).consumer) == rank(COMPATIBLE)
 
 
 def _of_nulls(meeting: Meeting) -> Decision:
@@ -192,7 +243,7 @@ def _of_nulls(meeting: Meeting) -> Decision:
     if meeting.act is Act.COMPARED and meeting.place is Place.JOIN:
         return Decision(BREAKING, f"expects no nulls of {value} in JOIN")
     if meeting.act is Act.STORED and meeting.partner is not None and not meeting.partner.nullable:
-        return Decision(BREAKING, f"stores {value} in a column that refuses nulls", True)
+        return Decision(BREAKING, f"stores {value} in a column that refuses nulls")
     if meeting.act is Act.COMBINED and (meeting.partner_text or "").endswith("COALESCE"):
         return Decision(COMPATIBLE, f"replaces nulls of {value} anyway")
     return Decision(COMPATIBLE, f"works with nulls of {value} as well")
@@ -221,11 +272,11 @@ def passed_on(
 
 
 def _named(meeting: Meeting) -> Decision:
-    return Decision(BREAKING, f"needs {meeting.value} in {_where(meeting)}", True)
+    return Decision(BREAKING, f"needs {meeting.value} in {_where(meeting)}")
 
 
 def _ambiguous(meeting: Meeting) -> Decision:
-    return Decision(BREAKING, f"{meeting.value} means more than one column from now on", True)
+    return Decision(BREAKING, f"{meeting.value} means more than one column from now on")
 
 
 def _placed(meeting: Meeting) -> Decision:
@@ -233,8 +284,7 @@ def _placed(meeting: Meeting) -> Decision:
     if meeting.after is None:
         what = "goes"
     return Decision(
-        BREAKING, f"goes by the places of columns in {_where(meeting)}, and {meeting.value} {what}",
-        True,
+        BREAKING, f"goes by the places of columns in {_where(meeting)}, and {meeting.value} {what}"
     )  # fmt: skip
 
 

@@ -109,8 +109,14 @@ class Padded(NamedTuple):
     column: "Column"
 
 
+class Element(NamedTuple):
+    """One of the values in a list that an expression gives."""
+
+    node: exp.Expr
+
+
 # What makes a column's value, for those who ask for its type; None where that is not followed.
-Maker: TypeAlias = Stored | Member | Either | Padded | exp.Expr | None
+Maker: TypeAlias = Stored | Member | Either | Padded | Element | exp.Expr | None
 
 
 class Column:
@@ -212,7 +218,11 @@ class ValueStar(Star):
         self._value = value
 
     def column(self, name: str) -> Column | None:
-        return self._value.renamed(name)
+        made = self._value.renamed(name)
+        if isinstance(self._value.maker, Element):
+            made = Column(name, made.facts, made.uses, is_resolved=made.is_resolved,
+                          maker=Member(self._value, (name,)))  # fmt: skip
+        return made
 
     def everything(self) -> Column:
         return self._value.renamed(ALL)

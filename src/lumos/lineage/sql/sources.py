@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lumos.lineage.sql.pivots import matched, pivoted, turned
 from lumos.lineage.sql.reading import Reading, Role
-from lumos.lineage.sql.relation import Column, Item, Relation, Use, ValueStar
+from lumos.lineage.sql.relation import Column, Element, Item, Relation, Use, ValueStar
 from lumos.lineage.sql.scope import Scope, Source, Unknown
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.texts import Clause, place_of
@@ -237,6 +237,8 @@ class Sources:
     ) -> None:
         alias = alias or node.args.get("alias")
         values = [self._value([each], scope, clauses) for each in node.expressions]
+        for value, each in zip(values, node.expressions, strict=True):
+            value.maker = Element(each)
         names = self._columns_of(alias)
         has_name = alias is not None and alias.this is not None
         offset = node.args.get("offset")

@@ -1,6 +1,7 @@
 """What an expression does with values that change, from the columns up to the whole."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from sqlglot import exp
@@ -9,7 +10,7 @@ from lumos.lineage.sql.relation import Column, Excerpt
 from lumos.lineage.sql.texts import Clause
 from lumos.lineage.sql.typing import functions
 from lumos.lineage.sql.typing.types import from_sqlglot
-from lumos.lineage.sql.typing.values import State, Values
+from lumos.lineage.sql.typing.values import State, Values, root_of
 from lumos.model.meeting import Act, Kind, Meeting, Place, Value
 from lumos.model.types import BOOLEAN
 
@@ -25,6 +26,15 @@ _TRANSPARENT: Final = (
     exp.Exists, exp.Window, exp.Where, exp.Dot, exp.Collate, exp.Ordered, exp.Having, exp.Limit,
     exp.Kwarg, exp.PropertyEQ, exp.Query,
 )  # fmt: skip
+# They make another type of a value, whatever it is.
+_CONVERTING: Final = (
+    exp.Date, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.Timestamp, exp.Datetime,
+    exp.TimeStrToTime,
+)  # fmt: skip
+_CONVERSIONS: Final = (exp.Cast, *_CONVERTING)
+_CONVERSION: Final = re.compile(
+    r"(?:cast|convert|date|datetime|timestamp|time|to_\w+)\s*\(|::", re.IGNORECASE
+)
 _LONGEST: Final = 120
 # They work whatever the value is.
 _HEEDLESS: Final = (Act.COUNTED, Act.CAST)
@@ -50,14 +60,24 @@ class Leaf(NamedTuple):
 class Meetings:
     """Collects meetings, each once."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, *, takes_only_text: bool = False) -> None:
         self._values = values
-        self._found: dict[Meeting, None] = {}
+        # Whether the dialect refuses to write numbers out where texts are put together.
+        self._takes_only_text = takes_only_text
+        self._found: dict[Meeting, set[int]] = {}
         self._seen: set[tuple[int, int]] = set()
 
     @property
     def found(self) -> tuple[Meeting, ...]:
         return tuple(self._found)
+
+    def within(self, nodes: Container[int]) -> tuple[int, ...]:
+        """The places, among those found, of the meetings in some expressions."""
+        return tuple(
+            number
+            for number, roots in enumerate(self._found.values())
+            if any(root in nodes for root in roots)
+        )
 
     def follow(self, leaf: Leaf) -> None:
         """All that is done with a named column, up to the end of its clause."""
@@ -131,10 +151,18 @@ class Meetings:
             self.tell(leaf, Act.LOST, state)
 
     def _meet(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
-        if isinstance(parent, exp.Cast):
+        if isinstance(parent, _CONVERSIONS) and not _CONVERSION.search(leaf.clause or ""):
+            # Nobody wrote it: so the parser makes functions of different dialects alike.
+            around = parent.parent if isinstance(parent.parent, exp.Func) else parent
+            self._call(leaf, child, around, state)
+        elif isinstance(parent, exp.Cast):
             partner = Value(type=from_sqlglot(parent.to))
             self.tell(leaf, Act.CAST, state, partner=partner, partner_before=partner,
                       partner_text=parent.to.sql().upper())  # fmt: skip
+        elif isinstance(parent, _CONVERTING) and child.arg_key == "this":
+            made = self._values.of_node(parent)
+            self.tell(leaf, Act.CAST, state, partner=made.after, partner_before=made.before,
+                      partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Is):
             if isinstance(parent.expression, exp.Null):
                 self.tell(leaf, Act.COUNTED, state, partner_text="IS NULL")
@@ -172,7 +200,7 @@ class Meetings:
         elif isinstance(parent, exp.Order):
             if child.arg_key == "expressions":
                 self.tell(leaf, Act.SORTED, state)
-        elif isinstance(parent, _SPELLING):
+        elif isinstance(parent, _SPELLING) and not self._takes_only_text:
             self.tell(leaf, Act.SPELLED, state, partner_text=functions.name_of(parent))
         elif isinstance(parent, _TRANSPARENT):
             return
@@ -220,22 +248,22 @@ class Meetings:
         self, leaf: Leaf, state: State, others: Iterable[exp.Expr],
         act: Act = Act.COMPARED,
     ) -> None:  # fmt: skip
-        for other in _distinct(others):
+        for other, text in _distinct(others):
             partner = self._values.of_node(_value_of(other))
             self.tell(leaf, act, state, partner=partner.after,
-                      partner_before=partner.before, partner_text=_text(other),
+                      partner_before=partner.before, partner_text=text,
                       is_literal=_is_literal(other))  # fmt: skip
 
     def _combine(self, leaf: Leaf, state: State, others: Iterable[exp.Expr], name: str) -> None:
         told = False
-        for other in _distinct(others):
+        for other, text in _distinct(others):
             if isinstance(other, exp.Null):
                 continue
             told = True
             partner = self._values.of_node(_value_of(other))
             self.tell(leaf, Act.COMBINED, state, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
-                      partner_text=f"{_text(other)} in {name}")  # fmt: skip
+                      partner_text=f"{text} in {name}")  # fmt: skip
         if not told:
             self.tell(leaf, Act.COMBINED, state, partner=state.after,
                       partner_before=state.before, partner_text=name)  # fmt: skip
@@ -244,32 +272,31 @@ class Meetings:
         self, leaf: Leaf, act: Act, state: State, *,
         partner: Value | None = None, partner_before: Value | None = None,
         partner_text: str | None = None, is_literal: bool = False,
-        accepts: tuple[Kind, ...] | None = None,
+        accepts: tuple[Kind, ...] | None = None, root: int | None = None,
     ) -> None:  # fmt: skip
-        """Keeps a meeting."""
+        """Keeps a meeting; `root` is what is computed there, unless it is the leaf's clause."""
         if state.is_lost and act not in _HEEDLESS:
             act = Act.LOST
-        self.keep(
-            Meeting(
-                place=leaf.place,
-                act=act,
-                value=leaf.node.name if isinstance(leaf.node, exp.Column) else leaf.column.name,
-                before=state.before,
-                after=state.after,
-                partner=partner,
-                partner_before=partner_before,
-                partner_text=partner_text,
-                is_literal=is_literal,
-                accepts=accepts,
-                clause=leaf.clause,
-                line=leaf.line,
-                origins=tuple(dict.fromkeys(self._values.origins(leaf.column))),
-            )
+        meeting = Meeting(
+            place=leaf.place,
+            act=act,
+            value=leaf.node.name if isinstance(leaf.node, exp.Column) else leaf.column.name,
+            before=state.before,
+            after=state.after,
+            partner=partner,
+            partner_before=partner_before,
+            partner_text=partner_text,
+            is_literal=is_literal,
+            accepts=accepts,
+            clause=leaf.clause,
+            line=leaf.line,
+            origins=tuple(dict.fromkeys(self._values.origins(leaf.column))),
         )
+        self._found.setdefault(meeting, set()).add(root or id(root_of(leaf.node)))
 
     def keep(self, meeting: Meeting) -> None:
         """Keeps a meeting that somebody else found."""
-        self._found.setdefault(meeting)
+        self._found.setdefault(meeting, set())
 
 
 _INSIDE: Final = (
@@ -339,16 +366,17 @@ def _other(node: exp.Expr, child: exp.Expr) -> exp.Expr:
     return other
 
 
-def _distinct(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
-    """Of many literals of one kind, one is enough."""
-    kinds: set[str] = set()
+def _distinct(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
+    """Of many literals of one kind, one stands for all, with the text of all."""
+    kinds: dict[str, list[exp.Expr]] = {}
     for node in nodes:
         if isinstance(node, exp.Literal):
             kind = "text" if node.is_string else ("whole" if node.this.isdigit() else "number")
-            if kind in kinds:
-                continue
-            kinds.add(kind)
-        yield node
+            kinds.setdefault(kind, []).append(node)
+        else:
+            yield node, _text(node)
+    for literals in kinds.values():
+        yield literals[0], ", ".join(map(_text, literals))
 
 
 def _is_literal(node: exp.Expr) -> bool:

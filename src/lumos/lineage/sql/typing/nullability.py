@@ -19,13 +19,16 @@ _ALWAYS: Final = (
 )  # fmt: skip
 
 
+_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.In)
+
+
 class Nullability:
     """Follows nulls through expressions; `leaf` tells it of columns."""
 
     def __init__(self, leaf: Callable[[exp.Column, int], bool | None]) -> None:
         self._leaf = leaf
         self._known: dict[tuple[int, int], bool | None] = {}
-        self._required: dict[int, frozenset[int]] = {}
+        self._required: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self._kept: list[exp.Expr] = []
 
     def of(self, node: exp.Expr, version: int) -> bool | None:
@@ -80,16 +83,18 @@ class Nullability:
     def is_filtered(self, node: exp.Column, named: Mapping[int, Column]) -> bool:
         """Whether WHERE lets no nulls of this column through."""
         select = node.find_ancestor(exp.Select)
-        where = select.args.get("where") if select is not None else None
-        if select is None or where is None:
+        if select is None:
             return False
         if id(select) not in self._required:
             self._kept.append(select)
-            self._required[id(select)] = frozenset(
-                _source(named[id(each)]) for each in _not_null(where.this) if id(each) in named
+            self._required[id(select)] = (
+                _sources(_asserted(select), named),
+                _sources(_compared(select), named),
             )
-        required = self._required[id(select)]
-        return bool(required) and _source(named[id(node)]) in required
+        asserted, compared = self._required[id(select)]
+        source = _source(named[id(node)])
+        # What a comparison lets through is a matter of those who read its result.
+        return source in asserted or (source in compared and _is_read_after(node, select))
 
 
 def _source(column: Column) -> int:
@@ -99,14 +104,45 @@ def _source(column: Column) -> int:
     return id(column)
 
 
-def _not_null(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The columns that a condition says are not null."""
-    for part in condition.flatten() if isinstance(condition, exp.And) else (condition,):
-        inside = part.unnest() if isinstance(part, exp.Paren) else part
-        if isinstance(inside, exp.Not) and isinstance(inside.this, exp.Is):
-            test = inside.this
+def _sources(columns: Iterable[exp.Expr], named: Mapping[int, Column]) -> frozenset[int]:
+    return frozenset(_source(named[id(each)]) for each in columns if id(each) in named)
+
+
+def _is_read_after(node: exp.Expr, select: exp.Expr) -> bool:
+    """Whether a name stands outside of the conditions of its query."""
+    inside: exp.Expr = node
+    while inside.parent is not None and inside.parent is not select:
+        inside = inside.parent
+    return not isinstance(inside, exp.Where | exp.Join)
+
+
+def _asserted(select: exp.Expr) -> Iterator[exp.Expr]:
+    """The columns that WHERE says are not null."""
+    where = select.args.get("where")
+    for part in _parts_of(where.this) if where is not None else ():
+        if isinstance(part, exp.Not) and isinstance(part.this, exp.Is):
+            test = part.this
             if isinstance(test.expression, exp.Null) and isinstance(test.this, exp.Column):
                 yield test.this
+
+
+def _compared(select: exp.Expr) -> Iterator[exp.Expr]:
+    """The columns that are not null in the result, as conditions compare them."""
+    where = select.args.get("where")
+    conditions = [where.this] if where is not None else []
+    for join in select.args.get("joins") or ():
+        if not join.args.get("side") and join.args.get("on") is not None:
+            conditions.append(join.args["on"])
+    for condition in conditions:
+        for part in _parts_of(condition):
+            if isinstance(part, _COMPARISONS):
+                yield from (each for each in (part.this, part.args.get("expression"))
+                            if isinstance(each, exp.Column))  # fmt: skip
+
+
+def _parts_of(condition: exp.Expr) -> Iterator[exp.Expr]:
+    for part in condition.flatten() if isinstance(condition, exp.And) else (condition,):
+        yield part.unnest() if isinstance(part, exp.Paren) else part
 
 
 def _is_grouped(node: exp.Expr) -> bool:

@@ -1,7 +1,7 @@
 """What a change of the tables that a script reads does to the script and to what it writes."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -78,6 +78,7 @@ class _Reasoning:
 
     def __init__(self, dialect: str | None, tables: Tables) -> None:
         self._values = Values(dialect_named(dialect), tables)
+        self._takes_only_text = (dialect or "").lower() == "bigquery"
         self._meetings = Meetings(self._values)
         self._statements: list[_Statement] = []
         self._loose = _Statement(exp.Select())
@@ -136,19 +137,22 @@ class _Reasoning:
     # What it makes of that.
 
     def _effect(self, write: _Write, script: Script, *, with_fields: bool) -> Effect:
-        self._meetings = Meetings(self._values)
+        self._meetings = Meetings(self._values, takes_only_text=self._takes_only_text)
         line = script.statements[write.statement].line
+        stars = dict(_star_lines(write.node))
         for statement in self._behind(write):
             self._follow(statement)
         doubts = self._doubts(script.statements[write.statement].number, script)
+        if write.creates:
+            self._repeat(write.result)
         found = self._outputs(write.result)
         if write.has_fixed_places:
             self._place(write.given, Place.INSERT)
         if not write.creates:
             found = self._store(write.table, found)
         return Effect(
-            meetings=tuple(_on_line(each, line) for each in self._meetings.found),
-            outputs=tuple(_on_line(each, line) for each in found),
+            meetings=tuple(_on_line(each, line, stars) for each in self._meetings.found),
+            outputs=tuple(_on_line(each, line, stars) for each in found),
             fields=self._fields(write.result) if with_fields else (),
             is_open=write.result.is_open,
             is_reordered=write.creates and self._moved(write.result) is not None,
@@ -215,7 +219,8 @@ class _Reasoning:
             if not self._values.may_change(column):
                 continue
             state = self._values.of_column(column)
-            if not state.is_touched:
+            meetings = self._meetings.within(self._values.makers(column))
+            if not state.is_touched and not meetings:
                 continue
             facts = [fact for origin, fact in column.facts.items()]
             excerpt = next((fact.excerpt for fact in facts if fact.excerpt is not None), None)
@@ -229,6 +234,7 @@ class _Reasoning:
                     clause=excerpt.text if excerpt is not None else ("*" if facts else None),
                     line=excerpt.line if excerpt is not None else None,
                     origins=tuple(dict.fromkeys(self._values.origins(column))),
+                    meetings=meetings,
                 )
             )
         return found
@@ -287,6 +293,7 @@ class _Reasoning:
                     self._meetings.tell(
                         leaf, Act.COMBINED, state, partner=partner.after,
                         partner_before=partner.before, partner_text=f"{node.key.upper()}",
+                        root=id(column),
                     )  # fmt: skip
                 if is_distinct:
                     self._meetings.tell(leaf, Act.GROUPED, state)
@@ -308,6 +315,14 @@ class _Reasoning:
         for star in relation.stars:
             if self._values.may_change(star.everything()):
                 self._tell_place(star.everything(), State(Value(), Value(), True), place)
+
+    def _repeat(self, relation: Relation) -> None:
+        """New columns that are called as others of the same table."""
+        names = [column.name for column in relation.columns]
+        for column in relation.columns:
+            state = self._values.of_column(column)
+            if state.is_added and names.count(column.name) > 1:
+                self._meetings.tell(self._leaf_of(column, Place.PROJECTION), Act.AMBIGUOUS, state)
 
     def _new_places(self, relation: Relation) -> tuple[object, ...]:
         """Where columns come, go or move; arms of a union in which that is the same still fit."""
@@ -331,7 +346,8 @@ class _Reasoning:
                 after=state.after,
                 clause=leaf.clause or "*",
                 line=leaf.line,
-                origins=tuple(dict.fromkeys(self._values.origins(column))),
+                origins=tuple(dict.fromkeys(self._values.origins(column)))
+                or tuple(self._values.sources(column)),
             )
         )
 
@@ -355,8 +371,10 @@ class _Reasoning:
                 names = {name.lower(): pair for name, pair in versions.columns.items()}
                 pair = names.get(output.name.lower())
                 target = pair[0] if pair is not None else None
-            if target is None or output.after is None or output.before is None:
+            if target is None:
                 going_on.append(output)
+                continue
+            if output.after is None or output.before is None:
                 continue
             partner = Value(type=target.type, nullable=target.nullable)
             self._meetings.keep(
@@ -377,12 +395,40 @@ class _Reasoning:
         return going_on
 
 
+def _star_lines(node: exp.Expr) -> Iterator[tuple[str, int]]:
+    """The tables that a star takes columns of, and where it stands, or else where they do."""
+    for select in node.find_all(exp.Select):
+        stars = [each for each in select.expressions
+                 if isinstance(each, exp.Star) or isinstance(each.this, exp.Star)]  # fmt: skip
+        for star in stars:
+            for table in select.find_all(exp.Table):
+                if table.parent_select is not select or not _is_meant(star, table):
+                    continue
+                line = _line_of(star) or _line_of(table)
+                if line is not None:
+                    yield table.name.lower(), line
+
+
+def _is_meant(star: exp.Expr, table: exp.Table) -> bool:
+    wanted = star.args.get("table")
+    return wanted is None or wanted.name.lower() == table.alias_or_name.lower()
+
+
+def _line_of(node: exp.Expr) -> int | None:
+    found = (each._meta.get("line") for each in node.walk() if each._meta)
+    return next((int(line) for line in found if line is not None), None)
+
+
 def _tables(node: exp.Expr) -> set[str]:
     return {table.name.lower() for table in node.find_all(exp.Table)}
 
 
-def _on_line(told: Told, line: int) -> Told:
-    return told if told.line is not None else msgspec.structs.replace(told, line=line)
+def _on_line(told: Told, line: int, stars: Mapping[str, int]) -> Told:
+    if told.line is not None:
+        return told
+    names = (table.rpartition(".")[2].rpartition("/")[2].lower() for table, _ in told.origins)
+    found = next((stars[name] for name in names if name in stars), line)
+    return msgspec.structs.replace(told, line=found)
 
 
 def _padded(source: Source) -> Source:

@@ -10,13 +10,14 @@ from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.schema import MappingSchema
 
 from lumos.lineage.sql.names import Folding
-from lumos.lineage.sql.relation import Column, Either, Member, Padded, Stored
+from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Stored
 from lumos.lineage.sql.script import ALL, Parts
+from lumos.lineage.sql.typing.arithmetic import common, rules_for
 from lumos.lineage.sql.typing.nullability import Nullability
 from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
 from lumos.model.meeting import TableVersions, Value
 from lumos.model.schema import Field
-from lumos.model.types import NULL, UNKNOWN, DataType, Map, Struct, Unknown
+from lumos.model.types import UNKNOWN, Array, DataType, Map, Struct, Unknown
 
 Tables = Callable[[Parts], TableVersions | None]
 BEFORE: Final = 0
@@ -53,6 +54,7 @@ class Values:
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
         self._schema = MappingSchema(dialect=dialect)
+        self._rules = rules_for(type(dialect).__name__.lower(), dialect.EXPRESSION_METADATA)
         self._folding = Folding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
@@ -101,6 +103,13 @@ class Values:
                 assert versions is not None
                 yield versions.key, self._written(versions, name)
 
+    def sources(self, column: Column) -> Iterator[tuple[str, str]]:
+        """All columns of known tables that a column is made from."""
+        for table, name in column.facts:
+            versions = self.versions(table)
+            if versions is not None:
+                yield versions.key, self._written(versions, name)
+
     def _written(self, versions: TableVersions, name: str) -> str:
         """A column as the schema writes it."""
         if name in versions.columns:
@@ -131,9 +140,18 @@ class Values:
             return self._member(self.of_column(maker.holder), maker.path)
         if isinstance(maker, Either):
             return self._either([self.of_column(each) for each in maker.columns])
+        if isinstance(maker, Element):
+            return self._element(self.of_node(maker.node))
         if isinstance(maker, exp.Expr):
             return self.of_node(maker)
         return LOST if self.may_change(column) else UNTOUCHED
+
+    def _element(self, state: State) -> State:
+        """One of the values in a list."""
+        before, after = (_element_of(value) for value in (state.before, state.after))
+        is_vague = any(value is not None and isinstance(value.type, Unknown)
+                       for value in (before, after))  # fmt: skip
+        return State(before, after, state.is_lost or (state.is_touched and is_vague))
 
     def _stored(self, stored: Stored) -> State:
         key = (stored.table, stored.name)
@@ -206,13 +224,28 @@ class Values:
         present = [value for value in values if value is not None]
         nulls = [value.nullable for value in present]
         nullable = True if True in nulls else (None if None in nulls else False)
-        types = list(dict.fromkeys(v.type for v in present if v.type != NULL)) or [NULL]
-        if len(types) == 1:
-            return Value(type=types[0], nullable=nullable)
-        if any(isinstance(type, Unknown) for type in types):
-            return Value(nullable=nullable)
-        node = exp.Coalesce(this=_typed_leaf(types[0]), expressions=[*map(_typed_leaf, types[1:])])
-        return Value(type=self._annotated(node), nullable=nullable)
+        return Value(type=common(value.type for value in present), nullable=nullable)
+
+    def makers(self, column: Column) -> set[int]:
+        """The expressions and columns that a column's value goes through, each by its id."""
+        found: set[int] = set()
+        waiting = [column]
+        while waiting:
+            column = waiting.pop()
+            found.add(id(column))
+            maker = column.maker
+            if isinstance(maker, Padded):
+                waiting.append(maker.column)
+            elif isinstance(maker, Member):
+                waiting.append(maker.holder)
+            elif isinstance(maker, Either):
+                waiting += maker.columns
+            elif isinstance(maker, exp.Expr | Element) and id(maker) not in found:
+                found.add(id(maker))
+                node = maker.node if isinstance(maker, Element) else maker
+                named = (self.named.get(id(leaf)) for leaf in node.find_all(exp.Column))
+                waiting += [each for each in named if each is not None]
+        return found
 
     def of_node(self, node: exp.Expr) -> State:
         """The value of an expression, or of a part of one."""
@@ -286,7 +319,7 @@ class Values:
 
     def _type(self, node: exp.Expr) -> None:
         """Lets the annotator type the whole expression around a node, in both versions."""
-        root = _root_of(node)
+        root = root_of(node)
         if id(root) in self._typed:
             return
         self._typed.add(id(root))
@@ -320,24 +353,27 @@ class Values:
                 text = node.type.sql() if node.type is not None else ""
                 types[id(node)] = exact.get(text) or from_sqlglot(node.type)
 
-    def _annotated(self, node: exp.Expr) -> DataType:
+    def _annotated(self, node: exp.Expr) -> None:
         try:
-            annotator = TypeAnnotator(self._schema, overwrite_types=False)
+            annotator = TypeAnnotator(
+                self._schema, expression_metadata=self._rules, overwrite_types=False
+            )
             annotator.annotate(node, annotate_scope=False)
         except (SqlglotError, AttributeError, TypeError, ValueError, KeyError, IndexError):
             # The annotator trusts that a tree is well formed; what it chokes on stays unknown.
-            return UNKNOWN
-        return from_sqlglot(node.type)
-
-
-def _typed_leaf(type: DataType) -> exp.Expr:
-    node = exp.Column(this=exp.to_identifier("x"))
-    node._type = to_sqlglot(type)
-    return node
+            return
 
 
 def _value(field: Field | None) -> Value | None:
     return None if field is None else Value(type=field.type, nullable=field.nullable)
+
+
+def _element_of(value: Value | None) -> Value | None:
+    if value is None:
+        return None
+    if isinstance(value.type, Array):
+        return Value(type=value.type.element, nullable=value.type.element_nullable)
+    return _NOTHING
 
 
 def _same_types(state: State) -> bool:
@@ -363,7 +399,7 @@ _HOLDERS: Final = (
 )  # fmt: skip
 
 
-def _root_of(node: exp.Expr) -> exp.Expr:
+def root_of(node: exp.Expr) -> exp.Expr:
     """The whole expression that a node is a part of, up to the clause that it stands in."""
     while (parent := node.parent) is not None:
         if isinstance(parent, exp.Order) and isinstance(parent.parent, exp.Query):
