@@ -102,7 +102,7 @@ def _show(report: "SnapshotDiffReport") -> None:
         _show_entry(console, list(some))
     summary = report.summary
     if rest := summary.differences - len(shown):
-        console.print(f"... and {plural(rest, 'more difference')}; --json lists them.")
+        console.print(f"... and {plural(rest, 'more difference')}; --json lists more.")
     if shown:
         console.print()
     _show_migrated(console, report.datasets, "datasets")

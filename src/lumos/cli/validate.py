@@ -72,7 +72,7 @@ def _show(report: "ValidateReport") -> None:
         console.print(str(problem))
     rest = report.errors + report.warnings - min(len(report.problems), _MOST)
     if rest:
-        console.print(f"... and {plural(rest, 'more problem')}; --json lists them.")
+        console.print(f"... and {plural(rest, 'more problem')}; --json lists more.")
     verdict = "valid" if report.valid else "not valid"
     problems = f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}"
     console.print(f"{report.file} is {verdict}: {problems}.")
