@@ -149,25 +149,32 @@ class SparkEstate:
         self._names = sorted((*sample.tables, *self._models), key=len, reverse=True)
         self._folder = folder
         self._prepare()
-        for dataset in self._models:
-            self._run(dataset, frozenset())
-        self._types = {dataset: self._types_of(_flat(dataset)) for dataset in self._models}
+        self._before = {dataset: self._run(dataset, frozenset()) for dataset in self._models}
 
     def outcomes(self, mutation: Mutation, *, odd_texts: bool = False) -> Iterator[Outcome]:
         """What becomes of every model downstream that can be run."""
         reached = self._sample.downstream(mutation.dataset)
-        changed = frozenset({mutation.dataset, *reached}) - {*self._targets}
         frame = self._frame(mutation.dataset, mutation.proposed, odd_texts=odd_texts)
         frame.createOrReplaceTempView(_flat(mutation.dataset) + _AFTER)
         failed: set[str] = set()
+        # Behind a result that is what it was before, everything is, and the old one is read.
+        differing = {mutation.dataset}
         for dataset in [name for name in self._models if name in reached]:
-            if failed & _sources(self._models[dataset]):
+            sources = _sources(self._models[dataset])
+            error, columns = None, {}
+            if failed & sources:
                 failed.add(dataset)
                 continue
-            error = self._error(dataset, changed)
-            if error is not None:
-                failed.add(dataset)
-            columns = self._changed_types(dataset) if error is None else {}
+            if differing & sources:
+                try:
+                    result = self._run(dataset, {*differing, dataset} - {*self._targets})
+                except PySparkException as problem:
+                    error = str(problem).partition("\n")[0]
+                    failed.add(dataset)
+                else:
+                    columns = _changed_types(self._before[dataset], result)
+                    if result != self._before[dataset]:
+                        differing.add(dataset)
             yield Outcome(mutation=mutation, dataset=dataset, error=error, columns=columns)
 
     def close(self) -> None:
@@ -200,17 +207,16 @@ class SparkEstate:
         table = pa.Table.from_pylist(rows, schema=schema_to_arrow(schema))
         return self._spark.createDataFrame(table, StructType.fromJson(schema_to_spark(schema)))
 
-    def _error(self, dataset: str, changed: Set[str]) -> str | None:
-        try:
-            self._run(dataset, changed)
-        except PySparkException as problem:
-            return str(problem).partition("\n")[0]
-        return None
-
-    def _run(self, dataset: str, changed: Set[str]) -> None:
+    def _run(self, dataset: str, changed: Set[str]) -> "_Result":
         self._spark.sql(self._sql(self._models[dataset], changed))
-        if dataset not in self._targets:
-            self._spark.table(_name_of(dataset, changed)).collect()
+        if dataset in self._targets:
+            return _Result(types={}, rows=())
+        frame = self._spark.table(_name_of(dataset, changed))
+        schema = schema_from_spark(frame.schema.jsonValue())
+        return _Result(
+            types={field.name: field.type.text for field in schema.fields},
+            rows=tuple(sorted(map(str, frame.collect()))),
+        )
 
     def _sql(self, model: Model, changed: Set[str]) -> str:
         sql = re.sub(r"^--.*\n", "", model.text, flags=re.MULTILINE).rstrip().rstrip(";")
@@ -222,19 +228,21 @@ class SparkEstate:
         assert model.dataset is not None
         return f"CREATE OR REPLACE TEMPORARY VIEW {_name_of(model.dataset, changed)} AS {body}"
 
-    def _types_of(self, view: str) -> dict[str, str]:
-        schema = schema_from_spark(self._spark.table(view).schema.jsonValue())
-        return {field.name: field.type.text for field in schema.fields}
 
-    def _changed_types(self, dataset: str) -> dict[str, str]:
-        if dataset in self._targets:
-            return {}
-        before, after = self._types[dataset], self._types_of(_flat(dataset) + _AFTER)
-        return {
-            name: f"{before[name]} -> {after[name]}"
-            for name in before
-            if name in after and before[name] != after[name]
-        }
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    """What a model gave: the types of its columns, and its rows in no order."""
+
+    types: Mapping[str, str]
+    rows: tuple[str, ...]
+
+
+def _changed_types(before: _Result, after: _Result) -> dict[str, str]:
+    return {
+        name: f"{type} -> {after.types[name]}"
+        for name, type in before.types.items()
+        if name in after.types and after.types[name] != type
+    }
 
 
 def _is_raw(dataset: str, sample: Estate) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from impact.cases import Verdict, cases
+from impact.cases import Case, Verdict, cases
 from impact.mutations import Mutation, Outcome, SparkEstate, misjudged, mutations
 from impact.sample_estate import estate
 
@@ -57,19 +57,34 @@ def test_a_failure_that_was_called_compatible_is_named() -> None:
 @pytest.mark.parametrize("id", CASES)
 def test_spark_does_what_the_expectations_say(id: str, spark_estate: SparkEstate) -> None:
     case = CASES[id]
-    mutation = Mutation(
-        dataset=case.dataset,
-        operation=case.operation,
-        argument=case.argument,
-        proposed=case.proposed,
-    )
-    for outcome in spark_estate.outcomes(mutation):
+    for outcome in spark_estate.outcomes(_mutation(case)):
         row = case.expected[outcome.dataset]
         if outcome.failed:
             assert row.verdict is Verdict.BREAKING, (outcome.dataset, outcome.error)
         elif outcome.dataset not in ESTATE.tables:
             typed = {name: change for name, change in row.columns.items() if _is_typed(change)}
             assert outcome.columns == typed, outcome.dataset
+
+
+@pytest.mark.slow
+def test_texts_that_no_number_was_fail_only_where_they_are_wanted(
+    spark_estate: SparkEstate,
+) -> None:
+    case = CASES["parcel-weight-becomes-text"]
+    mutation = _mutation(case)
+    usual = {outcome.dataset for outcome in spark_estate.outcomes(mutation) if outcome.failed}
+    odd = spark_estate.outcomes(mutation, odd_texts=True)
+    assert usual == set()
+    assert {outcome.dataset for outcome in odd if outcome.failed} == {"parcel_rep.heavy"}
+
+
+def _mutation(case: Case) -> Mutation:
+    return Mutation(
+        dataset=case.dataset,
+        operation=case.operation,
+        argument=case.argument,
+        proposed=case.proposed,
+    )
 
 
 def _is_typed(change: str) -> bool:
