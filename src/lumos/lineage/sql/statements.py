@@ -129,7 +129,10 @@ class StatementReader:
 
     def _record(self, table: Parts | None, result: Relation, *, positional: bool = False) -> None:
         context = self._context
-        self._recorder.record(context.statement, context.line, table, result, positional=positional)
+        if context.watcher is None:
+            self._recorder.record(
+                context.statement, context.line, table, result, positional=positional
+            )
         for star in result.stars:
             unknown = [".".join(parts) for parts, _ in star.everything().facts]
             if unknown:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Is told of every name as it is resolved, and of what meets without being named."""
+    """Is told of every name as it is resolved, and of what meets without being named.
+
+    Of a script that is watched no edges are recorded: the watcher has seen more than they tell.
+    """
 
     def begun(self, node: exp.Expr) -> None:
         """A statement is about to be read."""

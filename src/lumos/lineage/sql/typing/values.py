@@ -1,7 +1,8 @@
 """Types and nullability of expressions, with the tables as they are and as they will be."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -53,8 +54,7 @@ class Values:
     """Values of one script; they are worked out when somebody asks."""
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
-        self._schema = MappingSchema(dialect=dialect)
-        self._rules = rules_for(type(dialect).__name__.lower(), dialect.EXPRESSION_METADATA)
+        self._schema, self._rules = _annotating(dialect)
         self._folding = Folding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
@@ -362,6 +362,12 @@ class Values:
         except (SqlglotError, AttributeError, TypeError, ValueError, KeyError, IndexError):
             # The annotator trusts that a tree is well formed; what it chokes on stays unknown.
             return
+
+
+@cache
+def _annotating(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
+    name = type(dialect).__name__.lower()
+    return MappingSchema(dialect=dialect), rules_for(name, dialect.EXPRESSION_METADATA)
 
 
 def _value(field: Field | None) -> Value | None:
