@@ -114,6 +114,8 @@ def test_casts(before: str, after: str, to: str, verdict: Verdict, text: str) ->
         ("INT32", "FLOAT64", None, UNDETERMINED),
         ("INT32", "INT64", None, COMPATIBLE),
         ("INT32", "INT64", (Kind.INTEGER,), BREAKING),
+        ("INT32", "DECIMAL(12,0)", (Kind.INTEGER,), BREAKING),
+        ("INT16", "INT32", (Kind.INTEGER,), COMPATIBLE),
         ("STRING", "INT64", None, UNDETERMINED),
         ("DATE", "TIMESTAMP(us)", (Kind.TIME,), COMPATIBLE),
         ("TIMESTAMP(us)", "TIMESTAMPTZ(us)", (Kind.TIME,), BREAKING),

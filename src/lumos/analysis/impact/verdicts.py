@@ -12,7 +12,6 @@ from lumos.model.meeting import Act, Kind, Meeting, Place, Value
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     DATE,
-    INT64,
     SIGNED,
     Array,
     DataType,
@@ -106,7 +105,7 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
 
 def _is_too_long(meeting: Meeting, before: DataType, after: DataType) -> bool:
     """Days and places are counted with 32 bits nearly everywhere."""
-    if SIGNED.get(before, 64) > 32 or after != INT64:
+    if SIGNED.get(before, 64) > 32 or SIGNED.get(after, 64) <= 32 or family(after) != "number":
         return False
     if meeting.act is Act.CALLED:
         return meeting.accepts == (Kind.INTEGER,)
