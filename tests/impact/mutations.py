@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -168,8 +169,8 @@ class SparkEstate:
             if differing & sources:
                 try:
                     result = self._run(dataset, {*differing, dataset} - {*self._targets})
-                except PySparkException as problem:
-                    error = str(problem).partition("\n")[0]
+                except (PySparkException, Py4JJavaError) as problem:
+                    error = _sentence(problem)
                     failed.add(dataset)
                 else:
                     columns = _changed_types(self._before[dataset], result)
@@ -235,6 +236,12 @@ class _Result:
 
     types: Mapping[str, str]
     rows: tuple[str, ...]
+
+
+def _sentence(problem: Exception) -> str:
+    """What Spark says itself; what fails in a thread of its own comes wrapped in Java's words."""
+    lines = str(problem).splitlines()
+    return next((line[line.index("[") :] for line in lines if "[" in line), lines[0])
 
 
 def _changed_types(before: _Result, after: _Result) -> dict[str, str]:

@@ -67,15 +67,27 @@ def test_spark_does_what_the_expectations_say(id: str, spark_estate: SparkEstate
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("id", "failing"),
+    [
+        pytest.param("parcel-weight-becomes-text", "parcel_rep.heavy", id="filter"),
+        pytest.param("parcel-carrier-id-becomes-text", "parcel_mart.deliveries", id="join"),
+        pytest.param("parcel-claim-amount-becomes-text", "parcel_stg.claims", id="cast"),
+    ],
+)
 def test_texts_that_no_number_was_fail_only_where_they_are_wanted(
-    spark_estate: SparkEstate,
+    id: str, failing: str, spark_estate: SparkEstate
 ) -> None:
-    case = CASES["parcel-weight-becomes-text"]
-    mutation = _mutation(case)
-    usual = {outcome.dataset for outcome in spark_estate.outcomes(mutation) if outcome.failed}
-    odd = spark_estate.outcomes(mutation, odd_texts=True)
-    assert usual == set()
-    assert {outcome.dataset for outcome in odd if outcome.failed} == {"parcel_rep.heavy"}
+    mutation = _mutation(CASES[id])
+    usual = [outcome.dataset for outcome in spark_estate.outcomes(mutation) if outcome.failed]
+    odd = {
+        outcome.dataset: outcome.error
+        for outcome in spark_estate.outcomes(mutation, odd_texts=True)
+        if outcome.failed
+    }
+    assert usual == []
+    assert odd.keys() == {failing}
+    assert str(odd[failing]).startswith("[CAST_INVALID_INPUT]")
 
 
 def _mutation(case: Case) -> Mutation:
