@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from lumos.engine.lineage.showing import PathReport, PathStep, Side
+    from lumos.engine.lineage.showing import PathReport, PathStep, Side, View
     from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
 
 _LONGEST: Final = 90
@@ -108,15 +108,17 @@ def show(
     form = _form(format, output, json=json)
     side: Side = "both" if upstream == downstream else "upstream" if upstream else "downstream"
     lineage = lumos_of(config, store).lineage.view
-    wanted = {"column": column, "side": side, "depth": depth, "limit": limit, "direct": direct}
+    view: View = {
+        "column": column, "side": side, "depth": depth, "limit": limit, "direct": direct
+    }  # fmt: skip
     if form is Form.TREE:
         if output is not None:
             raise MisuseError("A tree is for the screen. Choose another --format for a file.")
-        _print_tree(lineage.picture(urn, **wanted), side)  # type: ignore[arg-type]
+        _print_tree(lineage.picture(urn, **view), side)
     elif form is Form.JSON and output is None:
-        print_json(lineage.show(urn, **wanted))  # type: ignore[arg-type]
+        print_json(lineage.show(urn, **view))
     else:
-        _write(lineage.drawn(urn, form.value, **wanted), output)  # type: ignore[arg-type]
+        _write(lineage.drawn(urn, form.value, **view), output)
 
 
 def path(

@@ -11,8 +11,7 @@ from lineage.readers.dbt_projects import manifest, write_project
 from lineage.readers.test_openlineage import event
 from lumos import Lumos
 from lumos.config.settings import Settings
-from lumos.engine.lineage.names import Way
-from lumos.engine.lineage.reports import LineageIngestReport
+from lumos.engine.lineage.reports import LineageIngestReport, Way
 from lumos.errors import MisuseError, UnknownName
 
 ORDERS = "lumos://file/lake/raw/orders"

@@ -3,7 +3,8 @@
 import pytest
 
 from lumos.config.sql_names import SqlName
-from lumos.engine.lineage.names import Names, Way
+from lumos.engine.lineage.found import Way
+from lumos.engine.lineage.names import Names
 from lumos.errors import MisuseError
 from lumos.lineage.declared import reference
 from lumos.lineage.reported import Known, Place, TableName

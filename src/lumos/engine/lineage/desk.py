@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from lumos.config import Settings
 from lumos.engine.audit import audit, who
 from lumos.engine.ingest import Announce
-from lumos.engine.lineage.names import Way
-from lumos.engine.lineage.placing import Placing
-from lumos.engine.lineage.reports import EdgeChange, EdgeReport, LineageIngestReport, TableReport
-from lumos.engine.lineage.schemas import Schemas
+from lumos.engine.lineage.found import Way
+from lumos.engine.lineage.reports import (
+    EdgeChange,
+    EdgeReport,
+    LineageIngestReport,
+    TableReport,
+)
 from lumos.errors import MisuseError
 from lumos.lineage.declared import reference
 from lumos.lineage.reported import Described
@@ -22,6 +25,7 @@ from lumos.store import Store
 from lumos.store.errors import AmbiguousName
 
 if TYPE_CHECKING:
+    from lumos.engine.lineage.schemas import Schemas
     from lumos.engine.lineage.showing import Viewer
     from lumos.engine.people.scribe import Scribe
     from lumos.engine.usage import UsageDesk
@@ -113,6 +117,8 @@ class LineageDesk:
         """
         if not 0 <= confidence <= 1:
             raise MisuseError(f"The confidence {confidence} must be a number from 0 to 1.")
+        from lumos.engine.lineage.schemas import Schemas
+
         store = self._make()
         at = datetime.now(UTC)
         schemas = Schemas(store)
@@ -145,6 +151,8 @@ class LineageDesk:
 
     def remove(self, upstream: str, downstream: str) -> EdgeReport:
         """Takes back what a person said of an edge; what files and others say of it stays."""
+        from lumos.engine.lineage.schemas import Schemas
+
         store = self._open()
         at = datetime.now(UTC)
         ends = self._ends(store, Schemas(store), upstream, downstream, at=at)
@@ -165,9 +173,10 @@ class LineageDesk:
         )
 
     def _ends(
-        self, store: Store, schemas: Schemas, upstream: str, downstream: str, *, at: datetime
+        self, store: Store, schemas: "Schemas", upstream: str, downstream: str, *, at: datetime
     ) -> tuple[TableReport, TableReport]:
-        from lumos.engine.lineage.ingesting import names_of
+        from lumos.engine.lineage.names import names_of
+        from lumos.engine.lineage.placing import Placing
 
         placing = Placing(names_of(self._settings, store), schemas, at=at, by=who())
         ends = [placing.find(reference(text), dialect=None) for text in (upstream, downstream)]

@@ -13,7 +13,7 @@ from lumos.config import Settings
 from lumos.engine.audit import who
 from lumos.engine.ingest import Announce
 from lumos.engine.lineage.file_names import FileNames, lies_in
-from lumos.engine.lineage.names import Names
+from lumos.engine.lineage.names import names_of
 from lumos.engine.lineage.placing import Placed, Placing
 from lumos.engine.lineage.reading import Failure, FileReader, Heard, Said
 from lumos.engine.lineage.recognition import Folder, Kind, Recognised, recognise
@@ -35,16 +35,6 @@ if TYPE_CHECKING:
 
 # Reporters that are files: where a folder was looked through, those no longer in it are gone.
 _FILES = ("sql:", "declared:")
-
-
-def names_of(settings: Settings, store: Store | None) -> Names:
-    """All names that datasets are known by."""
-    return Names(
-        () if store is None else store.directory.datasets(),
-        () if store is None else store.directory.ends(),
-        rules=settings.sql_names,
-        environment=settings.environment,
-    )
 
 
 class LineageIngest:

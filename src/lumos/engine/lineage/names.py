@@ -1,6 +1,5 @@
 """Which dataset is meant by a table's name, a place or a URN, and how that was found out."""
 
-import enum
 import posixpath
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -8,14 +7,15 @@ from functools import cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-import msgspec
-
+from lumos.config import Settings
 from lumos.config.sql_names import SqlName
+from lumos.engine.lineage.found import Found, Way
 from lumos.errors import UnknownName
 from lumos.lineage.reported import Known, Place, Reference, TableName
 from lumos.lineage.sql.names import Folding, dialect_named
 from lumos.model.pattern import without_ending
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
+from lumos.store import Store
 from lumos.store.directory import Listing
 
 # What a table is said to be on where nothing tells.
@@ -41,27 +41,6 @@ _PLACES: Final = {
 _FORMATS: Final = frozenset(
     ("parquet", "delta", "iceberg", "orc", "avro", "csv", "json", "text", "binaryfile")
 )
-
-
-class Way(enum.StrEnum):
-    """How a dataset was found."""
-
-    URN = "urn"
-    RULE = "rule"
-    PLACE = "place"
-    NAME = "name"
-    # No dataset is called so: a URN was made up, under which it will be known until one is found.
-    ASSUMED = "assumed"
-    # Several are called so, and none was taken.
-    AMBIGUOUS = "ambiguous"
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset's URN, how it was found, and which others it could have been."""
-
-    urn: str
-    way: Way
-    candidates: tuple[str, ...] = ()
 
 
 class _Candidate(NamedTuple):
@@ -273,6 +252,16 @@ class Names:
         )
         for name in {path[-1].lower(), without_ending(path[-1]).lower()}:
             self._by_name.setdefault(name, []).append(candidate)
+
+
+def names_of(settings: Settings, store: Store | None) -> Names:
+    """All names that datasets are known by."""
+    return Names(
+        () if store is None else store.directory.datasets(),
+        () if store is None else store.directory.ends(),
+        rules=settings.sql_names,
+        environment=settings.environment,
+    )
 
 
 def _best(

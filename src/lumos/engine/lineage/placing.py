@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from lumos.engine.lineage.names import Found, Names, Way
+from lumos.engine.lineage.found import Found, Way
+from lumos.engine.lineage.names import Names
 from lumos.engine.lineage.reports import TableReport
 from lumos.engine.lineage.schemas import Schemas
 from lumos.lineage.reported import (

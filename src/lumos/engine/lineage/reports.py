@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from lumos.engine.lineage.names import Way
+from lumos.engine.lineage.found import Way
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.engine.usage.reports import UsageIngestReport
 from lumos.lineage.reported import Coverage, Problem

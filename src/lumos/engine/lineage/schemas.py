@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from lumos.engine.lineage.names import Names, Way
+from lumos.engine.lineage.found import Way
+from lumos.engine.lineage.names import Names
 from lumos.lineage.reported import TableName
 from lumos.model.schema import Schema
 from lumos.store import Store

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypedDict, TypeVar, Unpack
 
 import msgspec
 
 from lumos.engine.reports import FORMAT_VERSION, Report
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
 from lumos.model.codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
@@ -23,7 +23,6 @@ Side = Literal["upstream", "downstream", "both"]
 MOST_SHOWN: Final = 500
 # Beyond that, a picture with columns is a ball of wool.
 _MOST_WITH_COLUMNS: Final = 40
-_NEAREST: Final = 3
 _BOTH: Final[tuple[Direction, ...]] = ("upstream", "downstream")
 _Value = TypeVar("_Value")
 
@@ -69,6 +68,19 @@ class PathReport(Report, frozen=True, kw_only=True):
     truncated: bool
 
 
+class View(TypedDict, total=False):
+    """How to look at lineage: from a column alone, to which side, how far, at how much.
+
+    From a column, also at what it only decides about, unless only `direct` values shall count.
+    """
+
+    column: str | None
+    side: Side
+    depth: int | None
+    limit: int
+    direct: bool
+
+
 class Viewer:
     """Looks at the lineage in a store."""
 
@@ -79,28 +91,14 @@ class Viewer:
     def _store(self) -> Store:
         return self._open()
 
-    def show(
-        self,
-        dataset: str,
-        *,
-        column: str | None = None,
-        side: Side = "both",
-        depth: int | None = None,
-        limit: int = MOST_SHOWN,
-        direct: bool = False,
-    ) -> LineageReport:
-        """What lies up and down the stream of a dataset, or of one of its columns.
-
-        From a column, also what it only decides about, unless only `direct` values shall count.
-        """
-        picture = self.picture(
-            dataset, column=column, side=side, depth=depth, limit=limit, direct=direct
-        )
+    def show(self, dataset: str, **view: Unpack[View]) -> LineageReport:
+        """What lies up and down the stream of a dataset, or of one of its columns."""
+        picture = self.picture(dataset, **view)
         return LineageReport(
             urn=picture.urn,
             column=picture.column,
-            direction=side,
-            depth=depth,
+            direction=view.get("side", "both"),
+            depth=view.get("depth"),
             nodes=picture.boxes,
             edges=picture.arrows,
             cycles=picture.cycles,
@@ -108,30 +106,13 @@ class Viewer:
             truncated=picture.truncated,
         )
 
-    def drawn(
-        self,
-        dataset: str,
-        format: str,
-        *,
-        column: str | None = None,
-        side: Side = "both",
-        depth: int | None = None,
-        limit: int = MOST_SHOWN,
-        direct: bool = False,
-    ) -> str:
+    def drawn(self, dataset: str, format: str, **view: Unpack[View]) -> str:
         """The same as a text in another language: json, dot, mermaid, openlineage or html."""
-        wanted = {
-            "column": column,
-            "side": side,
-            "depth": depth,
-            "limit": limit,
-            "direct": direct,
-        }
         if format == "json":
-            return to_json(self.show(dataset, **wanted), indent=2).decode() + "\n"  # type: ignore[arg-type]
+            return to_json(self.show(dataset, **view), indent=2).decode() + "\n"
         from lumos.lineage import drawing
 
-        picture = self.picture(dataset, **wanted)  # type: ignore[arg-type]
+        picture = self.picture(dataset, **view)
         if format == "dot":
             return drawing.dot(picture)
         if format == "mermaid":
@@ -222,7 +203,7 @@ class Viewer:
         for name in names:
             if name.lower() == column.lower():
                 return name
-        raise MisuseError(f"{urn} has no column '{column}'.{_nearest(column, names)}")
+        raise MisuseError(f"{urn} has no column '{column}'.{did_you_mean(column, names)}")
 
     def _around_dataset(
         self, urn: str, directions: Sequence[Direction], depth: int | None, limit: int
@@ -419,15 +400,4 @@ def _path_step(step: ColumnStep) -> PathStep:
         uses=step.uses,
         origins=step.origins,
         jobs=step.jobs,
-    )
-
-
-def _nearest(column: str, names: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(column, names, n=_NEAREST)
-    if near:
-        return f" Did you mean {' or '.join(near)}?"
-    return (
-        f" Its columns are {', '.join(names[:_NEAREST])}{', ...' if len(names) > _NEAREST else ''}."
     )

@@ -13,7 +13,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.engine.audit import audit
-from lumos.engine.lineage.names import Names
+from lumos.engine.lineage.names import names_of
 from lumos.engine.usage.ingesting import SPARK_FROM_BYTES, LogIngest, find_homes, settle
 from lumos.engine.usage.recording import Recorded, record_reads
 from lumos.engine.usage.reports import (
@@ -84,21 +84,12 @@ class UsageDesk:
         store = self._make_store()
         ingest = LogIngest(
             store,
-            Tables(store, self._names(store)),
+            Tables(store, names_of(self._settings, store)),
             self._settings,
             announce=announce,
             spark_from_bytes=spark_from_bytes,
         )
         return ingest.ingest(logs, dialect=dialect, name=name)
-
-    def _names(self, store: Store) -> Names:
-        directory, settings = store.directory, self._settings
-        return Names(
-            directory.datasets(),
-            directory.ends(),
-            rules=settings.sql_names,
-            environment=settings.environment,
-        )
 
     def record(self, reporter: str, reads: Iterable[tuple[str, Read]]) -> Recorded:
         """Counts reads of datasets by their URNs, each once."""
@@ -115,7 +106,9 @@ class UsageDesk:
         store = self._make_store()
         if not store.usage.homeless() and not store.usage.undescribed():
             return 0
-        return find_homes(store, Tables(store, self._names(store)), at=datetime.now(UTC))
+        return find_homes(
+            store, Tables(store, names_of(self._settings, store)), at=datetime.now(UTC)
+        )
 
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
         """Who read a dataset, when and how often."""

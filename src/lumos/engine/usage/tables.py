@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from lumos.engine.lineage.names import Found, Names, Way
+from lumos.engine.lineage.found import Found, Way
+from lumos.engine.lineage.names import Names
 from lumos.engine.usage.reports import UnknownTable
 from lumos.lineage.query_log import Example, TableAccess, possible_tables
 from lumos.lineage.reported import Known, Place, Reference, TableName
