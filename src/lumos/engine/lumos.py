@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
     from lumos.engine.snapshots import Snapshots
-    from lumos.engine.usage import UsageDesk
+    from lumos.engine.usage.desk import UsageDesk
     from lumos.engine.versions import VersionDesk
     from lumos.engine.versions.steps import Steps
     from lumos.engine.watching import WatchReport
@@ -360,7 +360,7 @@ class Lumos:
     @cached_property
     def usage(self) -> "UsageDesk":
         """Who read what and when, and what nobody reads."""
-        from lumos.engine.usage import UsageDesk
+        from lumos.engine.usage.desk import UsageDesk
 
         return UsageDesk(
             self.settings,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lumos.engine.lineage.schemas import Schemas
     from lumos.engine.lineage.showing import Viewer
     from lumos.engine.people.scribe import Scribe
-    from lumos.engine.usage import UsageDesk
+    from lumos.engine.usage.desk import UsageDesk
 
 # Who says what people add by hand.
 USER = "user"

@@ -30,7 +30,7 @@ from lumos.lineage.sql.names import dialect_named
 from lumos.store import Store
 
 if TYPE_CHECKING:
-    from lumos.engine.usage import UsageDesk
+    from lumos.engine.usage.desk import UsageDesk
     from lumos.engine.usage.reports import UsageIngestReport
 
 # Reporters that are files: where a folder was looked through, those no longer in it are gone.
