@@ -49,6 +49,9 @@ def test_help_and_configuration_import_no_database_and_no_spark(
         ("watch",),
         ("notify", "status"),
         ("ingest", "nowhere"),
+        ("lineage", "show", "x"),
+        ("owner", "list"),
+        ("tag", "list"),
     ],
     ids=" ".join,
 )

@@ -7,14 +7,12 @@ from datetime import UTC, date, datetime
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from lumos.config import Settings
 from lumos.engine.audit import audit
-from lumos.engine.lineage.names import names_of
-from lumos.engine.usage.ingesting import SPARK_FROM_BYTES, LogIngest, find_homes, settle
 from lumos.engine.usage.recording import Recorded, record_reads
 from lumos.engine.usage.reports import (
     ForgottenReport,
@@ -27,16 +25,18 @@ from lumos.engine.usage.reports import (
     UsageShowReport,
     UsedDataset,
 )
-from lumos.engine.usage.tables import Tables
 from lumos.engine.usage.unread import Evidence, columns_read, unread_report
 from lumos.errors import MisuseError, UnknownName
-from lumos.lineage.query_log import Log, look
 from lumos.lineage.reported import Read
 from lumos.model.dataset import Usage
 from lumos.model.moment import moment
 from lumos.store import Store
 from lumos.store.errors import UnknownDataset
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
+
+if TYPE_CHECKING:
+    from lumos.engine.usage.tables import Tables
+    from lumos.lineage.query_log import Log
 
 _LOG: Final = "log:"
 
@@ -73,21 +73,24 @@ class UsageDesk:
 
     def ingest_logs(
         self,
-        logs: Sequence[Log],
+        logs: "Sequence[Log]",
         *,
         dialect: str | None = None,
         name: str | None = None,
         announce: Callable[..., None] = lambda _step: None,
-        spark_from_bytes: int = SPARK_FROM_BYTES,
+        spark_from_bytes: int | None = None,
     ) -> UsageIngestReport:
         """Takes query logs in that somebody has recognised."""
+        # Only who takes logs in waits for the parser of SQL.
+        from lumos.engine.usage.ingesting import SPARK_FROM_BYTES, LogIngest
+
         store = self._make_store()
         ingest = LogIngest(
             store,
-            Tables(store, names_of(self._settings, store)),
+            self._tables(store),
             self._settings,
             announce=announce,
-            spark_from_bytes=spark_from_bytes,
+            spark_from_bytes=SPARK_FROM_BYTES if spark_from_bytes is None else spark_from_bytes,
         )
         return ingest.ingest(logs, dialect=dialect, name=name)
 
@@ -106,9 +109,15 @@ class UsageDesk:
         store = self._make_store()
         if not store.usage.homeless() and not store.usage.undescribed():
             return 0
-        return find_homes(
-            store, Tables(store, names_of(self._settings, store)), at=datetime.now(UTC)
-        )
+        from lumos.engine.usage.ingesting import find_homes
+
+        return find_homes(store, self._tables(store), at=datetime.now(UTC))
+
+    def _tables(self, store: Store) -> "Tables":
+        from lumos.engine.lineage.names import names_of
+        from lumos.engine.usage.tables import Tables
+
+        return Tables(store, names_of(self._settings, store))
 
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
         """Who read a dataset, when and how often."""
@@ -187,6 +196,8 @@ class UsageDesk:
 
     def forget(self, log: str) -> ForgottenReport:
         """Takes back all that a log told, so that it can be taken in anew."""
+        from lumos.engine.usage.ingesting import settle
+
         store = self._store()
         known = {each.reporter for each in store.usage.logs()}
         # A log may have told of what was written only, or its reads may be too old to be kept.
@@ -209,7 +220,7 @@ class UsageDesk:
         return ForgottenReport(log=reporter, datasets=len(touched))
 
 
-def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> list[Log]:
+def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "list[Log]":
     found: dict[str, Log] = {}
     for path in map(Path, paths):
         if not path.exists():
@@ -224,7 +235,9 @@ def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> lis
     return list(found.values())
 
 
-def _logs_in(path: Path, columns: Mapping[str, str] | None) -> Iterator[Log]:
+def _logs_in(path: Path, columns: Mapping[str, str] | None) -> "Iterator[Log]":
+    from lumos.lineage.query_log import look
+
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
     for file in files:
         log = look(file.absolute(), columns)
