@@ -77,6 +77,21 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uses: tuple[ColumnUse, ...] = ()
 
 
+class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A text of SQL that makes datasets.
+
+    `dataset` is the only one that it makes; without it, all that its reporter's edges lead to.
+    `tables` says which dataset is meant by each table that it reads or writes, by the parts of the
+    table's name as the analysis of SQL gives them.
+    """
+
+    sql: str
+    dialect: str | None = None
+    file: str | None = None
+    dataset: str | None = None
+    tables: tuple[tuple[tuple[str, ...], str], ...] = ()
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that reads and writes datasets and has a cost of its own."""
 

@@ -17,7 +17,7 @@ from lumos.store.errors import StoreNotUsable, StoreTooNew, StoreTooOld, clear_e
 from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 
 # Oldest first; the last one is what this Lumos reads and writes.
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 HEAD: Final = REVISIONS[-1]
 BUSY_SECONDS: Final = 30.0
 _LONGEST_NAME: Final = 2600
@@ -31,7 +31,7 @@ class Database:
         self.place = place
         # What readers made from the store, each with the revision of what it was made from.
         self.kept: dict[str, Any] = {}
-        self._locks = locks
+        self.locks = locks
 
     @classmethod
     def sqlite(cls, file: Path, *, busy_seconds: float = BUSY_SECONDS) -> "Database":
@@ -77,7 +77,7 @@ class Database:
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
         """The only holder of a name on any machine; it is given up even by a killed process."""
-        with clear_errors(self.place), self._locks.held(name):
+        with clear_errors(self.place), self.locks.held(name):
             yield
 
     @contextmanager

@@ -320,6 +320,18 @@ lineage_job = Table(
     Index(None, "job"),
 )
 
+# The texts of SQL that reporters took edges from; without `dataset`, all of the reporter's.
+lineage_script = Table(
+    "lineage_script",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("reporter", Counter, ForeignKey("lineage_reporter.id"), nullable=False),
+    Column("dataset", Counter, ForeignKey("lineage_node.id")),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "reporter"),
+    Index(None, "dataset"),
+)
+
 # Another value after every change of which edges there are.
 lineage_revision = Table(
     "lineage_revision",

@@ -17,7 +17,9 @@ _OF_A_DATASET: Final = ("snapshot:", "view:")
 
 
 def move_edges(connection: Connection, urn: str, to: str) -> bool:
-    """Lets the edges at one URN lead to another; those between the two are no more.
+    """Lets the edges at one URN lead to another, and texts make that one.
+
+    Edges between the two are no more.
 
     Gives whether there was any.
     """
@@ -52,6 +54,8 @@ def move_edges(connection: Connection, urn: str, to: str) -> bool:
             first = min(twin.first_seen, row.first_seen)
             both = {"body": _both(twin.body, row.body), "first_seen": first}
             connection.execute(update(tables.lineage_edge).where(EDGE.id == twin.id).values(both))
+    script = tables.lineage_script
+    connection.execute(update(script).where(script.c.dataset == old).values(dataset=new))
     connection.execute(delete(node).where(node.c.id == old))
     return True
 

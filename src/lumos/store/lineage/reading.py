@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, select
 from lumos.model.catalog import Job
 from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
+from lumos.model.lineage import Script
 from lumos.model.urn import Urn
 from lumos.store import tables
 from lumos.store.database import Database
@@ -24,7 +25,9 @@ from lumos.store.lineage.rows import (
     among,
     edges_of,
     node_ids,
+    present_names,
 )
+from lumos.store.lineage.scripts import scripts_of
 from lumos.store.lineage.values import (
     ColumnPaths,
     ColumnWalk,
@@ -58,7 +61,7 @@ class LineageReader:
     def edges_of(self, urn: str, direction: Direction) -> tuple[KeptEdge, ...]:
         """What each reporter says of the edges into (upstream) or out of a dataset."""
         with self._database.reading() as connection:
-            known = _resolved(connection, [urn])
+            known = present_names(connection, [urn])
             return tuple(sorted(_edges_at(connection, known.values(), direction), key=_order))
 
     def merged_of(self, urn: str, direction: Direction) -> tuple[MergedEdge, ...]:
@@ -96,6 +99,20 @@ class LineageReader:
             )
             edges = edges_of(connection, EDGES.where(*ends))
             return merged(edge for edge in edges if (edge.upstream, edge.downstream) in wanted)
+
+    def edges_into(self, urns: Collection[str]) -> Iterator[KeptEdge]:
+        """What each reporter says of the edges into some datasets, in no order."""
+        with self._database.reading() as connection:
+            yield from _edges_at(connection, urns, "upstream")
+
+    def jobs_among(self, urns: Collection[str]) -> frozenset[str]:
+        """Those of some URNs that are of jobs and not of datasets."""
+        item = tables.item.c
+        with self._database.reading() as connection:
+            wanted = among(connection, item.key, urns)
+            return frozenset(
+                connection.scalars(select(item.key).where(item.kind == JOBS, wanted))
+            )
 
     def all(self) -> Iterator[KeptEdge]:
         """Every edge of every reporter, in no order."""
@@ -158,13 +175,18 @@ class LineageReader:
             if body is None:
                 return None
             job = from_json(body, Job)
-            return _renamed(job, _resolved(connection, [*job.inputs, *job.outputs]))
+            return _renamed(job, present_names(connection, [*job.inputs, *job.outputs]))
 
     def told_by(self, reporter: str) -> tuple[KeptEdge, ...]:
         """All edges that one reporter tells of."""
         with self._database.reading() as connection:
             edges = edges_of(connection, EDGES.where(REPORTER.name == reporter))
             return tuple(sorted(edges, key=_order))
+
+    def scripts(self, urns: Collection[str]) -> dict[str, tuple[tuple[str, Script], ...]]:
+        """For each of some datasets, who keeps which texts of SQL that make it."""
+        with self._database.reading() as connection:
+            return scripts_of(connection, urns)
 
     def walk(
         self,
@@ -179,7 +201,7 @@ class LineageReader:
         Of more than `limit` the nearest are listed.
         """
         with self._database.reading() as connection:
-            start = _resolved(connection, [urn])[urn]
+            start = present_names(connection, [urn])[urn]
             id = node_ids(connection, [start]).get(start)
             if id is None:
                 # Nobody speaks of it, but it may be there.
@@ -221,7 +243,7 @@ class LineageReader:
         `with_uses` it only follows values.
         """
         with self._database.reading() as connection:
-            start = ColumnNode(_resolved(connection, [urn])[urn], column)
+            start = ColumnNode(present_names(connection, [urn])[urn], column)
             found = columns.walk(
                 start,
                 lambda urns: _edges_at(connection, urns, direction),
@@ -259,7 +281,7 @@ class LineageReader:
         One that ends at a dataset as a whole decides about all its columns.
         """
         with self._database.reading() as connection:
-            known = _resolved(connection, [start[0], goal[0]])
+            known = present_names(connection, [start[0], goal[0]])
             begin = ColumnNode(known[start[0]], start[1])
             end = ColumnNode(known[goal[0]], goal[1])
             found = columns.walk(
@@ -350,13 +372,6 @@ def _edges_at(
     """The edges that lead on from some datasets in that direction."""
     begin = UPSTREAM if direction == "downstream" else DOWNSTREAM
     return edges_of(connection, EDGES.where(among(connection, begin.c.urn, urns)))
-
-
-def _resolved(connection: Connection, urns: Collection[str]) -> dict[str, str]:
-    """URNs and those under which the datasets are known now."""
-    alias = tables.alias.c
-    moved = connection.execute(_ALIASES.where(alias.urn.in_(urns)))
-    return {urn: urn for urn in urns} | {row.urn: row.dataset_urn for row in moved}
 
 
 def _nodes(connection: Connection, ids: Collection[int]) -> tuple[dict[int, str], dict[str, State]]:

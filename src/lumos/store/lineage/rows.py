@@ -58,6 +58,14 @@ def among(
     return or_(found, column.in_(odd)) if odd else found
 
 
+def present_names(connection: Connection, urns: Collection[str]) -> dict[str, str]:
+    """URNs and those under which the datasets are known now."""
+    alias = tables.alias.c
+    moved = select(alias.urn, alias.dataset_urn).where(among(connection, alias.urn, urns))
+    rows = connection.execute(moved)
+    return {urn: urn for urn in urns} | {row.urn: row.dataset_urn for row in rows}
+
+
 def node_ids(connection: Connection, urns: Collection[str]) -> dict[str, int]:
     """The numbers of those URNs that have one."""
     node = tables.lineage_node.c

@@ -11,13 +11,14 @@ from sqlalchemy import Connection, bindparam, delete, select, text, update
 from lumos.model.catalog import Job
 from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
-from lumos.model.lineage import Edge
+from lumos.model.lineage import Edge, Script
 from lumos.store import tables
 from lumos.store.lineage import jobs as reported_jobs
 from lumos.store.lineage import naming
+from lumos.store.lineage import scripts as reported_scripts
 from lumos.store.lineage.aspect import TOLD, ReportedUpstream, reported_upstream
 from lumos.store.lineage.merging import all_mappings, all_uses
-from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, among, body_of
+from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, among, body_of, present_names
 from lumos.store.lineage.values import Reporting
 from lumos.store.locks import lock_key
 from lumos.store.rows import replace
@@ -44,11 +45,23 @@ class LineageWriter:
         self._is_other_graph = False
 
     def report(
-        self, reporter: str, edges: Sequence[Edge], jobs: Sequence[Job] = (), *, at: datetime
+        self,
+        reporter: str,
+        edges: Sequence[Edge],
+        jobs: Sequence[Job] = (),
+        scripts: Sequence[Script] = (),
+        *,
+        at: datetime,
     ) -> Reporting:
-        """Makes a reporter's edges and jobs exactly these."""
+        """Makes a reporter's edges, jobs and texts of SQL exactly these.
+
+        Texts that are too long are not kept.
+        """
         changed = self._replace({reporter: edges}, at=at)
-        reported_jobs.replace_all(self._connection, self._reporter(reporter), jobs, at=at)
+        number = self._reporter(reporter)
+        reported_jobs.replace_all(self._connection, number, jobs, at=at)
+        nodes = self._nodes({each.dataset for each in scripts if each.dataset is not None})
+        reported_scripts.replace_all(self._connection, number, scripts, nodes)
         return changed
 
     def add(
@@ -127,6 +140,11 @@ class LineageWriter:
             statement = replace(self._connection.dialect.name, tables.lineage_revision)
             row = {"id": _ROW, "revision": uuid.uuid4().hex}
             self._connection.execute(statement, row)
+
+    @property
+    def changes_graph(self) -> bool:
+        """Whether there are other edges than before, as far as what was told is settled."""
+        return self._is_other_graph
 
     def settle(self) -> None:
         """Writes what was told so far."""
@@ -250,13 +268,11 @@ class LineageWriter:
 
     def _nodes(self, urns: Collection[str]) -> dict[str, int]:
         """The numbers of URNs; one that a dataset had before means the dataset."""
-        alias = tables.alias.c
-        aliases = select(alias.urn, alias.dataset_urn).where(
-            among(self._connection, alias.urn, urns)
-        )
-        moved = {row.urn: row.dataset_urn for row in self._connection.execute(aliases)}
-        ids = add_nodes(self._connection, {moved.get(urn, urn) for urn in urns})
-        return {urn: ids[moved.get(urn, urn)] for urn in urns}
+        if not urns:
+            return {}
+        names = present_names(self._connection, urns)
+        ids = add_nodes(self._connection, set(names.values()))
+        return {urn: ids[name] for urn, name in names.items()}
 
     def _urns(self, ids: Collection[int]) -> tuple[str, ...]:
         node = tables.lineage_node.c
@@ -264,12 +280,13 @@ class LineageWriter:
         return tuple(sorted(self._connection.scalars(statement)))
 
     def _silence(self, names: Collection[str]) -> None:
-        """Takes reporters out with all that they said of edges."""
+        """Takes reporters out with all that they said of edges, and their texts."""
         reporter = tables.lineage_reporter
         chosen = among(self._connection, reporter.c.name, names)
         ids = self._connection.scalars(select(reporter.c.id).where(chosen)).all()
         if ids:
             self._delete(row.id for row in self._present(ids).values())
+            reported_scripts.forget(self._connection, ids)
             spoke = among(self._connection, reporter.c.id, ids)
             self._connection.execute(delete(reporter).where(spoke))
 

@@ -1,0 +1,117 @@
+"""The texts of SQL that reporters took edges from, so that they can be reasoned about later."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from sqlalchemy import Connection, delete, select
+
+from lumos.model.codec import to_json
+from lumos.model.lineage import Script
+from lumos.store import tables
+from lumos.store.lineage.rows import EDGE, REPORTER, among, node_ids, present_names
+
+# What is longer was written by a machine, and would make every reading slow.
+MOST_BYTES: Final = 1024**2
+
+
+def replace_all(
+    connection: Connection, reporter: int, scripts: Sequence[Script], nodes: Mapping[str, int]
+) -> None:
+    """Makes a reporter's texts exactly these; `nodes` has the numbers of their datasets."""
+    wanted = dict.fromkeys(
+        (None if script.dataset is None else nodes[script.dataset], _body(script))
+        for script in scripts
+        if len(script.sql.encode()) <= MOST_BYTES
+    )
+    statement = select(_SCRIPT.id, _SCRIPT.dataset, _SCRIPT.body).where(
+        _SCRIPT.reporter == reporter
+    )
+    present = {(row.dataset, row.body): row.id for row in connection.execute(statement)}
+    gone = [id for key, id in present.items() if key not in wanted]
+    if gone:
+        chosen = among(connection, _SCRIPT.id, gone)
+        connection.execute(delete(tables.lineage_script).where(chosen))
+    new = [
+        {"reporter": reporter, "dataset": dataset, "body": body}
+        for dataset, body in wanted
+        if (dataset, body) not in present
+    ]
+    if new:
+        connection.execute(tables.lineage_script.insert(), new)
+
+
+def forget(connection: Connection, reporters: Iterable[int]) -> None:
+    """Takes the texts of some reporters away."""
+    spoke = among(connection, _SCRIPT.reporter, reporters)
+    connection.execute(delete(tables.lineage_script).where(spoke))
+
+
+def scripts_of(
+    connection: Connection, urns: Collection[str]
+) -> dict[str, tuple[tuple[str, Script], ...]]:
+    """For each dataset, the texts that make it with their reporters, under present names."""
+    names = present_names(connection, urns)
+    urn_of = {id: urn for urn, id in node_ids(connection, set(names.values())).items()}
+    made = _made(connection, urn_of)
+    texts = _texts(connection, {id for ids in made.values() for id in ids}, urn_of)
+    by_name = {
+        urn_of[node]: tuple(sorted((texts[id] for id in ids), key=_order))
+        for node, ids in made.items()
+    }
+    return {urn: by_name.get(name, ()) for urn, name in names.items()}
+
+
+def _made(connection: Connection, nodes: Collection[int]) -> dict[int, set[int]]:
+    """Which texts make which datasets, by their numbers."""
+    own = select(_SCRIPT.dataset, _SCRIPT.id).where(among(connection, _SCRIPT.dataset, nodes))
+    by_edges = (
+        select(EDGE.downstream, _SCRIPT.id)
+        .distinct()
+        .join_from(tables.lineage_edge, tables.lineage_script, _SCRIPT.reporter == EDGE.reporter)
+        .where(_SCRIPT.dataset.is_(None), among(connection, EDGE.downstream, nodes))
+    )
+    made: dict[int, set[int]] = {}
+    for statement in (own, by_edges):
+        for node, id in connection.execute(statement):
+            made.setdefault(node, set()).add(id)
+    return made
+
+
+def _texts(
+    connection: Connection, ids: Collection[int], urn_of: Mapping[int, str]
+) -> dict[int, tuple[str, Script]]:
+    statement = (
+        select(_SCRIPT.id, _SCRIPT.dataset, _SCRIPT.body, REPORTER.name)
+        .join_from(tables.lineage_script, tables.lineage_reporter)
+        .where(among(connection, _SCRIPT.id, ids))
+    )
+    rows = connection.execute(statement).all()
+    scripts = {row.id: _DECODE(row.body) for row in rows}
+    named = {urn for script in scripts.values() for _, urn in script.tables}
+    names = present_names(connection, named)
+    return {
+        row.id: (
+            row.name,
+            msgspec.structs.replace(
+                scripts[row.id],
+                dataset=urn_of.get(row.dataset),
+                tables=tuple((parts, names[urn]) for parts, urn in scripts[row.id].tables),
+            ),
+        )
+        for row in rows
+    }
+
+
+def _body(script: Script) -> bytes:
+    """What is kept of a text beside the dataset, which may get another name."""
+    return to_json(msgspec.structs.replace(script, dataset=None))
+
+
+def _order(kept: tuple[str, Script]) -> tuple[str, str, str]:
+    reporter, script = kept
+    return reporter, script.file or "", script.sql
+
+
+_SCRIPT: Final = tables.lineage_script.c
+_DECODE: Final = msgspec.json.Decoder(Script).decode
