@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import exists, or_, select
 
 from lumos.model.codec import from_json
+from lumos.model.dataset import Ownership
 from lumos.model.schema import Schema
 from lumos.store import tables
 from lumos.store.database import Database
@@ -65,18 +66,36 @@ class Directory:
                 select(name).where(name.startswith(prefix, autoescape=True))
             )
 
+    def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Who answers for some datasets, each name once; nothing of those that have nobody."""
+        aspect = tables.aspect.c
+        found: dict[str, tuple[str, ...]] = {}
+        with self._database.reading() as connection:
+            for some in _portions(urns):
+                wanted = (aspect.name == "ownership") & aspect.urn.in_(some)
+                for row in connection.execute(select(aspect.urn, aspect.body).where(wanted)):
+                    owners = from_json(row.body, Ownership).owners
+                    if owners:
+                        found[row.urn] = tuple(dict.fromkeys(each.name for each in owners))
+        return found
+
     def schemas(self, urns: Collection[str]) -> dict[str, Schema]:
         """The present schemas of some datasets."""
         dataset, body = tables.dataset.c, tables.schema_body.c
-        wanted = sorted(urns)
         found: dict[str, Schema] = {}
         with self._database.reading() as connection:
-            for start in range(0, len(wanted), _MOST_AT_ONCE):
+            for some in _portions(urns):
                 statement = (
                     select(dataset.urn, body.body)
                     .join_from(tables.dataset, tables.schema_body, body.hash == dataset.schema_hash)
-                    .where(dataset.urn.in_(wanted[start : start + _MOST_AT_ONCE]))
+                    .where(dataset.urn.in_(some))
                 )
                 for row in connection.execute(statement):
                     found[row.urn] = from_json(row.body, Schema)
         return found
+
+
+def _portions(urns: Collection[str]) -> Iterator[list[str]]:
+    wanted = sorted(urns)
+    for start in range(0, len(wanted), _MOST_AT_ONCE):
+        yield wanted[start : start + _MOST_AT_ONCE]

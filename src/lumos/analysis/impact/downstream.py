@@ -13,13 +13,17 @@ Versions = Callable[[str], TableVersions]
 
 
 class Making(msgspec.Struct, frozen=True, kw_only=True):
-    """How one reporter says that a dataset is made: its edges into it, and the SQL where kept."""
+    """How one reporter says that a dataset is made: its edges into it, and the SQL where kept.
+
+    `tables` are the datasets that the tables of the SQL stand for, by the parts of their names.
+    """
 
     origin: str
     edges: tuple[Edge, ...] = ()
     sql: str | None = None
     dialect: str | None = None
     file: str | None = None
+    tables: tuple[tuple[tuple[str, ...], str], ...] = ()
 
 
 class Downstream(Protocol):

@@ -1,0 +1,1 @@
+"""Who breaks when a dataset changes: asked, answered and shown."""
