@@ -302,8 +302,8 @@ def _without_value(output: Output, failing: set[int]) -> Output:
 
 
 def _reasons(told: Iterable[Told]) -> Iterator[Reason]:
-    """Worst first; what works is told where nothing does not."""
-    ordered = sorted(told, key=lambda each: rank(each.decision.verdict))
+    """Worst first, of these what fails outright; what works is told where nothing does not."""
+    ordered = sorted(told, key=lambda each: (rank(each.decision.verdict), not each.decision.fails))
     worst = rank(ordered[0].decision.verdict) if ordered else rank(COMPATIBLE)
     if not ordered:
         yield Reason(text="does not use what changes", verdict=COMPATIBLE)

@@ -226,7 +226,10 @@ def _stored(meeting: Meeting, finding: Finding, before: DataType, after: DataTyp
         return _lost(meeting)
     if after == target or rank(type_finding(after, target).consumer) == rank(COMPATIBLE):
         return Decision(COMPATIBLE, f"stores {meeting.value} as {target.text} all the same")
-    if not fits or before == target or _holds(before, target):
+    if not fits:
+        text = f"type mismatch in pipeline: {_stores(meeting, after, target)}"
+        return Decision(BREAKING, text, fails=True)
+    if before == target or _holds(before, target):
         return Decision(BREAKING, _stores(meeting, after, target))
     return _by_rule(meeting, finding, frozenset({Use.SINK}), _stores(meeting, after, target))
 

@@ -172,8 +172,13 @@ class _Numbers:
     def rounded(self, node: exp.Expr) -> DataType | None:
         type = from_sqlglot(node.this.type)
         if isinstance(type, Decimal):
-            return type
+            return Decimal() if self._dialect in _UNBOUNDED else type
         return FLOAT64 if type in FLOATS else None
+
+    def signed(self, node: exp.Expr) -> DataType | None:
+        """A number with its sign turned, or without one."""
+        type = from_sqlglot(node.this.type)
+        return Decimal() if isinstance(type, Decimal) and self._dialect in _UNBOUNDED else None
 
     def shared(self, node: exp.Expr) -> DataType | None:
         parts = list(_results(node))
@@ -205,6 +210,8 @@ _TYPED: Final[dict[type[exp.Expr], _Typed]] = {
     exp.Mul: _Numbers.multiplied,
     exp.Div: _Numbers.divided,
     exp.Round: _Numbers.rounded,
+    exp.Neg: _Numbers.signed,
+    exp.Abs: _Numbers.signed,
     exp.Upper: _Numbers.kept,
     exp.Lower: _Numbers.kept,
     exp.Trim: _Numbers.kept,

@@ -120,10 +120,13 @@ def _asserted(select: exp.Expr) -> Iterator[exp.Expr]:
     """The columns that WHERE says are not null."""
     where = select.args.get("where")
     for part in _parts_of(where.this) if where is not None else ():
-        if isinstance(part, exp.Not) and isinstance(part.this, exp.Is):
-            test = part.this
-            if isinstance(test.expression, exp.Null) and isinstance(test.this, exp.Column):
-                yield test.this
+        test = part.this if isinstance(part, exp.Not) else part
+        if not isinstance(test, exp.Is) or not isinstance(test.expression, exp.Null):
+            continue
+        # Some dialects have a NOT within the test, others one around it.
+        is_negated = isinstance(part, exp.Not) != bool(test.args.get("negate"))
+        if is_negated and isinstance(test.this, exp.Column):
+            yield test.this
 
 
 def _compared(select: exp.Expr) -> Iterator[exp.Expr]:
@@ -134,10 +137,11 @@ def _compared(select: exp.Expr) -> Iterator[exp.Expr]:
         if not join.args.get("side") and join.args.get("on") is not None:
             conditions.append(join.args["on"])
     for condition in conditions:
-        for part in _parts_of(condition):
+        for each in _parts_of(condition):
+            part = each.this if isinstance(each, exp.Not) else each
             if isinstance(part, _COMPARISONS):
-                yield from (each for each in (part.this, part.args.get("expression"))
-                            if isinstance(each, exp.Column))  # fmt: skip
+                yield from (side for side in (part.this, part.args.get("expression"))
+                            if isinstance(side, exp.Column))  # fmt: skip
 
 
 def _parts_of(condition: exp.Expr) -> Iterator[exp.Expr]:
