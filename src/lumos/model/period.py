@@ -1,0 +1,116 @@
+"""Stretches of days that costs are told of: a month, a day, or from one day to another."""
+
+import calendar
+import re
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Final, Literal
+
+import msgspec
+
+from lumos.errors import MisuseError
+
+PeriodKind = Literal["month", "day", "custom", "recent"]
+
+_MONTH: Final = re.compile(r"(\d{4})-(\d{2})\Z", re.ASCII)
+_RECENT_DAYS: Final = 30
+_FORMS: Final = (
+    "Give a month such as 2024-01, a day such as 2024-01-15, or days such as 2024-01-01..2024-01-31"
+)
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """Some days, the first and the last included.
+
+    `recent` is the last thirty days that are over, told as one month.
+    """
+
+    name: str
+    kind: PeriodKind
+    first: date
+    last: date
+
+    @property
+    def days(self) -> int:
+        """How many days there are."""
+        return (self.last - self.first).days + 1
+
+    @property
+    def months(self) -> Fraction:
+        """How many months' prices are due: each day is a part of its own month."""
+        if self.kind == "recent":
+            return Fraction(1)
+        due, start = Fraction(0), self.first
+        while start <= self.last:
+            month = month_of(start)
+            end = min(month.last, self.last)
+            due += Fraction((end - start).days + 1, month.days)
+            start = end + timedelta(days=1)
+        return due
+
+    def overlaps(self, other: "Period") -> bool:
+        """Whether some day is in both."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def period_of(text: str, *, today: date) -> Period:
+    """The period that is meant; one that has not begun yet is refused."""
+    found = _parsed(text.strip())
+    if found.first > today:
+        raise MisuseError(
+            f"The period {found.name} lies in the future. Choose one that has begun: "
+            f"{month_of(today).name} is the present month."
+        )
+    return found
+
+
+def recent(today: date) -> Period:
+    """The last thirty days that are over."""
+    last = today - timedelta(days=1)
+    first = last - timedelta(days=_RECENT_DAYS - 1)
+    return Period(name=f"{first}..{last}", kind="recent", first=first, last=last)
+
+
+def month_of(day: date) -> Period:
+    """The calendar month of a day."""
+    first = day.replace(day=1)
+    last = first.replace(day=calendar.monthrange(first.year, first.month)[1])
+    return Period(name=f"{first:%Y-%m}", kind="month", first=first, last=last)
+
+
+def month_before(period: Period) -> Period:
+    """The calendar month before the one that a period ends in."""
+    return month_of(period.last.replace(day=1) - timedelta(days=1))
+
+
+def quarter_before(period: Period) -> tuple[Period, Period, Period]:
+    """The three months of the calendar quarter before the one that a period ends in."""
+    this_quarter = period.last.replace(month=(period.last.month - 1) // 3 * 3 + 1, day=1)
+    third = month_of(this_quarter - timedelta(days=1))
+    second = month_before(third)
+    return month_before(second), second, third
+
+
+def _parsed(text: str) -> Period:
+    if match := _MONTH.match(text):
+        year, month = int(match.group(1)), int(match.group(2))
+        if not (1 <= month <= 12 and year):
+            raise MisuseError(f"There is no month '{text}'. {_FORMS}")
+        return month_of(date(year, month, 1))
+    start, dots, end = text.partition("..")
+    first, last = _day(start, text), _day(end if dots else start, text)
+    if last < first:
+        raise MisuseError(f"The period '{text}' ends before it begins. Write {last}..{first}")
+    if not dots:
+        return Period(name=str(first), kind="day", first=first, last=last)
+    month = month_of(first)
+    if (month.first, month.last) == (first, last):
+        return month
+    return Period(name=f"{first}..{last}", kind="custom", first=first, last=last)
+
+
+def _day(text: str, whole: str) -> date:
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        raise MisuseError(f"'{whole}' is no period. {_FORMS}") from None
