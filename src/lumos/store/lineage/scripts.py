@@ -86,21 +86,24 @@ def _texts(
         .join_from(tables.lineage_script, tables.lineage_reporter)
         .where(among(connection, _SCRIPT.id, ids))
     )
-    rows = connection.execute(statement).all()
-    scripts = {row.id: _DECODE(row.body) for row in rows}
-    named = {urn for script in scripts.values() for _, urn in script.tables}
-    names = present_names(connection, named)
-    return {
-        row.id: (
-            row.name,
-            msgspec.structs.replace(
-                scripts[row.id],
-                dataset=urn_of.get(row.dataset),
-                tables=tuple((parts, names[urn]) for parts, urn in scripts[row.id].tables),
-            ),
-        )
-        for row in rows
+    texts = {
+        row.id: (row.name, _with_dataset(_DECODE(row.body), urn_of.get(row.dataset)))
+        for row in connection.execute(statement)
     }
+    named = {urn for _, script in texts.values() for _, urn in script.tables}
+    moved = {old: new for old, new in present_names(connection, named).items() if old != new}
+    if not moved:
+        return texts
+    return {id: (reporter, _renamed(script, moved)) for id, (reporter, script) in texts.items()}
+
+
+def _with_dataset(script: Script, urn: str | None) -> Script:
+    return script if urn is None else msgspec.structs.replace(script, dataset=urn)
+
+
+def _renamed(script: Script, moved: Mapping[str, str]) -> Script:
+    renamed = tuple((parts, moved.get(urn, urn)) for parts, urn in script.tables)
+    return msgspec.structs.replace(script, tables=renamed)
 
 
 def _body(script: Script) -> bytes:
