@@ -1,0 +1,1 @@
+"""What each dataset costs through everything upstream of it, and what its end would save."""

@@ -1,0 +1,108 @@
+"""Datasets and jobs with their own cost, and who reads whom."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Method = Literal["lineage_weighted", "equal_split", "last_touch"]
+METHODS: Final[tuple[Method, ...]] = get_args(Method)
+DEFAULT_METHOD: Final[Method] = "lineage_weighted"
+
+Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CostGraph:
+    """n nodes, m edges, k cost types; every edge once. Self-edges carry nothing.
+
+    Of `explicit` and `weights`, one row ([1, m]) speaks for all types.
+    """
+
+    urns: Sequence[str]
+    types: tuple[str, ...]
+    is_job: Bools
+    costs: Integers
+    """[k, n] own cost in micro-units; credits are negative."""
+    live: Bools
+    """[n] whether this is an end use: somebody needs it beside the readers that are nodes."""
+    upstream: Integers
+    downstream: Integers
+    explicit: Floats
+    """[k, m] shares that people set; nan where none is."""
+    weights: Floats
+    """[k, m] bytes or rows read; nan where unknown."""
+    last_read: Floats
+    """[m] seconds since 1970; nan where unknown."""
+
+    def __post_init__(self) -> None:
+        nodes, edges, types = self.nodes, self.edges, len(self.types)
+        either = ((1, edges), (types, edges))
+        fits = (
+            self.costs.shape == (types, nodes)
+            and self.is_job.shape == self.live.shape == (nodes,)
+            and self.upstream.shape == self.downstream.shape == self.last_read.shape == (edges,)
+            and self.explicit.shape in either
+            and self.weights.shape in either
+        )
+        if not fits:
+            raise ValueError("The arrays of a cost graph do not fit each other.")
+
+    @classmethod
+    def of(
+        cls,
+        costs: Mapping[str, Mapping[str, int]],
+        edges: Sequence[tuple[str, str]],
+        *,
+        live: Mapping[str, bool] | None = None,
+        jobs: Sequence[str] = (),
+        shares: Mapping[tuple[str, str], float | Mapping[str, float]] | None = None,
+        weights: Mapping[tuple[str, str], float] | None = None,
+        last_read: Mapping[tuple[str, str], float] | None = None,
+        types: Sequence[str] | None = None,
+    ) -> "CostGraph":
+        """A small graph by names: own cost in micro-units by node and type, and what is known."""
+        urns = list(costs)
+        place = {urn: number for number, urn in enumerate(urns)}
+        named = tuple(types or dict.fromkeys(name for own in costs.values() for name in own))
+        upstream = np.array([place[pair[0]] for pair in edges], dtype=np.int64)
+        downstream = np.array([place[pair[1]] for pair in edges], dtype=np.int64)
+        ends = nothing_reads(len(urns), upstream, downstream)
+        for urn, flag in (live or {}).items():
+            ends[place[urn]] = flag
+        explicit = np.full((len(named), len(edges)), np.nan)
+        for number, pair in enumerate(edges):
+            given = (shares or {}).get(pair, {})
+            for row, name in enumerate(named):
+                share = given.get(name) if isinstance(given, Mapping) else given
+                explicit[row, number] = np.nan if share is None else share
+        of_edge = np.array([(weights or {}).get(pair, np.nan) for pair in edges], dtype=np.float64)
+        read = np.array([(last_read or {}).get(pair, np.nan) for pair in edges], dtype=np.float64)
+        own = [[costs[urn].get(name, 0) for urn in urns] for name in named]
+        return cls(
+            urns=urns, types=named, is_job=np.isin(urns, list(jobs)),
+            costs=np.array(own, dtype=np.int64).reshape(len(named), len(urns)), live=ends,
+            upstream=upstream, downstream=downstream, explicit=explicit,
+            weights=of_edge.reshape(1, -1), last_read=read,
+        )  # fmt: skip
+
+    @property
+    def nodes(self) -> int:
+        """How many datasets and jobs there are."""
+        return len(self.urns)
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are, those of a node to itself included."""
+        return len(self.upstream)
+
+
+def nothing_reads(nodes: int, upstream: Integers, downstream: Integers) -> Bools:
+    """Which nodes nobody but themselves reads: end uses, where nothing else is said."""
+    ends = np.ones(nodes, dtype=np.bool_)
+    ends[upstream[upstream != downstream]] = False
+    return ends
