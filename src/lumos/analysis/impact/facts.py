@@ -1,6 +1,6 @@
 """What edges alone tell, where there is no SQL to reason through."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from lumos.analysis.impact.values import rank
@@ -30,13 +30,14 @@ _USES: Final = {
 
 
 class Told(NamedTuple):
-    """A decision with its place."""
+    """A decision with its place, and the columns (table, name) that it is about."""
 
     decision: Decision
     usage: str | None = None
     clause: str | None = None
     line: int | None = None
     file: str | None = None
+    origins: tuple[tuple[str, str], ...] = ()
 
 
 class Read(NamedTuple):
@@ -64,13 +65,13 @@ def read(edge: Edge, versions: TableVersions, target: Schema | None) -> Read:
         mine = mappings.get(name.casefold(), [])
         if versions.is_doubtful or name in versions.lost:
             lost = [*mine, *uses.get(name.casefold(), ())]
-            told += [_lost(each) for each in lost]
+            told += _about(versions.key, name, map(_lost, lost))
             outputs += [_lost_output(each, name, versions.key) for each in mine]
             continue
-        for use in [*uses.get(name.casefold(), ()), *uses.get(ALL, ())]:
-            told.append(_use(use, before, after))
+        used = [*uses.get(name.casefold(), ()), *uses.get(ALL, ())]
+        told += _about(versions.key, name, (_use(use, before, after) for use in used))
         for mapping in mine:
-            told += _mapping(mapping, before, after, target)
+            told += _about(versions.key, name, _mapping(mapping, before, after, target))
             outputs.append(_output(mapping, name, versions.key, before, after))
         if starred and not mine:
             is_doubtful = True
@@ -82,6 +83,10 @@ def read(edge: Edge, versions: TableVersions, target: Schema | None) -> Read:
         told.append(Told(Decision(BREAKING, text), Place.INSERT.value, ALL))
     return Read(told, [each for each in outputs if each.before != each.after or each.is_lost],
                 is_doubtful)  # fmt: skip
+
+
+def _about(table: str, column: str, told: Iterable[Told]) -> Iterator[Told]:
+    return (each._replace(origins=((table, column),)) for each in told)
 
 
 def _changed(

@@ -57,3 +57,14 @@ class Graph:
                 if missing[child] == 0 and child not in ranks:
                     waiting.append(child)
         return ranks
+
+    def has_chain(self, urns: Iterable[str]) -> bool:
+        """Whether one of some datasets lies downstream of another."""
+        wanted = set(urns)
+        behind: set[str] = set()
+        for urn in sorted(self.rank, key=self.rank.__getitem__):
+            if urn in behind and urn in wanted:
+                return True
+            if urn in behind or urn in wanted:
+                behind.update(self.children.get(urn, ()))
+        return False

@@ -1,7 +1,7 @@
 """A change on its way down the stream, dataset by dataset."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from lumos.analysis.impact.facts import Told
 from lumos.analysis.impact.keys import told_of_keys
 from lumos.analysis.impact.ordering import Graph
 from lumos.analysis.impact.recommendations import recommendations
+from lumos.analysis.impact.schemas import Schemas, schema_of
 from lumos.analysis.impact.shortcuts import is_unmentioned, names_what_goes, same_columns
 from lumos.analysis.impact.values import (
     ColumnImpact,
@@ -32,7 +33,7 @@ from lumos.analysis.impact.verdicts import (
 )
 from lumos.model.change import Finding, Verdict
 from lumos.model.meeting import Act, Effect, Output, Place, TableVersions
-from lumos.model.schema import Field, Schema
+from lumos.model.schema import Schema
 
 # How often a dataset is looked at again when data flows in a circle.
 _MOST_ROUNDS: Final = 4
@@ -83,10 +84,9 @@ class _Propagation:
         self._downstream = downstream
         self._reason = reason
         self._graph = Graph(urn, downstream.links(urn))
-        self._schemas: dict[str, Schema | None] = {}
-        self._inferring: set[str] = set()
+        self._schemas = Schemas(downstream, reason)
         self._plain: dict[str, TableVersions] = {}
-        start = first_versions(urn, self._changes, self._schema(urn))
+        start = first_versions(urn, self._changes, self._schemas.known(urn))
         self._changed: dict[str, TableVersions] = {} if start.is_same else {urn: start}
         self._paths: dict[tuple[str, str], Path] = {
             (urn, name): ((urn, name),) for name in start.changed
@@ -118,7 +118,7 @@ class _Propagation:
         found = self._found(urn)
         columns: tuple[ColumnImpact, ...] = ()
         if found.outputs or found.is_doubtful:
-            schema = found.schema or self._schema(urn)
+            schema = found.schema or self._schemas.known(urn)
             outputs = found.outputs.values()
             versions = next_versions(urn, schema, outputs, is_doubtful=found.is_doubtful)
             columns = columns_of(urn, versions, outputs, self._paths)
@@ -130,7 +130,8 @@ class _Propagation:
             distance=self._graph.distance[urn],
             owners=tuple(self._downstream.owners(urn)),
             columns=columns,
-            reasons=tuple(_reasons(found.told)),
+            reasons=tuple(_reasons(found.told, self._paths)),
+            is_affected=bool(found.told),
         )
         return before != self._changed.get(urn)
 
@@ -144,7 +145,7 @@ class _Propagation:
             if upstreams:
                 self._making(urn, making, upstreams, found)
             if any(edge.upstream == self._urn for edge in making.edges):
-                found.tell(told_of_keys(self._findings, making, self._schema(self._urn)))
+                found.tell(told_of_keys(self._findings, making, self._schemas.known(self._urn)))
         for upstream in reached:
             if upstream not in seen:
                 text = f"how it is made from {upstream} is not known"
@@ -166,7 +167,7 @@ class _Propagation:
         if same is not None:
             self._pass_on(urn, same, found, making.file)
             return
-        schema = self._stored_schema(urn)
+        schema = self._schemas.stored(urn)
         effects = self._reason(making, urn, self._versions, with_fields=schema is None)
         if not effects:
             text = "its SQL was not understood, or does not make it any more"
@@ -180,7 +181,8 @@ class _Propagation:
     def _effect(self, urn: str, effect: Effect, making: Making, found: _Found) -> None:
         failing: set[int] = set()
         for number, meeting in enumerate(effect.meetings):
-            place = (meeting.place.value, meeting.clause, meeting.line, making.file)
+            place = (meeting.place.value, meeting.clause, meeting.line, making.file,
+                     meeting.origins)  # fmt: skip
             decisions = decide(meeting)
             found.tell(Told(decision, *place) for decision in decisions)
             if any(decision.fails for decision in decisions):
@@ -190,7 +192,7 @@ class _Propagation:
         if effect.is_open and any(output.name == facts.ALL for output in effect.outputs):
             found.is_doubtful = True
         if effect.fields and found.schema is None and not effect.is_open:
-            found.schema = Schema(fields=_once(effect.fields))
+            found.schema = schema_of(effect)
         is_told = bool(failing) or any(each.act is Act.NAMED for each in effect.meetings)
         outputs = [_without_value(each, failing) for each in effect.outputs]
         outputs = [each for each in outputs if each.before != each.after or each.is_lost]
@@ -200,14 +202,14 @@ class _Propagation:
         self, urn: str, outputs: Sequence[Output], found: _Found, file: str | None,
         *, is_told: bool = False,
     ) -> None:  # fmt: skip
-        schema = self._stored_schema(urn)
+        schema = self._schemas.stored(urn)
         for output in outputs:
             if output.after is None and is_told and output.clause != facts.ALL:
                 # That the column is needed says it all.
                 continue
             stored = facts.field_named(schema, output.name) if schema is not None else None
             is_key = stored is not None and stored.key
-            place = (Place.PROJECTION.value, output.clause, output.line, file)
+            place = (Place.PROJECTION.value, output.clause, output.line, file, output.origins)
             found.tell(Told(each, *place) for each in _of_output(output, is_key=is_key))
         found.take(outputs)
 
@@ -216,7 +218,7 @@ class _Propagation:
     ) -> None:
         for edge in making.edges:
             if edge.upstream in changed:
-                read = facts.read(edge, changed[edge.upstream], self._schema(urn))
+                read = facts.read(edge, changed[edge.upstream], self._schemas.known(urn))
                 found.tell(_with_file(each, making.file) for each in read.told)
                 found.take(read.outputs)
                 found.is_doubtful = found.is_doubtful or read.is_doubtful
@@ -226,34 +228,8 @@ class _Propagation:
         if changed is not None:
             return changed
         if urn not in self._plain:
-            self._plain[urn] = TableVersions.of(urn, self._schema(urn))
+            self._plain[urn] = TableVersions.of(urn, self._schemas.known(urn))
         return self._plain[urn]
-
-    def _stored_schema(self, urn: str) -> Schema | None:
-        if urn not in self._schemas:
-            self._schemas[urn] = self._downstream.schema(urn)
-        return self._schemas[urn]
-
-    def _schema(self, urn: str) -> Schema | None:
-        """The schema that is stored, or else what the dataset's own SQL says of it."""
-        known = self._stored_schema(urn)
-        if known is not None or self._reason is None or urn in self._inferring:
-            return known
-        self._inferring.add(urn)
-        for making in self._downstream.makings(urn):
-            if making.sql is None:
-                continue
-            effects = self._reason(making, urn, self._unchanged, with_fields=True)
-            if effects and effects[0].fields and not effects[0].is_open:
-                return self._remember(urn, Schema(fields=_once(effects[0].fields)))
-        return None
-
-    def _unchanged(self, urn: str) -> TableVersions:
-        return TableVersions.of(urn, self._schema(urn))
-
-    def _remember(self, urn: str, schema: Schema) -> Schema:
-        self._schemas[urn] = schema
-        return schema
 
     def _summed_up(self) -> Impact:
         results = [self._results.get(urn) or self._untouched(urn)
@@ -267,7 +243,9 @@ class _Propagation:
             urn=self._urn,
             changes=self._changes,
             downstream=tuple(results),
-            recommendations=recommendations(self._findings, results, order),
+            recommendations=recommendations(
+                self._findings, results, order, is_chain=self._graph.has_chain(breaking)
+            ),
             coverage=Coverage(datasets=len(results), determined=determined),
             order=order,
         )
@@ -280,6 +258,7 @@ class _Propagation:
             distance=self._graph.distance[urn],
             owners=tuple(self._downstream.owners(urn)),
             reasons=(Reason(text=text, verdict=COMPATIBLE),),
+            is_affected=False,
         )
 
 
@@ -301,9 +280,10 @@ def _without_value(output: Output, failing: set[int]) -> Output:
     return msgspec.structs.replace(output, after=None, is_lost=False)
 
 
-def _reasons(told: Iterable[Told]) -> Iterator[Reason]:
+def _reasons(told: Iterable[Told], paths: Mapping[tuple[str, str], Path]) -> Iterator[Reason]:
     """Worst first, of these what fails outright; what works is told where nothing does not."""
-    ordered = sorted(told, key=lambda each: (rank(each.decision.verdict), not each.decision.fails))
+    once = {each._replace(origins=()): each.origins for each in told}
+    ordered = sorted(once, key=lambda each: (rank(each.decision.verdict), not each.decision.fails))
     worst = rank(ordered[0].decision.verdict) if ordered else rank(COMPATIBLE)
     if not ordered:
         yield Reason(text="does not use what changes", verdict=COMPATIBLE)
@@ -317,12 +297,9 @@ def _reasons(told: Iterable[Told]) -> Iterator[Reason]:
             clause=each.clause,
             file=each.file,
             line=each.line,
+            path=next((paths[origin] for origin in once[each] if origin in paths), ()),
         )
 
 
 def _with_file(told: Told, file: str | None) -> Told:
     return told if told.file is not None else told._replace(file=file)
-
-
-def _once(fields: Sequence[Field]) -> tuple[Field, ...]:
-    return tuple({field.name: field for field in fields}.values())

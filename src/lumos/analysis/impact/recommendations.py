@@ -1,43 +1,69 @@
 """What to do about an impact, computed from the case."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lumos.analysis.impact.values import DatasetImpact
-from lumos.model.change import FieldRemoved, Finding, TypeChanged, Verdict
-from lumos.model.urn import Urn
+from lumos.model.change import (
+    FieldAdded,
+    FieldRemoved,
+    Finding,
+    NullabilityChanged,
+    Reordered,
+    TypeChanged,
+    Verdict,
+)
+from lumos.model.urn import SCHEME, Urn
 
 _FEW: Final = 8
 
 
 def recommendations(
-    findings: Iterable[Finding],
+    findings: Sequence[Finding],
     downstream: Sequence[DatasetImpact],
     order: Sequence[str],
+    *,
+    is_chain: bool,
 ) -> tuple[str, ...]:
-    """Whom to tell, what to try, what to update and in which order."""
-    by_urn = {each.urn: each for each in downstream}
-    breaking = [by_urn[urn] for urn in order]
-    affected = [each for each in downstream if each.verdict is Verdict.BREAKING]
+    """Whom to tell, what to try, what to update and in which order.
+
+    `order` is that of the datasets that break; it matters where one is made from another, a chain.
+    """
+    breaking = [each for each in downstream if each.verdict is Verdict.BREAKING]
     undetermined = [each for each in downstream if each.verdict is Verdict.UNDETERMINED]
     told: list[str] = []
-    owners = list(dict.fromkeys(owner for each in affected for owner in each.owners))
+    owners = sorted({owner for each in breaking for owner in each.owners})
     if owners:
-        told.append(f"Notify {_listed(owners)} before deploying")
+        told.append(f"Notify {listed(owners)} before deploying")
     ownerless = [each.urn for each in breaking if not each.owners]
     if ownerless:
-        told.append(f"Find out who answers for {_listed(_names(ownerless))}: no owner is known")
-    if affected and any(_could_come_beside(each) for each in findings):
-        told.append("Consider backward-compatible approach: add new column first")
+        told.append(f"Find out who answers for {listed(_names(ownerless))}: no owner is known")
     if breaking:
+        told += _other_ways(findings, breaking)
         noun = "pipeline" if len(breaking) == 1 else "pipelines"
         told.append(f"Update {len(breaking)} downstream {noun} before schema change")
-    if len(breaking) > 1:
-        told.append(f"Update in this order: {', '.join(_names(order))}")
+    if is_chain:
+        told.append(f"Update in this order: {_in_order(_names(order))}")
     if undetermined:
-        names = _listed(_names([each.urn for each in undetermined]))
+        names = listed(_names([each.urn for each in undetermined]))
         told.append(f"Look at {names} by hand: what happens there was not determined")
     return tuple(told)
+
+
+def _other_ways(findings: Sequence[Finding], breaking: Sequence[DatasetImpact]) -> Iterator[str]:
+    """How the same could be done without breaking anything."""
+    if any(_could_come_beside(each) for each in findings):
+        yield "Consider backward-compatible approach: add new column first"
+    nullable = [
+        each.change.path
+        for each in findings
+        if isinstance(each.change, NullabilityChanged) and each.change.after
+    ]
+    if nullable:
+        yield f"Let readers handle nulls of {listed(nullable)} first"
+    if all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
+        names = listed(_names([each.urn for each in breaking if each.distance == 1]))
+        yield f"Name columns in {names} instead of going by their places"
 
 
 def _could_come_beside(finding: Finding) -> bool:
@@ -52,10 +78,19 @@ def _names(urns: Sequence[str]) -> list[str]:
 
 def name_of(urn: str) -> str:
     """A dataset's own name, as people call it."""
-    return Urn.parse(urn).path[-1] if urn.startswith("lumos://") else urn
+    return Urn.parse(urn).name if urn.startswith(SCHEME) else urn
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _FEW
-    shown = list(names[:_FEW]) + ([f"{more} more"] if more > 0 else [])
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and 3 more`."""
+    shown = _few(names)
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _in_order(names: Sequence[str]) -> str:
+    return ", ".join(_few(names))
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    more = len(names) - _FEW
+    return [*names[:_FEW], *([f"{more} more"] if more > 0 else [])]

@@ -18,7 +18,8 @@ def rank(verdict: Verdict) -> int:
 class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a dataset breaks or does not, with clause and place.
 
-    `usage` is where in the statement: JOIN, FILTER, PROJECTION, INSERT, ...
+    `usage` is where in the statement: JOIN, FILTER, PROJECTION, INSERT, ... `path` is the way from
+    the change to the column that is used there, ends included, where it is about one.
     """
 
     text: str
@@ -27,6 +28,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clause: str | None = None
     file: str | None = None
     line: int | None = None
+    path: tuple[tuple[str, str], ...] = ()
 
 
 class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +44,10 @@ class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetImpact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change does to one dataset down the stream."""
+    """What a change does to one dataset down the stream.
+
+    Unless `is_affected`, it uses nothing that changes.
+    """
 
     urn: str
     verdict: Verdict
@@ -50,6 +55,7 @@ class DatasetImpact(msgspec.Struct, frozen=True, kw_only=True):
     owners: tuple[str, ...] = ()
     columns: tuple[ColumnImpact, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    is_affected: bool = True
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):

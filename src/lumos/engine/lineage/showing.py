@@ -7,23 +7,22 @@ from typing import Final, Literal, TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from lumos.engine.lineage.finding import find_dataset
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
 from lumos.model.codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.schema import Schema
-from lumos.model.urn import SCHEME, Urn
+from lumos.model.urn import Urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
-from lumos.store.errors import AmbiguousName, UnknownDataset
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
 
 Side = Literal["upstream", "downstream", "both"]
 MOST_SHOWN: Final = 500
 # Beyond that, a picture with columns is a ball of wool.
 _MOST_WITH_COLUMNS: Final = 40
-_BOTH: Final[tuple[Direction, ...]] = ("upstream", "downstream")
 _Value = TypeVar("_Value")
 
 
@@ -140,7 +139,7 @@ class Viewer:
         direct: bool = False,
     ) -> Picture:
         """What lies around a dataset, or around one of its columns, for drawing."""
-        urn = self._urn(dataset)
+        urn = find_dataset(self._store, dataset)
         directions: Sequence[Direction] = ("upstream", "downstream") if side == "both" else (side,)
         if column is None:
             return self._around_dataset(urn, directions, depth, limit)
@@ -159,7 +158,7 @@ class Viewer:
 
         Also those on which one only decides about the next, unless only `direct` values count.
         """
-        first, last = self._urn(start[0]), self._urn(goal[0])
+        first, last = (find_dataset(self._store, end[0]) for end in (start, goal))
         first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
         found = self._store.lineage.paths(
             (first, first_column), (last, last_column), limit=limit, with_uses=not direct
@@ -172,23 +171,6 @@ class Viewer:
             paths=tuple(tuple(map(_path_step, path)) for path in found.paths),
             truncated=found.truncated,
         )
-
-    def _urn(self, name: str) -> str:
-        """A dataset of the store, or one that only lineage speaks of."""
-        try:
-            urn = self._store.find(name)
-        except UnknownDataset:
-            told = () if name.startswith(SCHEME) else self._store.lineage.named(name)
-            if len(told) > 1:
-                raise AmbiguousName(name, told) from None
-            if not told:
-                raise
-            return told[0]
-        if self._store.entries.get(urn) is None:
-            lineage = self._store.lineage
-            if not any(lineage.edges_of(urn, each) for each in _BOTH):
-                raise UnknownDataset(name)
-        return urn
 
     def _column(self, urn: str, column: str) -> str:
         """The column as its schema spells it; without a schema as it was given."""

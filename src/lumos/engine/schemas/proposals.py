@@ -58,7 +58,7 @@ _SIZED: Final = re.compile(r'"format": "(?:int64|double)"')
 _REFERENCE: Final = '"$ref"'
 _CUT: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
 _DATA: Final = frozenset({".csv", ".tsv", ".psv", ".avro", ".orc", ".jsonl", ".ndjson", ".xlsx"})
-_DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
+DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
     "postgres": "postgres",
     "redshift": "postgres",
     "snowflake": "snowflake",
@@ -66,7 +66,7 @@ _DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
     "hive": "hive",
 }
 # Where neither the platform nor the user says which it is, the one that knows most types.
-_GUESSED: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")
+GUESSED_DIALECTS: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")
 _VAGUE: Final[dict[Dialect, Vague]] = {
     "snowflake": vague_in_snowflake,
     "postgres": vague_in_postgres,
@@ -354,10 +354,10 @@ def _picked(file: Path, what: str, found: Iterable[Named], wanted: Wanted) -> Na
 
 
 def _dialect(wanted: Wanted, read: Callable[[Dialect], Schema]) -> Dialect:
-    told = wanted.dialect or _DIALECT_OF_PLATFORM.get(wanted.platform)
+    told = wanted.dialect or DIALECT_OF_PLATFORM.get(wanted.platform)
     if told is not None:
         return told
-    return min(_GUESSED, key=lambda dialect: _unknown_types(read(dialect)))
+    return min(GUESSED_DIALECTS, key=lambda dialect: _unknown_types(read(dialect)))
 
 
 def _unknown_types(schema: Schema) -> int:
