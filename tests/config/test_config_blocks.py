@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumos.config import ConnectionString, Secret, Settings, load
+from lumos.config.costs import Attribution, StoragePrice
 from lumos.config.notifications import ChangeRule, Reminder
 from lumos.config.platforms import AtlasPlatform, DatahubPlatform, OpenmetadataPlatform
 from lumos.config.settings import (
@@ -14,7 +15,6 @@ from lumos.config.settings import (
     EventType,
     Exemption,
     GreatExpectations,
-    StoragePrice,
 )
 from lumos.config.sources import (
     AzureSource,
@@ -167,7 +167,7 @@ def cost_model(settings: Settings) -> None:
     assert model.storage["s3"].cost_per_gb_month == 0.025
     assert model.storage["snowflake"].cost_per_tb_month == 38
     assert model.compute == {"spark": {"cost_per_dbu": 0.2}, "snowflake": {"cost_per_credit": 2.5}}
-    assert model.attribution.method == "equal_split"
+    assert model.attribution == Attribution(method="equal_split")
 
 
 def documentation(settings: Settings) -> None:

@@ -36,6 +36,8 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
         "documentation: {required_fields: [owner]}\n"
         "glossary_mappings: {a: b}\n"
         "path_patterns: {/a/*: b}\n"
+        "cost_model: {attribution: {method: last_touch}, storage: {s3: {cost_per_gb_month: 1}}}\n"
+        "features: {checkout: [orders]}\n"
     )
     assert check(settings, {"LUMOS_PLATFORM": "local", "LUMOS_CONFIG": "lumos.yaml"}) == ()
 
@@ -43,8 +45,6 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
 @pytest.mark.parametrize(
     ("section", "value"),
     [
-        ("cost_model", "{attribution: {method: last_touch}}"),
-        ("cost_calculation", "{compute_pricing: {spark: {per_core_hour: 1}}}"),
         ("quality_integrations", "[{type: custom_api, endpoint: 'https://x'}]"),
         ("notifications", "{weekly: {schedule: '0 0 * * 0'}}"),
         ("features", "{auto_detection: true}"),
@@ -106,8 +106,6 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
         (6, "warning", "sources[2]"),
         (7, "info", "features"),
         (7, "warning", "features.auto_detecton"),
-        (8, "info", "cost_model"),
-        (9, "info", "cost_calculation"),
         (9, "warning", "cost_calculation"),
         (None, "warning", "LUMOS_PLATFROM"),
     ]
@@ -115,11 +113,11 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
     assert texts[1] == "'default_platform' still works; the key is now called 'platform'."
     assert texts[4] == "This version cannot scan 's3'; the source is passed over."
     assert texts[6] == "There is no switch 'auto_detecton'. Did you mean 'auto_detection'?"
-    assert texts[9] == "Prices stand in 'cost_model' and in 'cost_calculation'. Keep one of them."
+    assert texts[7] == "Prices stand in 'cost_model' and in 'cost_calculation'. Keep one of them."
     assert texts[0] == (
         "This version cannot write to 'datahub'; what is found stays in the local store."
     )
-    assert texts[10] == ("The environment variable LUMOS_PLATFROM names no setting and is ignored.")
+    assert texts[8] == ("The environment variable LUMOS_PLATFROM names no setting and is ignored.")
 
 
 def test_settings_made_in_code_are_checked_too() -> None:

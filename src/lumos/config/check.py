@@ -8,15 +8,13 @@ import msgspec
 
 from lumos import plugins
 from lumos.config.platforms import LOCAL, kind_of
+from lumos.config.prices import features_of, method_of, prices_of
 from lumos.config.settings import Settings, WatchedSource
 from lumos.config.variables import unused_variables
-from lumos.errors import did_you_mean
+from lumos.errors import MisuseError, did_you_mean
 
 _NOT_USED_YET: Final = {
     "platform_config": "Used where a catalog of that name is installed.",
-    "features": "Switches and named features are not used yet.",
-    "cost_model": "Costs are not computed yet.",
-    "cost_calculation": "Costs are not computed yet.",
     "quality_integrations": "Results of quality tools are not taken over yet.",
 }
 _STATE_SCHEMES: Final = ("s3", "s3a", "s3n")
@@ -54,6 +52,7 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
     """All remarks, in the order of the file."""
     notes = (
         *_sections(settings),
+        *_costs(settings),
         *_platform(settings),
         *_sources(settings),
         *_watching(settings),
@@ -84,6 +83,15 @@ def _sections(settings: Settings) -> Iterator[Note]:
     ):
         text = "Prices stand in 'cost_model' and in 'cost_calculation'. Keep one of them."
         yield _note(settings, "warning", "cost_calculation", text)
+
+
+def _costs(settings: Settings) -> Iterator[Note]:
+    for reading in (prices_of, method_of, features_of):
+        try:
+            reading(settings)
+        except MisuseError as problem:
+            key = "cost_model" if "cost_model" in str(problem) else "cost_calculation"
+            yield _note(settings, "warning", key, f"Costs cannot be told: {problem}")
 
 
 def _platform(settings: Settings) -> Iterator[Note]:
@@ -127,6 +135,8 @@ def _notifications(settings: Settings) -> Iterator[Note]:
 
 
 def _features(settings: Settings) -> Iterator[Note]:
+    if any(isinstance(value, bool) for value in settings.features.values()):
+        yield _note(settings, "info", "features", "Switches are not used yet.")
     for name, value in settings.features.items():
         if isinstance(value, bool) and name not in _SWITCHES:
             text = f"There is no switch '{name}'.{did_you_mean(name, _SWITCHES)}"

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta, field
 
+from lumos.config.costs import CostCalculation, CostModel
 from lumos.config.notifications import Notifications
 from lumos.config.platforms import LOCAL, PlatformConfig
 from lumos.config.secret import ConnectionString, Secret
@@ -14,7 +15,6 @@ from lumos.config.section import (
     Address,
     Days,
     Location,
-    Price,
     Seconds,
     Section,
     Share,
@@ -86,51 +86,6 @@ class Storage(Section, frozen=True, kw_only=True):
             raise MisuseError("'connection_string' is for the backend postgres; set 'backend' too.")
         if self.path is None and self.backend in _DEFAULT_PATHS:
             msgspec.structs.force_setattr(self, "path", _DEFAULT_PATHS[self.backend])
-
-
-class StorageCost(Section, frozen=True, kw_only=True):
-    """What a provider takes for storage, by the gigabyte or by the terabyte."""
-
-    cost_per_gb_month: Price | None = None
-    cost_per_tb_month: Price | None = None
-
-    def __post_init__(self) -> None:
-        if (self.cost_per_gb_month is None) == (self.cost_per_tb_month is None):
-            raise MisuseError("Give either 'cost_per_gb_month' or 'cost_per_tb_month'.")
-
-
-CostKey = Annotated[
-    str, Meta(pattern=r"^cost_per_\w+$", description="named after a unit, such as cost_per_credit")
-]
-
-
-class Attribution(Section, frozen=True, kw_only=True):
-    """How cost travels along lineage."""
-
-    method: Literal["lineage_weighted", "equal_split", "last_touch"] = "lineage_weighted"
-
-
-class CostModel(Section, frozen=True, kw_only=True):
-    """Prices by provider and engine, and how they are attributed."""
-
-    storage: dict[str, StorageCost] = field(default_factory=dict)
-    compute: dict[str, dict[CostKey, Price]] = field(default_factory=dict)
-    attribution: Attribution = Attribution()
-
-
-class StoragePrice(Section, frozen=True, kw_only=True):
-    """The price of one storage class, which may also be given as a plain number."""
-
-    shorthand: ClassVar[str | None] = "price_per_gb_month"
-
-    price_per_gb_month: Price
-
-
-class CostCalculation(Section, frozen=True, kw_only=True):
-    """Prices by provider and storage class, and by engine and unit."""
-
-    storage_pricing: dict[str, dict[str, StoragePrice]] = field(default_factory=dict)
-    compute_pricing: dict[str, dict[str, Price]] = field(default_factory=dict)
 
 
 class Enforcement(Section, frozen=True, kw_only=True):

@@ -1,0 +1,336 @@
+"""One list of prices from both spellings, and the key to set where a price is missing."""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lumos.config.costs import (
+    DEFAULT_CURRENCY,
+    Allocation,
+    CostCalculation,
+    CostModel,
+    Costs,
+    Feature,
+    Method,
+    Override,
+)
+from lumos.config.settings import Settings
+from lumos.errors import MisuseError, UnknownName
+
+# What a gigabyte is to every price here.
+GB: Final = 1024**3
+_GB_PER_TB: Final = 1024
+_SECONDS_PER_HOUR: Final = 3600
+_SHOWN: Final = 20
+
+SectionName: TypeAlias = Literal["cost_model", "cost_calculation"]
+_PROVIDERS: Final = {
+    "aws_s3": "s3", "amazon_s3": "s3", "aws": "s3", "s3a": "s3", "s3n": "s3",
+    "gs": "gcs", "google_cloud_storage": "gcs", "gcp": "gcs",
+    "azure": "azure_blob", "abfs": "azure_blob", "abfss": "azure_blob", "wasb": "azure_blob",
+    "wasbs": "azure_blob", "adl": "azure_blob", "adls": "azure_blob", "adls_gen2": "azure_blob",
+    "azure_data_lake": "azure_blob", "azure_storage": "azure_blob",
+    "file": "local", "postgresql": "postgres",
+}  # fmt: skip
+_USUAL_CLASS: Final = {"azure_blob": "hot"}
+_STANDARD: Final = "standard"
+_CLASSES: Final = {
+    "s3": ("standard", "intelligent_tiering", "standard_ia", "onezone_ia", "glacier_ir", "glacier",
+           "deep_archive", "reduced_redundancy", "express_onezone", "outposts", "snow"),
+    "gcs": ("standard", "nearline", "coldline", "archive", "multi_regional", "regional",
+            "durable_reduced_availability"),
+    "azure_blob": ("hot", "cool", "cold", "archive", "premium"),
+}  # fmt: skip
+_CLASS_SPELLINGS: Final = {
+    "infrequent_access": "standard_ia", "ia": "standard_ia", "one_zone_ia": "onezone_ia",
+    "one_zone_infrequent_access": "onezone_ia", "standard_infrequent_access": "standard_ia",
+    "glacier_instant_retrieval": "glacier_ir", "glacier_instant": "glacier_ir",
+    "glacier_flexible_retrieval": "glacier", "glacier_flexible": "glacier",
+    "glacier_deep_archive": "deep_archive", "express_one_zone": "express_onezone",
+    "cost_per_gb_month": "", "price_per_gb_month": "",
+}  # fmt: skip
+# Who takes money for every byte that is kept; others only where a price says so.
+_CHARGING: Final = frozenset(("s3", "gcs", "azure_blob", "snowflake", "bigquery", "redshift"))
+_ENGINES: Final = {
+    "apache_spark": "spark", "pyspark": "spark", "apache_flink": "flink", "aws_emr": "emr",
+    "amazon_emr": "emr",
+}  # fmt: skip
+_UNITS: Final = {
+    "dbu_hour": "dbu", "dbus": "dbu", "vcpu_hour": "core_hour", "cpu_hour": "core_hour",
+    "vcore_hour": "core_hour", "node_hour": "instance_hour", "gb": "gb_processed",
+    "gb_scanned": "gb_processed", "gb_read": "gb_processed", "tb": "tb_processed",
+    "tb_scanned": "tb_processed", "execution_hour": "hour", "warehouse_hour": "hour",
+    "execution_second": "second",
+}  # fmt: skip
+_KEPT_UNITS: Final = {"dbu": "dbu_hour", "instance_hour": "instance_hour"}
+_SPACES: Final = re.compile(r"[\s-]+")
+
+
+class MissingPrices(MisuseError):
+    """What was measured has no price; `keys` are those to set, each once."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self.keys = tuple(sorted(set(keys)))
+        more = len(self.keys) - _SHOWN
+        listed = ", ".join(self.keys[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+        what = "A price is" if len(self.keys) == 1 else "Prices are"
+        super().__init__(f"{what} missing. Set {listed}")
+
+
+class CurrencyMix(MisuseError):
+    """Amounts in several currencies, which nobody can add up."""
+
+    def __init__(self, currencies: Iterable[str], where: str) -> None:
+        self.currencies = tuple(sorted(set(currencies)))
+        super().__init__(
+            f"{where} {' and '.join(self.currencies)}. Lumos adds up one currency only: convert "
+            "the amounts, or set 'currency' to the one that all of them are in."
+        )
+
+
+class Prices(NamedTuple):
+    """What storage and work cost, whichever way it was spelled.
+
+    Storage is by provider and class, in money per GB and month; compute by engine and unit.
+    """
+
+    currency: str = DEFAULT_CURRENCY
+    storage: Mapping[tuple[str, str], Decimal] = {}
+    compute: Mapping[tuple[str, str], Decimal] = {}
+    section: SectionName = "cost_calculation"
+    spelled: Mapping[str, str] = {}
+
+    def of_storage(self, provider: str, storage_class: str) -> Decimal | None:
+        """What a GB costs in a month, where a price says so."""
+        return self.storage.get((provider, storage_class or usual_class(provider)))
+
+    def of_engine(self, engine: str) -> dict[str, Decimal]:
+        """What each unit of an engine's work costs."""
+        return {unit: price for (each, unit), price in self.compute.items() if each == engine}
+
+    def storage_key(self, provider: str, storage_class: str) -> str:
+        """The key under which that price would stand."""
+        storage_class = storage_class or usual_class(provider)
+        if self.section == "cost_model":
+            name = self.spelled.get(provider, provider)
+            is_usual = storage_class == usual_class(provider)
+            key = "cost_per_gb_month" if is_usual else f"classes.{storage_class}"
+            return f"cost_model.storage.{name}.{key}"
+        name = self.spelled.get(provider, "aws_s3" if provider == "s3" else provider)
+        return f"cost_calculation.storage_pricing.{name}.{storage_class}"
+
+    def compute_key(self, engine: str, unit: str) -> str:
+        """The key under which that price would stand."""
+        if self.section == "cost_model":
+            return f"cost_model.compute.{engine}.cost_per_{unit}"
+        return f"cost_calculation.compute_pricing.{engine}.{_KEPT_UNITS.get(unit, f'per_{unit}')}"
+
+    def changed(self, prices: Mapping[str, Decimal]) -> "Prices":
+        """These prices with some others, by keys such as `s3.glacier` or `spark.per_core_hour`."""
+        storage, compute = dict(self.storage), dict(self.compute)
+        for key, price in prices.items():
+            name, dot, rest = key.strip().partition(".")
+            place = provider_of(name), class_of(rest) or usual_class(provider_of(name))
+            work, factor = _unit(rest)
+            if price < 0:
+                raise MisuseError(f"The price {price} of '{key}' is below 0.")
+            if dot and (place in storage or place[1] in _CLASSES.get(place[0], ())):
+                storage[place] = price
+            elif dot and (engine_of(name), work) in compute:
+                compute[engine_of(name), work] = price * factor
+            else:
+                known = [f"{each}.{name}" for each, name in (*storage, *compute)]
+                raise UnknownName("price", key, known, listed="Prices")
+        return self._replace(storage=storage, compute=compute)
+
+
+def provider_of(name: str) -> str:
+    """The provider that is meant: `s3` for aws_s3 and s3a, `local` for file."""
+    plain = _plain(name)
+    return _PROVIDERS.get(plain, plain)
+
+
+def class_of(name: str) -> str:
+    """The storage class that is meant: `standard_ia` for STANDARD_IA and infrequent_access."""
+    plain = _plain(name)
+    return _CLASS_SPELLINGS.get(plain, plain)
+
+
+def usual_class(provider: str) -> str:
+    """The class of what is kept where nobody chose one."""
+    return _USUAL_CLASS.get(provider, _STANDARD)
+
+
+def charges_for_storage(provider: str) -> bool:
+    """Whether a provider takes money for every byte, so that a missing price is a mistake."""
+    return provider in _CHARGING
+
+
+def engine_of(name: str) -> str:
+    """The engine that is meant: `emr` for aws_emr."""
+    plain = _plain(name)
+    return _ENGINES.get(plain, plain)
+
+
+def measured(quantity: Decimal, unit: str) -> tuple[Decimal, str]:
+    """A quantity in the unit that prices are kept in: 2 TB are 2048 GB."""
+    known, factor = _unit(unit)
+    return quantity / factor, known
+
+
+def exact(number: float) -> Decimal:
+    """A number as it was written: 0.023 and not the binary fraction beside it."""
+    return Decimal(repr(number))
+
+
+def cost_sections(settings: Settings) -> tuple[Costs, Costs]:
+    """Both sections on costs."""
+    return settings.cost_model, settings.cost_calculation
+
+
+def prices_of(settings: Settings) -> Prices:
+    """The prices of both sections as one list; what they say differently is refused."""
+    model, calculation = settings.cost_model, settings.cost_calculation
+    storage: dict[tuple[str, str], tuple[Decimal, str]] = {}
+    compute: dict[tuple[str, str], tuple[Decimal, str]] = {}
+    spelled: dict[str, str] = {}
+    for name, at, price, key in (*_model_storage(model), *_calculation_storage(calculation)):
+        spelled.setdefault(at[0], name)
+        _put(storage, at, price, key)
+    for at, price, key in (*_model_compute(model), *_calculation_compute(calculation)):
+        _put(compute, at, price, key)
+    uses_model = bool(model.storage or model.compute)
+    uses_calculation = bool(calculation.storage_pricing or calculation.compute_pricing)
+    return Prices(
+        currency=_currency(settings),
+        storage={at: price for at, (price, _) in storage.items()},
+        compute={at: price for at, (price, _) in compute.items()},
+        section="cost_model" if uses_model and not uses_calculation else "cost_calculation",
+        spelled=spelled,
+    )
+
+
+def method_of(settings: Settings) -> Method:
+    """How cost travels along lineage."""
+    said = [each.attribution.method for each in cost_sections(settings) if each.attribution]
+    if len(set(said)) > 1:
+        raise MisuseError(
+            f"cost_model.attribution.method is {said[0]} and cost_calculation.attribution.method "
+            f"is {said[1]}. Keep one of them."
+        )
+    return said[0] if said else "lineage_weighted"
+
+
+def features_of(settings: Settings) -> dict[str, Feature]:
+    """The named sets of datasets, also those that are plain lists in `features`."""
+    found = {
+        name: Feature(patterns=value)
+        for name, value in settings.features.items()
+        if isinstance(value, tuple) and value
+    }
+    for section in cost_sections(settings):
+        for name, feature in section.features.items():
+            if name in found:
+                raise MisuseError(f"The feature '{name}' stands there twice. Keep one of them.")
+            found[name] = feature
+    return found
+
+
+def allocations_of(settings: Settings) -> tuple[Allocation, ...]:
+    """The shares that people allotted to edges."""
+    return tuple(each for section in cost_sections(settings) for each in section.allocations)
+
+
+def overrides_of(settings: Settings) -> tuple[Override, ...]:
+    """The own costs that people set in the configuration."""
+    return tuple(each for section in cost_sections(settings) for each in section.overrides)
+
+
+def monthly_amounts(settings: Settings, kind: Literal["idle", "shared", "adjustments"]) -> Decimal:
+    """What is idle, shared or adjusted in a month, all names together."""
+    return sum(
+        (
+            exact(amount)
+            for section in cost_sections(settings)
+            for amount in getattr(section, kind).values()
+        ),
+        Decimal(0),
+    )
+
+
+def _plain(name: str) -> str:
+    return _SPACES.sub("_", name.strip().lower())
+
+
+def _unit(name: str) -> tuple[str, Decimal]:
+    """A unit, and what a price for one of the named is for one of it."""
+    plain = _plain(name)
+    for prefix in ("cost_per_", "price_per_", "per_"):
+        plain = plain.removeprefix(prefix)
+    singular = plain if plain.endswith("ss") else plain.removesuffix("s")
+    unit = _UNITS.get(plain, _UNITS.get(singular, singular))
+    if unit == "tb_processed":
+        return "gb_processed", Decimal(1) / _GB_PER_TB
+    if unit == "second":
+        return "hour", Decimal(_SECONDS_PER_HOUR)
+    return unit, Decimal(1)
+
+
+def _put(
+    prices: dict[tuple[str, str], tuple[Decimal, str]],
+    at: tuple[str, str],
+    price: Decimal,
+    key: str,
+) -> None:
+    known = prices.setdefault(at, (price, key))
+    if known[0] != price:
+        raise MisuseError(f"'{known[1]}' and '{key}' are the same price, and differ. Keep one.")
+
+
+_StoragePrices: TypeAlias = Iterable[tuple[str, tuple[str, str], Decimal, str]]
+_ComputePrices: TypeAlias = Iterable[tuple[tuple[str, str], Decimal, str]]
+
+
+def _model_storage(model: CostModel) -> _StoragePrices:
+    for name, cost in model.storage.items():
+        provider, key = provider_of(name), f"cost_model.storage.{name}"
+        usual = provider, usual_class(provider)
+        if cost.cost_per_gb_month is not None:
+            yield name, usual, exact(cost.cost_per_gb_month), f"{key}.cost_per_gb_month"
+        if cost.cost_per_tb_month is not None:
+            price = exact(cost.cost_per_tb_month) / _GB_PER_TB
+            yield name, usual, price, f"{key}.cost_per_tb_month"
+        for each, number in cost.classes.items():
+            yield name, (provider, class_of(each)), exact(number), f"{key}.classes.{each}"
+
+
+def _calculation_storage(calculation: CostCalculation) -> _StoragePrices:
+    for name, classes in calculation.storage_pricing.items():
+        provider = provider_of(name)
+        for each, price in classes.items():
+            at = provider, class_of(each) or usual_class(provider)
+            key = f"cost_calculation.storage_pricing.{name}.{each}"
+            yield name, at, exact(price.price_per_gb_month), key
+
+
+def _model_compute(model: CostModel) -> _ComputePrices:
+    yield from _compute(model.compute, "cost_model.compute")
+
+
+def _calculation_compute(calculation: CostCalculation) -> _ComputePrices:
+    yield from _compute(calculation.compute_pricing, "cost_calculation.compute_pricing")
+
+
+def _compute(prices: Mapping[str, Mapping[str, float]], key: str) -> _ComputePrices:
+    for name, units in prices.items():
+        for each, number in units.items():
+            unit, factor = _unit(each)
+            yield (engine_of(name), unit), exact(number) * factor, f"{key}.{name}.{each}"
+
+
+def _currency(settings: Settings) -> str:
+    said = {each.currency.upper() for each in cost_sections(settings) if each.currency is not None}
+    if len(said) > 1:
+        raise CurrencyMix(said, "cost_model.currency and cost_calculation.currency are")
+    return next(iter(said), DEFAULT_CURRENCY)
