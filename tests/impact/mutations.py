@@ -1,7 +1,9 @@
 """Random changes to the Spark part of the estate, and what they really do to the SQL downstream.
 
 Small data is made for every raw table, before and after a change. Models run in one Spark session,
-one after the other, so that a failure is the model's own: behind one that failed nothing is run.
+one after the other, and what one gave is kept as data, so that a failure is the model's own: Spark
+would otherwise plan all SQL up to the raw tables as one query, and move a cast that fails from the
+model that says it to one that reads it. Behind a model that failed nothing is run.
 
 Data after a change is the data before in its new type; a type that became wider also has a value
 that did not fit before, and a column that may be null has a null. What became a text says the same
@@ -209,14 +211,16 @@ class SparkEstate:
         return self._spark.createDataFrame(table, StructType.fromJson(schema_to_spark(schema)))
 
     def _run(self, dataset: str, changed: Set[str]) -> "_Result":
-        self._spark.sql(self._sql(self._models[dataset], changed))
+        frame = self._spark.sql(self._sql(self._models[dataset], changed))
         if dataset in self._targets:
             return _Result(types={}, rows=())
-        frame = self._spark.table(_name_of(dataset, changed))
+        data = frame.toArrow()
+        made = self._spark.createDataFrame(data, frame.schema)
+        made.createOrReplaceTempView(_name_of(dataset, changed))
         schema = schema_from_spark(frame.schema.jsonValue())
         return _Result(
             types={field.name: field.type.text for field in schema.fields},
-            rows=tuple(sorted(map(str, frame.collect()))),
+            rows=tuple(sorted(map(str, data.to_pylist()))),
         )
 
     def _sql(self, model: Model, changed: Set[str]) -> str:
@@ -225,9 +229,7 @@ class SparkEstate:
             sql = re.sub(rf"\b{re.escape(name)}\b", _name_of(name, changed), sql)
         if sql.startswith("INSERT INTO"):
             return sql.replace("INSERT INTO", "INSERT OVERWRITE", 1)
-        body = re.sub(r"^CREATE (?:TABLE|VIEW) \w+ AS\b", "", sql)
-        assert model.dataset is not None
-        return f"CREATE OR REPLACE TEMPORARY VIEW {_name_of(model.dataset, changed)} AS {body}"
+        return re.sub(r"^CREATE (?:TABLE|VIEW) \w+ AS\b", "", sql)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,14 @@ from pyspark.sql import SparkSession
 from impact.cases import Case, Verdict, cases
 from impact.mutations import Mutation, Outcome, SparkEstate, misjudged, mutations
 from impact.sample_estate import estate
+from impact.world import EstateDownstream, verdict_of
 
 ESTATE = estate()
+WORLD = EstateDownstream(ESTATE)
 CASES = {case.id: case for case in cases(ESTATE) if case.dialect == "spark"}
 COUNT = 200
 SEED = 20240115
+FEW = 20
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +37,11 @@ def outcomes(spark_estate: SparkEstate) -> list[Outcome]:
     ]
 
 
+def _verdicts(mutation: Mutation) -> dict[str, Verdict]:
+    found = WORLD.impact(mutation.dataset, mutation.proposed)
+    return {each.urn: verdict_of(each) for each in found.downstream}
+
+
 def _all(verdict: Verdict) -> dict[str, Verdict]:
     return dict.fromkeys(ESTATE.models_of, verdict)
 
@@ -51,6 +59,18 @@ def test_a_failure_that_was_called_compatible_is_named() -> None:
         f"{mutation} -> parcel_rep.heavy: it fails"
     ]
     assert misjudged([row, fine], lambda _: _all(Verdict.UNDETERMINED)) == []
+
+
+def test_what_fails_after_a_few_random_changes_was_not_called_compatible(
+    spark_estate: SparkEstate,
+) -> None:
+    few = [
+        outcome
+        for mutation in mutations(ESTATE, count=FEW, seed=SEED)
+        for outcome in spark_estate.outcomes(mutation)
+    ]
+    assert sum(outcome.failed for outcome in few) >= 5
+    assert misjudged(few, _verdicts) == []
 
 
 @pytest.mark.slow
@@ -113,3 +133,21 @@ def test_random_changes_break_some_models_and_spare_others(outcomes: list[Outcom
     harmful = {outcome.mutation.operation for outcome in failed}
     assert harmful >= {"change", "drop", "rename", "add", "reorder"}
     assert len(misjudged(outcomes, lambda _: _all(Verdict.COMPATIBLE))) == len(failed)
+
+
+@pytest.mark.slow
+def test_what_fails_after_random_changes_was_not_called_compatible(
+    outcomes: list[Outcome],
+) -> None:
+    assert misjudged(outcomes, _verdicts) == []
+
+
+@pytest.mark.slow
+def test_what_became_of_a_change_does_not_hang_on_those_before_it(
+    outcomes: list[Outcome], spark_estate: SparkEstate
+) -> None:
+    told = {(str(each.mutation), each.dataset): each for each in outcomes}
+    for mutation in reversed(mutations(ESTATE, count=COUNT, seed=SEED)[::10]):
+        for again in spark_estate.outcomes(mutation):
+            before = told[str(mutation), again.dataset]
+            assert (again.failed, again.columns) == (before.failed, before.columns)

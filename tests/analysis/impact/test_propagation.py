@@ -40,7 +40,7 @@ def test_the_example_of_a_join_a_pipeline_and_a_cast() -> None:
         "daily_users": "compatible\ncasts user_id to STRING anyway, models/daily_users.sql:1",
     }
     assert found.recommendations[:3] == (
-        "Notify ml-platform and analytics-team before deploying",
+        "Notify analytics-team and ml-platform before deploying",
         "Consider backward-compatible approach: add new column first",
         "Update 2 downstream pipelines before schema change",
     )

@@ -130,7 +130,7 @@ class Meetings:
             return isinstance(parent.parent, exp.Query)
         if isinstance(parent, exp.Distinct):
             return isinstance(parent.parent, exp.Query)
-        return not isinstance(parent, _INSIDE)
+        return not isinstance(parent, _INSIDE) or _assigns(parent)
 
     def _at_end(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
         """What the clause as a whole does with the value."""
@@ -301,12 +301,16 @@ class Meetings:
 
 _INSIDE: Final = (
     exp.Condition, exp.Func, exp.Predicate,
-    exp.Condition, exp.Func, exp.Predicate,
     exp.Alias, exp.Aliases, exp.Ordered, exp.Window, exp.Filter, exp.Subquery, exp.Tuple,
     exp.WithinGroup, exp.If, exp.Interval, exp.Distinct, exp.Order, exp.Query, exp.Kwarg,
     exp.PropertyEQ, exp.IgnoreNulls, exp.RespectNulls, exp.Lambda, exp.Bracket, exp.Limit,
     exp.Having, exp.Where,
 )  # fmt: skip
+
+
+def _assigns(node: exp.Expr) -> bool:
+    """Whether an equation is none: SET of an UPDATE gives a column its value."""
+    return isinstance(node.parent, exp.Update) and node.arg_key == "expressions"
 
 
 def _holder(query: exp.Expr) -> exp.Expr | None:

@@ -145,7 +145,8 @@ class _Reasoning:
         doubts = self._doubts(script.statements[write.statement].number, script)
         if write.creates:
             self._repeat(write.result)
-        found = self._outputs(write.result)
+        leaves = {} if write.creates else self._statements[write.statement].leaves
+        found = self._outputs(write.result, leaves)
         if write.has_fixed_places:
             self._place(write.given, Place.INSERT)
         if not write.creates:
@@ -213,7 +214,8 @@ class _Reasoning:
                     found.append((versions.key, column))
         return tuple(found)
 
-    def _outputs(self, result: Relation) -> list[Output]:
+    def _outputs(self, result: Relation, leaves: Mapping[int, Leaf]) -> list[Output]:
+        """The columns of a result that change; `leaves` are named where they are stored."""
         found = []
         for column in result.everything():
             if not self._values.may_change(column):
@@ -222,8 +224,8 @@ class _Reasoning:
             meetings = self._meetings.within(self._values.makers(column))
             if not state.is_touched and not meetings:
                 continue
-            facts = [fact for origin, fact in column.facts.items()]
-            excerpt = next((fact.excerpt for fact in facts if fact.excerpt is not None), None)
+            facts = list(column.facts.values())
+            excerpt = self._where_stored(column, leaves) or _excerpt_of(column)
             found.append(
                 Output(
                     name=spelled(column.name),
@@ -238,6 +240,14 @@ class _Reasoning:
                 )
             )
         return found
+
+    def _where_stored(self, column: Column, leaves: Mapping[int, Leaf]) -> Excerpt | None:
+        """Where a statement names what it stores, though it was computed further inside."""
+        if not leaves or not isinstance(column.maker, exp.Expr):
+            return None
+        named = (leaves.get(id(node)) for node in column.maker.find_all(exp.Column))
+        return next((leaf.excerpt for leaf in named if leaf is not None
+                     and self._values.may_change(leaf.column)), None)  # fmt: skip
 
     def _fields(self, result: Relation) -> tuple[Field, ...]:
         """The columns of a result as they are before."""
@@ -299,9 +309,7 @@ class _Reasoning:
                     self._meetings.tell(leaf, Act.GROUPED, state)
 
     def _leaf_of(self, column: Column, place: Place) -> Leaf:
-        excerpts = (fact.excerpt for fact in column.facts.values())
-        excerpt = next((each for each in excerpts if each is not None), None)
-        return Leaf(exp.column(spelled(column.name)), column, place, excerpt)
+        return Leaf(exp.column(spelled(column.name)), column, place, _excerpt_of(column))
 
     def _place(self, relation: Relation, place: Place) -> None:
         """Columns that come, go or move within a list in which places count."""
@@ -393,6 +401,11 @@ class _Reasoning:
                 )
             )
         return going_on
+
+
+def _excerpt_of(column: Column) -> Excerpt | None:
+    excerpts = (fact.excerpt for fact in column.facts.values())
+    return next((each for each in excerpts if each is not None), None)
 
 
 def _star_lines(node: exp.Expr) -> Iterator[tuple[str, int]]:
