@@ -47,7 +47,7 @@ def test_changes_as_json_hold_every_promised_fact(lumos: Any) -> None:
     assert set(event) == {
         "event_id", "urn", "type", "change_type", "timestamp", "cause", "author", "source_path",
         "cloud_version", "schema_version", "breaking", "summary", "flags", "changes", "old_schema",
-        "new_schema", "metadata",
+        "new_schema", "metadata", "affected_downstream", "affected",
     }  # fmt: skip
     assert (event["type"], event["change_type"]) == ("SCHEMA_CHANGED", "SCHEMA_CHANGE")
     assert event["timestamp"] == "2024-01-01T02:00:00Z"

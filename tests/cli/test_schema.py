@@ -145,7 +145,7 @@ def test_history_is_told_newest_first(lumos: Any) -> None:
     assert set(report["versions"][0]) == {
         "schema_version", "cloud_version", "timestamp", "recorded_at", "event", "cause", "author",
         "source", "summary", "breaking", "fingerprint", "changes", "affected_downstream",
-        "breaking_change_alert", "schema",
+        "affected", "breaking_change_alert", "schema",
     }  # fmt: skip
     assert report["versions"][0]["timestamp"] == "2024-01-10T12:00:00Z"
     result = lumos("schema", "history", "user_events")

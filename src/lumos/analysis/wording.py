@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import Final, assert_never
 
 from lumos.model.change import (
+    Affected,
     AnySchemaChange,
+    BlastRadius,
     DefaultChanged,
     DescriptionChanged,
     EventType,
@@ -17,9 +19,11 @@ from lumos.model.change import (
     Reordered,
     TagsChanged,
     TypeChanged,
+    Verdict,
 )
 
 _NAMED: Final = 3
+_NAMED_OWNERS: Final = 5
 _LONGEST_TYPE: Final = 60
 _WITHOUT_FINDINGS: Final = {
     EventType.CREATED: "first seen",
@@ -69,6 +73,36 @@ def sentence_of(change: AnySchemaChange) -> str:
             return f"Changed tags of {path}"
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def blast_radius_of(affected: BlastRadius) -> str:
+    """What a change does down the stream: `3 downstream break (analytics-team, ml-platform)`."""
+    if affected.problem is not None:
+        return "what breaks downstream is not known"
+    parts = []
+    if affected.breaking:
+        parts.append(f"{affected.breaking:,} downstream break{_s(affected.breaking)}")
+    if affected.undetermined:
+        what = "undetermined" if parts else "downstream undetermined"
+        parts.append(f"{affected.undetermined:,} {what}")
+    if not parts:
+        return ""
+    owners = [*affected.owners[:_NAMED_OWNERS]]
+    if (more := len(affected.owners) - len(owners)) > 0:
+        owners.append(f"and {more} more")
+    return ", ".join(parts) + (f" ({', '.join(owners)})" if owners else "")
+
+
+def _s(count: int) -> str:
+    """One breaks, two break."""
+    return "s" if count == 1 else ""
+
+
+def affected_sentence_of(affected: Affected) -> str:
+    """One dataset down the stream: `lumos://... breaks (analytics-team)`."""
+    what = "breaks" if affected.verdict is Verdict.BREAKING else "may break"
+    owners = f" ({', '.join(affected.owners)})" if affected.owners else ""
+    return f"{affected.urn} {what}{owners}"
 
 
 def _kind(change: AnySchemaChange) -> tuple[str, str]:

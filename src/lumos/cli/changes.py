@@ -134,6 +134,8 @@ def line_of(event: "EventReport") -> str:
 
 def _cells(event: "EventReport") -> tuple[str, ...]:
     verdict = event.changes[0].consumer.value if event.changes else ""
+    downstream = "" if event.affected is None else event.affected.summary
+    what = "; ".join(filter(None, (event.summary, downstream)))
     return (
         event.timestamp.isoformat(" ", "seconds")[:19],
         "BREAKING" if event.breaking else verdict,
@@ -141,7 +143,7 @@ def _cells(event: "EventReport") -> tuple[str, ...]:
         f"{event.cloud_version} {event.schema_version}",
         event.urn,
         # People and names of fields may bring lines of their own.
-        " ".join(event.summary.split()),
+        " ".join(what.split()),
     )
 
 

@@ -347,6 +347,8 @@ def _print_history(report: "HistoryReport") -> None:
         console.print("  ".join(fact for fact in facts if fact))
         if version.breaking and not any(each.consumer == "breaking" for each in version.changes):
             console.print("  declared BREAKING", style=STYLES["breaking"])
+        if version.affected is not None and version.affected.summary:
+            console.print(f"  {version.affected.summary}", style=STYLES["breaking"])
         if version.changes:
             console.print(changes_table(version.changes))
         else:

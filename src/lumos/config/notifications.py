@@ -23,6 +23,9 @@ PLACEHOLDERS: Final = (
     "verdict",
     "summary",
     "changes",
+    "blast_radius",
+    "affected",
+    "affected_owners",
     "schema_version",
     "cloud_version",
     "time",
@@ -35,6 +38,8 @@ _TITLE: Final = "{dataset_name} {schema_version}: {verdict}"
 _TEMPLATE: Final = """\
 {event}: {summary}
 {changes}
+{blast_radius}
+{affected}
 {urn} {cloud_version}
 {location}
 owner: {owner_name}

@@ -7,11 +7,12 @@ from typing import Final
 
 from lumos.analysis.report import ChangeRow, change_rows
 from lumos.analysis.versioning import Step, change_type_of, versions_by_cloud_version
+from lumos.analysis.wording import blast_radius_of
 from lumos.engine.audit import audit
 from lumos.engine.handlers import event_types
 from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport
 from lumos.errors import MisuseError
-from lumos.model.change import Cause, ChangeEvent, EventType
+from lumos.model.change import BlastRadius, Cause, ChangeEvent, EventType, Verdict
 from lumos.model.moment import duration, moment
 from lumos.model.pattern import DatasetPattern
 from lumos.model.version import ChangeType, CloudVersion
@@ -31,8 +32,50 @@ _REMEMBERED_SCHEMAS: Final = 5_000
 _FORGOTTEN_AT_ONCE: Final = 10_000
 
 
+class AffectedDataset(Report, frozen=True, kw_only=True):
+    """A dataset down the stream that breaks or may break, and whose it was then."""
+
+    urn: str
+    verdict: Verdict
+    owners: tuple[str, ...]
+
+
+class AffectedReport(Report, frozen=True, kw_only=True):
+    """What a change does down the stream; the worst are named first, 1,000 at most.
+
+    `problem` says why it is not known, and `summary` all of it in a few words.
+    """
+
+    summary: str
+    breaking: int
+    undetermined: int
+    owners: tuple[str, ...]
+    datasets: tuple[AffectedDataset, ...]
+    problem: str | None
+
+    @classmethod
+    def of(cls, found: BlastRadius | None) -> "AffectedReport | None":
+        if found is None:
+            return None
+        return cls(
+            summary=blast_radius_of(found),
+            breaking=found.breaking,
+            undetermined=found.undetermined,
+            owners=found.owners,
+            datasets=tuple(
+                AffectedDataset(urn=each.urn, verdict=each.verdict, owners=each.owners)
+                for each in found.datasets
+            ),
+            problem=found.problem,
+        )
+
+
 class EventReport(Report, frozen=True, kw_only=True):
-    """A change event; schemas are told where they changed, came or went."""
+    """A change event; schemas are told where they changed, came or went.
+
+    `affected_downstream` are the datasets that `affected` tells more of: which of them break by the
+    change and which may, and whose they were. It is null where nothing hung on the dataset.
+    """
 
     event_id: str
     urn: str
@@ -51,6 +94,8 @@ class EventReport(Report, frozen=True, kw_only=True):
     old_schema: SchemaReport | None
     new_schema: SchemaReport | None
     metadata: dict[str, str | int]
+    affected_downstream: tuple[str, ...]
+    affected: AffectedReport | None
 
 
 class ChangesSummary(Report, frozen=True, kw_only=True):
@@ -222,6 +267,8 @@ def _report(event: ChangeEvent, schemas: dict[str, SchemaReport]) -> EventReport
         old_schema=schemas.get(old or ""),
         new_schema=schemas.get(new or ""),
         metadata=event.metadata,
+        affected_downstream=event.affected_downstream,
+        affected=AffectedReport.of(event.affected),
     )
 
 

@@ -14,6 +14,7 @@ from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.written import check_free, write_sources
 from lumos.engine.handlers import ChangeHandler, Handlers
+from lumos.engine.impact.tracking import BlastRadiusTracker
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
     DiscoverReport,
@@ -75,7 +76,7 @@ class Lumos:
         file = find_file(Path.cwd(), self._variables) if config is None else Path(config)
         self.settings: Settings = load(file, environment=self._variables, overrides=overrides or {})
         self._handlers = Handlers()
-        self._listeners: list[Listener] = [self._handlers]
+        self._listeners: list[Listener] = [BlastRadiusTracker(), self._handlers]
         if self.settings.notifications.changes:
             from lumos.engine.notifications import Notifier
 

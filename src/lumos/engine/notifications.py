@@ -5,17 +5,17 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
 
 import msgspec
 
-from lumos.analysis.wording import sentence_of
+from lumos.analysis.wording import affected_sentence_of, blast_radius_of, sentence_of
 from lumos.config.notifications import ChangeRule, Notifications
 from lumos.errors import LumosError, MissingDependency, UnknownName
-from lumos.model.change import ChangeEvent, Verdict
+from lumos.model.change import BlastRadius, ChangeEvent, Verdict
 from lumos.model.dataset import Ownership
 from lumos.model.notification import Notification, NotificationState
 from lumos.model.urn import Urn
@@ -28,7 +28,7 @@ from lumos.store import Outbox, Transaction
 FORMAT_VERSION: Final = "1.0"
 # How long a process that has nothing else to do goes on sending what it wrote last.
 _PATIENCE_SECONDS: Final = 30.0
-_MOST_CHANGES: Final = 20
+_MOST_LINES: Final = 20
 _MOST_SHOWN: Final = 20
 _log = logging.getLogger(__name__)
 
@@ -82,12 +82,9 @@ def _verdicts(event: ChangeEvent) -> frozenset[Verdict]:
 def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
     # Verdicts are defined from the worst to the most harmless.
     worst = next((each for each in Verdict if each in change.verdicts), None)
-    lines = [
-        f"- {plain(sentence_of(finding.change))} ({finding.consumer})"
-        for finding in event.findings[:_MOST_CHANGES]
-    ]
-    if (more := len(event.findings) - len(lines)) > 0:
-        lines.append(f"- and {more} more")
+    changes = [f"{sentence_of(each.change)} ({each.consumer})" for each in event.findings]
+    down = event.affected or BlastRadius()
+    affected = [affected_sentence_of(each) for each in down.datasets]
     facts = {
         "dataset_name": change.name,
         "urn": event.urn,
@@ -100,8 +97,22 @@ def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
         "schema_version": event.schema_version,
         "cloud_version": event.cloud_version,
         "time": f"{event.at:%Y-%m-%d %H:%M:%S} UTC",
+        "blast_radius": blast_radius_of(down),
+        "affected_owners": ", ".join(down.owners),
     }
-    return {**{name: plain(fact) for name, fact in facts.items()}, "changes": "\n".join(lines)}
+    return {
+        **{name: plain(fact) for name, fact in facts.items()},
+        "changes": _list(changes, len(changes)),
+        "affected": _list(affected, down.count),
+    }
+
+
+def _list(sentences: Sequence[str], count: int) -> str:
+    """A line for each of the first, and how many there are beside."""
+    lines = [f"- {plain(each)}" for each in sentences[:_MOST_LINES]]
+    if (more := count - len(lines)) > 0:
+        lines.append(f"- and {more:,} more")
+    return "\n".join(lines)
 
 
 class Courier:

@@ -164,6 +164,38 @@ class EventType(enum.StrEnum):
 # A person stepped the major version although no rule found anything breaking.
 DECLARED_BREAKING: Final = "declared-breaking"
 
+
+class Affected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A dataset down the stream that a change breaks or may break, and whose it was then."""
+
+    urn: str
+    verdict: Verdict
+    owners: tuple[str, ...] = ()
+
+
+class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a change does down the stream, by the lineage that was known when it was recorded.
+
+    The counts are of all; `datasets` names the worst and nearest. `problem` says why it is not
+    known.
+    """
+
+    breaking: int = 0
+    undetermined: int = 0
+    datasets: tuple[Affected, ...] = ()
+    problem: str | None = None
+
+    @property
+    def count(self) -> int:
+        """How many datasets break or may break."""
+        return self.breaking + self.undetermined
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Whose datasets are named, those of the worst first."""
+        return tuple(dict.fromkeys(owner for each in self.datasets for owner in each.owners))
+
+
 Cause: TypeAlias = Literal["scan", "event", "ci", "import", "user"]
 
 
@@ -188,6 +220,13 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     flags: tuple[str, ...] = ()
     summary: str = ""
     metadata: dict[str, str | int] = {}
+    # Nothing where nobody looked, or nothing was known to be downstream.
+    affected: BlastRadius | None = None
+
+    @property
+    def affected_downstream(self) -> tuple[str, ...]:
+        """The datasets down the stream that the change breaks or may break, as far as named."""
+        return () if self.affected is None else tuple(each.urn for each in self.affected.datasets)
 
     @property
     def breaking(self) -> bool:

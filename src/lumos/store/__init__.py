@@ -9,13 +9,14 @@ from lumos.store.errors import (
     StoreTooNew,
     StoreTooOld,
 )
-from lumos.store.listening import Listener
+from lumos.store.listening import Completer, Listener
 from lumos.store.outbox import Outbox
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.search import Facets
 from lumos.store.store import Store, Transaction
 
 __all__ = [
+    "Completer",
     "Database",
     "DatasetFilter",
     "Facets",

@@ -1,5 +1,7 @@
 """Who else hears of the change events that are recorded."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lumos.model.change import ChangeEvent
@@ -16,3 +18,13 @@ class Listener(Protocol):
 
     def after(self, event: ChangeEvent) -> None:
         """After the commit; nothing that happens here can undo the event."""
+
+
+class Completer(Listener):
+    """A listener that adds to events what can only be told when all else is written."""
+
+    @abstractmethod
+    def completed(
+        self, transaction: "Transaction", events: Sequence[ChangeEvent]
+    ) -> Sequence[ChangeEvent]:
+        """The same events, in the same order, as they are recorded and as others hear of them."""

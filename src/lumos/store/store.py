@@ -55,13 +55,14 @@ from lumos.store.errors import (
 from lumos.store.journal import Journal, JournalWriter
 from lumos.store.ledger import VersionLedger
 from lumos.store.lineage import LineageReader, LineageWriter
-from lumos.store.listening import Listener
+from lumos.store.listening import Completer, Listener
 from lumos.store.locks import lock_key
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.remarks import Remarks, RemarkWriter
 from lumos.store.rows import insert_if_new, replace
 from lumos.store.search import Facets, Hits, Searched, SearchedSchema
 from lumos.store.usage import UsageRecord, UsageWriter
+from lumos.store.within import DatabaseWithin
 
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
@@ -97,8 +98,11 @@ class Store:
     def transaction(self) -> Iterator["Transaction"]:
         """All that is written inside becomes visible at once, or not at all."""
         with self._database.writing() as connection:
-            transaction = Transaction(connection)
+            transaction = Transaction(connection, self._database)
             yield transaction
+            for listener in self._listeners:
+                if isinstance(listener, Completer):
+                    transaction.complete(listener)
             events = tuple(transaction.new_events)
             for event, listener in product(events, self._listeners):
                 listener.within(transaction, event)
@@ -392,8 +396,9 @@ class Store:
 class Transaction:
     """Writes that belong together; every one of them may be repeated without harm."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, database: Database) -> None:
         self._connection = connection
+        self._database = database
         self._touched: dict[str, None] = {}
         self._saved_schemas: set[str] = set()
         self.new_events: list[ChangeEvent] = []
@@ -418,6 +423,20 @@ class Transaction:
     def journal(self) -> JournalWriter:
         """Keeps account of an import."""
         return JournalWriter(self._connection)
+
+    @property
+    def seen(self) -> Store:
+        """The store as it is with all that was written so far, for reading."""
+        self.lineage.settle()
+        # What others keep must not come from edges that may yet be taken back.
+        kept = {} if self.lineage.changes_graph else self._database.kept
+        return Store(DatabaseWithin(self._database, self._connection, kept))
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What fails inside leaves the transaction as it was before, and able to go on."""
+        with self._connection.begin_nested():
+            yield
 
     def known(self, urn: str) -> KnownDataset | None:
         """What is on record, held against other writers until the transaction ends."""
@@ -509,6 +528,21 @@ class Transaction:
         if is_new and is_news:
             self.new_events.append(event)
         return is_new
+
+    def complete(self, completer: Completer) -> None:
+        """Lets somebody add to the new events; what it gives is what is on record of them."""
+        before, event = self.new_events, tables.change_event.c
+        if not before:
+            return
+        self.new_events = list(completer.completed(self, before))
+        rows = [
+            {"completed": new.event_id, "body": to_json(new)}
+            for old, new in zip(before, self.new_events, strict=True)
+            if new is not old
+        ]
+        if rows:
+            completed = event.event_id == bindparam("completed")
+            self._execute(update(tables.change_event).where(completed), rows)
 
     def post(self, notification: Notification, *, at: datetime) -> bool:
         """Puts a message into the outbox; False where its channel is told of the event already."""

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from lumos.analysis.evolution import Evolution, changes_in
 from lumos.analysis.report import ChangeRow, Summary, change_rows
-from lumos.engine.changes import Milestone
+from lumos.engine.changes import AffectedReport, Milestone
 from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport
 from lumos.model.change import Verdict
 from lumos.model.notification import AlertState
@@ -57,7 +57,8 @@ class VersionReport(Report, frozen=True, kw_only=True):
     """One schema version, why it began, and the schema itself.
 
     `timestamp` is when it happened, `recorded_at` when Lumos wrote it down. `source` is where it
-    was seen, `author` the person behind it, if there is one.
+    was seen, `author` the person behind it, if there is one. `affected_downstream` are the datasets
+    that `affected` tells more of, as it was known then.
     """
 
     schema_version: str
@@ -73,6 +74,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
     fingerprint: str
     changes: tuple[ChangeRow, ...]
     affected_downstream: tuple[str, ...]
+    affected: AffectedReport | None
     breaking_change_alert: AlertState | None
     schema: SchemaReport
 
@@ -92,7 +94,8 @@ class VersionReport(Report, frozen=True, kw_only=True):
             breaking=event.breaking,
             fingerprint=record.schema.shape,
             changes=change_rows(urn, event.findings),
-            affected_downstream=(),
+            affected_downstream=event.affected_downstream,
+            affected=AffectedReport.of(event.affected),
             breaking_change_alert=alert if event.breaking else None,
             schema=SchemaReport.of(record.schema),
         )

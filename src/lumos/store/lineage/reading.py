@@ -114,6 +114,14 @@ class LineageReader:
                 connection.scalars(select(item.key).where(item.kind == JOBS, wanted))
             )
 
+    def leading_on(self, urns: Collection[str]) -> frozenset[str]:
+        """Those of some datasets from which data flows to anything."""
+        node = tables.lineage_node.c
+        onward = select(EDGE.id).where(EDGE.upstream == node.id, EDGE.downstream != node.id)
+        with self._database.reading() as connection:
+            statement = select(node.urn).where(among(connection, node.urn, urns), onward.exists())
+            return frozenset(connection.scalars(statement))
+
     def all(self) -> Iterator[KeptEdge]:
         """Every edge of every reporter, in no order."""
         with self._database.reading() as connection:

@@ -1,0 +1,223 @@
+"""What a recorded change does down the stream, in the history and in messages."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pytest
+from sqlalchemy import text
+
+from engine.sightings import START, Sightings
+from lumos.model.change import Affected, BlastRadius, ChangeEvent, EventType, Verdict
+from lumos.model.dataset import Owner, Ownership
+from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script
+from lumos.store import Store
+
+RAW, STAGED, MART, ODD = (
+    f"lumos://file/lake/{name}" for name in ("events", "sessions", "mart", "odd")
+)
+EVENTS = "user_id STRING\namount INT64\nnote STRING"
+
+
+def edge(upstream: str, downstream: str, columns: Sequence[str] = (), **facts: object) -> Edge:
+    return Edge(
+        upstream=upstream,
+        downstream=downstream,
+        origin="model",
+        at=START,
+        columns=tuple(ColumnMapping(upstream=each, downstream=each) for each in columns),
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def relate(seen: Sightings, *edges: Edge, scripts: Sequence[Script] = ()) -> None:
+    with seen.store.transaction() as transaction:
+        transaction.lineage.report("model", edges, scripts=scripts, at=START)
+
+
+def own(seen: Sightings, urn: str, *owners: str) -> None:
+    ownership = Ownership(owners=tuple(Owner(name=name) for name in owners))
+    with seen.store.transaction() as transaction:
+        transaction.save_aspect(urn, "ownership", ownership, writer="test", at=START)
+
+
+@pytest.fixture
+def lake(seen: Sightings) -> Sightings:
+    """Sessions join events by user, the mart takes amounts of sessions; both have owners."""
+    seen.see("events", EVENTS)
+    seen.see("sessions", "user_id STRING\namount INT64")
+    seen.see("mart", "amount INT64")
+    use = ColumnUse(upstream="user_id", usage="JOIN", file="models/sessions.sql", line=14)
+    relate(
+        seen,
+        edge(RAW, STAGED, ["user_id", "amount"], uses=(use,)),
+        edge(STAGED, MART, ["amount"]),
+    )
+    own(seen, STAGED, "analytics-team")
+    own(seen, MART, "ml-platform", "analytics-team")
+    return seen
+
+
+def last(lake: Sightings, urn: str = RAW) -> ChangeEvent:
+    return lake.store.events(urn)[-1]
+
+
+def test_a_change_names_what_it_breaks_with_owners(lake: Sightings) -> None:
+    lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
+    breaking = Verdict.BREAKING
+    assert last(lake).affected == BlastRadius(
+        breaking=2,
+        datasets=(
+            Affected(urn=STAGED, verdict=breaking, owners=("analytics-team",)),
+            Affected(urn=MART, verdict=breaking, owners=("ml-platform", "analytics-team")),
+        ),
+    )
+    assert last(lake).affected_downstream == (STAGED, MART)
+
+
+def test_only_what_uses_the_column_is_named(lake: Sightings) -> None:
+    lake.see("events", EVENTS.replace("user_id STRING", "user_id INT64"))
+    assert last(lake).affected_downstream == (STAGED,)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(EVENTS.replace("\nnote STRING", ""), id="nobody reads it"),
+        pytest.param(EVENTS + "\nmore STRING", id="added"),
+    ],
+)
+def test_where_nothing_breaks_the_event_says_that_somebody_looked(
+    lake: Sightings, after: str
+) -> None:
+    lake.see("events", after)
+    assert last(lake).affected == BlastRadius()
+
+
+def test_first_sightings_and_new_data_have_none(lake: Sightings) -> None:
+    assert lake.store.events(RAW)[0].affected is None
+    lake.see("events", EVENTS)
+    assert (last(lake).type, last(lake).affected) == (EventType.MODIFIED, None)
+
+
+def test_a_change_of_what_nothing_hangs_on_has_none(lake: Sightings) -> None:
+    lake.see("mart", "amount STRING")
+    assert (last(lake, MART).breaking, last(lake, MART).affected) == (True, None)
+
+
+def test_a_dataset_that_is_gone_breaks_what_reads_it_directly(lake: Sightings) -> None:
+    lake.lose("events")
+    assert last(lake).affected == BlastRadius(
+        breaking=1,
+        datasets=(Affected(urn=STAGED, verdict=Verdict.BREAKING, owners=("analytics-team",)),),
+    )
+
+
+def test_what_is_gone_itself_does_not_break_any_more(lake: Sightings) -> None:
+    lake.lose("mart")
+    lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
+    assert last(lake).affected_downstream == (STAGED,)
+
+
+def test_what_a_person_declares_to_break_is_undetermined_next_to_it(lake: Sightings) -> None:
+    lake.lumos.version.bump("events", "SCHEMA_CHANGE", level="major", author="ann")
+    affected = last(lake).affected
+    assert affected is not None
+    assert [(each.urn, each.verdict) for each in affected.datasets] == [
+        (STAGED, Verdict.UNDETERMINED)
+    ]
+
+
+def test_words_of_people_break_nothing(lake: Sightings) -> None:
+    lake.lumos.people.docs.set("events", "In cents", fields=["amount"])
+    assert (last(lake).type, last(lake).affected) == (EventType.METADATA_CHANGED, None)
+
+
+def test_sql_that_is_kept_decides(lake: Sightings) -> None:
+    script = Script(
+        sql="CREATE TABLE odd AS SELECT CAST(amount AS STRING) AS amount FROM events",
+        dialect="spark",
+        dataset=ODD,
+        tables=((("events",), RAW), (("odd",), ODD)),
+    )
+    relate(lake, edge(RAW, ODD, ["amount"]), scripts=[script])
+    lake.see("events", EVENTS.replace("amount INT64", "amount INT32"))
+    assert last(lake).affected == BlastRadius()
+
+
+def test_owners_stay_those_of_the_time(lake: Sightings) -> None:
+    lake.see("events", EVENTS.replace("user_id STRING", "user_id INT64"))
+    own(lake, STAGED, "somebody-else")
+    affected = last(lake).affected
+    assert affected is not None
+    assert affected.owners == ("analytics-team",)
+
+
+def test_lineage_of_the_same_transaction_counts(lake: Sightings) -> None:
+    known = lake.store.known(source="file:/lake")[RAW]
+    recorder = lake.recorder()
+    with lake.store.transaction() as transaction:
+        transaction.lineage.report("new", [edge(RAW, ODD)], at=START)
+        recorder.remove(transaction, known)
+    assert last(lake).affected_downstream == (ODD, STAGED)
+
+
+def test_those_beyond_the_first_thousand_are_counted(lake: Sightings) -> None:
+    relate(lake, *(edge(RAW, f"lumos://file/lake/copy{number:04}") for number in range(1_005)))
+    lake.lose("events")
+    affected = last(lake).affected
+    assert affected is not None
+    assert (affected.breaking, len(affected.datasets)) == (1_005, 1_000)
+
+
+def _wrong_code(_store: Store) -> object:
+    return 1 / 0
+
+
+def _wrong_statement(store: Store) -> object:
+    with store._database.reading() as connection:
+        return connection.execute(text("SELECT * FROM nowhere"))
+
+
+@pytest.mark.parametrize("fail", [_wrong_code, _wrong_statement])
+def test_an_analysis_that_fails_loses_no_change(
+    lake: Sightings,
+    fail: Callable[[Store], object],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def failing(store: Store, _event: ChangeEvent) -> None:
+        fail(store)
+
+    monkeypatch.setattr("lumos.engine.impact.blast_radius.blast_radius", failing)
+    with caplog.at_level(logging.WARNING):
+        lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
+    affected = last(lake).affected
+    assert last(lake).type is EventType.SCHEMA_CHANGED
+    assert affected is not None
+    assert affected.problem
+    assert "is not known" in caplog.text
+
+
+def test_functions_of_the_user_hear_of_it(lake: Sightings) -> None:
+    heard: list[tuple[str, ...]] = []
+    lake.lumos.on_change(lambda event: heard.append(event.affected_downstream))
+    lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
+    assert heard == [(STAGED, MART)]
+
+
+def test_changes_and_history_tell_of_it(lake: Sightings) -> None:
+    lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
+    (event,) = lake.lumos.changes(breaking=True)
+    version = lake.lumos.history("events").versions[0]
+    assert event.affected is not None
+    assert event.affected.summary == "2 downstream break (analytics-team, ml-platform)"
+    assert event.affected.datasets[1].owners == ("ml-platform", "analytics-team")
+    assert event.affected_downstream == version.affected_downstream == (STAGED, MART)
+    assert version.affected == event.affected
+
+
+def test_an_event_is_the_same_when_it_is_found_again(lake: Sightings) -> None:
+    event = lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
+    with lake.store.transaction() as transaction:
+        assert not transaction.save_event(event)
+    assert last(lake).affected_downstream == (STAGED, MART)
