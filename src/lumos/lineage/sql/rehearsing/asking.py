@@ -1,0 +1,281 @@
+"""The queries that stand in statements: what is computed there, without what is done with it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from sqlglot import exp
+
+_ONE: Final = "one"
+
+
+class NotAsked(Exception):
+    """A statement out of which no query can be made."""
+
+
+class Asked(NamedTuple):
+    """A query, and under which names its result is stored.
+
+    `columns` are names by position, where the statement says them. Without them a table that has a
+    schema takes the result by position as well, unless `is_by_name`: all columns but those in
+    `fixed`, and `last` those that are named there. `creates` says that the result is the table.
+    """
+
+    query: exp.Query
+    creates: bool = False
+    columns: tuple[str, ...] = ()
+    is_by_name: bool = False
+    fixed: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    # Whether anything is stored at all: what is deleted is not.
+    stores: bool = True
+
+
+def asked(node: exp.Expr) -> Sequence[Asked]:
+    """The queries of a statement; none if it computes nothing."""
+    return [_with_names(each, node) for kind, ask in _KINDS if isinstance(node, kind)
+            for each in ask(node)]  # fmt: skip
+
+
+def declared(node: exp.Expr) -> tuple[exp.Expr, exp.Select] | None:
+    """A table that is made with the types of its columns, and a query with such columns."""
+    schema: exp.Expr | None = None
+    table: exp.Expr | None = None
+    if isinstance(node, exp.Create) and isinstance(node.this, exp.Schema):
+        schema, table = node.this, node.this.this
+    elif isinstance(node, exp.DeclareItem) and isinstance(node.args.get("kind"), exp.Schema):
+        schema, table = node.args["kind"], exp.Table(this=node.this[0])
+    columns = [
+        exp.alias_(exp.cast(exp.null(), each.args["kind"].copy()), each.this.copy())
+        for each in (schema.expressions if schema is not None else ())
+        if isinstance(each, exp.ColumnDef) and isinstance(each.args.get("kind"), exp.DataType)
+    ]
+    if table is None or not columns:
+        return None
+    return table, exp.Select(expressions=columns)
+
+
+def _with_names(made: Asked, node: exp.Expr) -> Asked:
+    """The query with the named queries that stand before the whole statement."""
+    outer = node.args.get("with_")
+    if outer is None or made.query is node:
+        return made
+    inner = made.query.args.get("with_")
+    named = outer.copy()
+    if inner is not None:
+        named.set("expressions", [*named.expressions, *inner.copy().expressions])
+    query = made.query.copy()
+    query.set("with_", named)
+    return made._replace(query=query)
+
+
+def _query(node: object) -> exp.Query | None:
+    if isinstance(node, exp.Table):
+        return exp.select("*").from_(node.copy())
+    if isinstance(node, exp.Subquery) and not node.args.get("alias"):
+        return _query(node.this)
+    return node if isinstance(node, exp.Query) else None
+
+
+def _create(node: exp.Create) -> Iterator[Asked]:
+    clone = node.args.get("clone")
+    query = _query(clone.this if clone is not None else node.args.get("expression"))
+    if query is None:
+        return
+    listed = node.this.expressions if isinstance(node.this, exp.Schema) else ()
+    yield Asked(query, creates=True, columns=tuple(_names(listed)))
+
+
+def _names(nodes: Sequence[exp.Expr]) -> Iterator[str]:
+    for each in nodes:
+        if isinstance(each, exp.ColumnDef | exp.Identifier | exp.Column):
+            yield each.name
+
+
+def _select(node: exp.Query) -> Iterator[Asked]:
+    copy = node.copy()
+    first = copy
+    while isinstance(first, exp.SetOperation):
+        first = first.this
+    if first.args.get("into") is not None:
+        first.set("into", None)
+        yield Asked(copy, creates=True)
+
+
+def _alter(node: exp.Alter) -> Iterator[Asked]:
+    for action in node.args.get("actions") or ():
+        if isinstance(action, exp.Query):
+            yield Asked(action, creates=True)
+
+
+def _insert(node: exp.Insert) -> Iterator[Asked]:
+    query = _query(node.args.get("expression") or node.args.get("source"))
+    if query is None:
+        return
+    listed = tuple(_names(node.this.expressions)) if isinstance(node.this, exp.Schema) else ()
+    fixed, last = _partitions(node)
+    yield Asked(
+        query, columns=listed, is_by_name=bool(node.args.get("by_name")), fixed=fixed, last=last
+    )
+    conflict = node.args.get("conflict")
+    if conflict is not None and conflict.expressions:
+        yield _on_conflict(node, conflict, query, listed)
+
+
+def _partitions(node: exp.Insert) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    partition = node.args.get("partition") or node.this.args.get("partition")
+    parts = partition.expressions if isinstance(partition, exp.Partition) else ()
+    fixed = tuple(each.this.name for each in parts if isinstance(each, exp.EQ))
+    return fixed, tuple(each.name for each in parts if not isinstance(each, exp.EQ))
+
+
+def _on_conflict(
+    node: exp.Insert, conflict: exp.Expr, query: exp.Query, listed: Sequence[str]
+) -> Asked:
+    """What is set where a row is there already, beside the row that was to be inserted."""
+    if not listed:
+        raise NotAsked("what ON CONFLICT sets is not rehearsed where no columns are listed")
+    rows = exp.Subquery(
+        this=query.copy(),
+        alias=exp.TableAlias(
+            this=exp.to_identifier("excluded"),
+            columns=[exp.to_identifier(name, quoted=True) for name in listed],
+        ),
+    )
+    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    return _assigned(conflict.expressions, [target, rows], where=conflict.args.get("where"))
+
+
+def _update(node: exp.Update) -> Iterator[Asked]:
+    start = node.args.get("from_")
+    sources = [node.this]
+    if start is not None:
+        named = {
+            each.alias_or_name.lower()
+            for each in start.find_all(exp.Table, exp.Subquery)
+            if each.parent is start or isinstance(each.parent, exp.Join)
+        }
+        is_there = node.this.alias_or_name.lower() in named and not node.this.args.get("db")
+        sources = [start.this] if is_there else [node.this, start.this]
+    yield _assigned(node.expressions, sources, where=node.args.get("where"))
+
+
+def _delete(node: exp.Delete) -> Iterator[Asked]:
+    if node.args.get("tables"):
+        sources = [node.this or node.args["tables"][0]]
+    else:
+        using = node.args.get("using") or []
+        sources = [node.this, *(using if isinstance(using, list) else [using])]
+    select = _from([exp.alias_(exp.Literal.number(1), _ONE)], sources, node.args.get("where"))
+    yield Asked(select, stores=False)
+
+
+def _merge(node: exp.Merge) -> Iterator[Asked]:
+    whens = node.args.get("whens")
+    for when in whens.expressions if whens is not None else ():
+        yield _when(node, when)
+
+
+def _when(node: exp.Merge, when: exp.When) -> Asked:
+    target, using, action = node.this, node.args["using"], when.args.get("then")
+    start, other, side = target, using, ("", "")
+    if not when.args.get("matched"):
+        # Only the rows of one side are there, and only their columns have names.
+        side = ("LEFT", "ANTI")
+        start, other = (target, using) if when.args.get("source") else (using, target)
+    conditions = [
+        each.this if isinstance(each, exp.Where) else each
+        for each in (
+            when.args.get("condition"),
+            action.args.get("where") if isinstance(action, exp.Expr) else None,
+        )
+        if isinstance(each, exp.Expr)
+    ]
+    where = exp.Where(this=exp.and_(*conditions)) if conditions else None
+    names, values = _given(action, using)
+    named = zip(names, values, strict=True)
+    values = [exp.alias_(value, name, quoted=True) if name else value for name, value in named]
+    select = _from(values, [start], where)
+    join = exp.Join(this=other.copy(), on=node.args["on"].copy())
+    if any(side):
+        join.set("side", side[0])
+        join.set("kind", side[1])
+    select.set("joins", [join])
+    is_named = all(names)
+    return Asked(
+        select,
+        columns=tuple(names) if is_named else (),
+        is_by_name=not is_named,
+        stores=isinstance(action, exp.Update | exp.Insert),
+    )
+
+
+def _given(action: object, using: exp.Expr) -> tuple[list[str], list[exp.Expr]]:
+    """The columns that an arm of MERGE sets, and to what; a star has no name."""
+    if isinstance(action, exp.Insert):
+        values, names = action.args.get("expression"), action.this
+        if isinstance(values, exp.Tuple) and isinstance(names, exp.Tuple):
+            return _paired([each.name for each in names.expressions], values.expressions)
+        if isinstance(values, exp.Tuple) and names is None:
+            raise NotAsked("MERGE inserts values without naming columns")
+        return [""], [_all_of(using)]
+    if isinstance(action, exp.Update):
+        if action.expressions and not isinstance(action.expressions[0], exp.EQ):
+            return [""], [_all_of(using)]
+        pairs = [*_pairs(action.expressions)]
+        return [name for name, _ in pairs], [value for _, value in pairs]
+    return [_ONE], [exp.Literal.number(1)]
+
+
+def _all_of(source: exp.Expr) -> exp.Expr:
+    return exp.Column(this=exp.Star(), table=exp.to_identifier(source.alias_or_name, quoted=True))
+
+
+def _paired(
+    names: list[str], values: Sequence[exp.Expr]
+) -> tuple[list[str], list[exp.Expr]]:  # fmt: skip
+    if len(names) != len(values):
+        raise NotAsked(f"{len(values)} values are given to {len(names)} columns")
+    return names, [value.copy() for value in values]
+
+
+def _assigned(
+    assignments: Sequence[exp.Expr], sources: Sequence[exp.Expr], *, where: exp.Expr | None
+) -> Asked:
+    pairs = [*_pairs(assignments)]
+    select = _from([exp.alias_(value, name, quoted=True) for name, value in pairs], sources, where)
+    return Asked(select, columns=tuple(name for name, _ in pairs))
+
+
+def _pairs(assignments: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]:
+    for each in assignments:
+        left, right = each.this, each.args.get("expression")
+        if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+            names, values = _paired([part.name for part in left.expressions], right.expressions)
+            yield from zip(names, values, strict=True)
+        elif isinstance(left, exp.Column | exp.Identifier) and isinstance(right, exp.Expr):
+            yield left.name, right.copy()
+        else:
+            raise NotAsked("SET of several columns by one query is not rehearsed")
+
+
+def _from(
+    expressions: list[exp.Expr], sources: Sequence[exp.Expr], where: exp.Expr | None
+) -> exp.Select:
+    select = exp.Select(expressions=expressions, from_=exp.From(this=sources[0].copy()))
+    if len(sources) > 1:
+        select.set("joins", [exp.Join(this=each.copy(), kind="CROSS") for each in sources[1:]])
+    if where is not None:
+        select.set("where", where.copy())
+    return select
+
+
+_KINDS: Final[Sequence[tuple[type[exp.Expr], Callable[..., Iterator[Asked]]]]] = (
+    (exp.Create, _create),
+    (exp.Query, _select),
+    (exp.Alter, _alter),
+    (exp.Cache, _create),
+    (exp.Insert, _insert),
+    (exp.Update, _update),
+    (exp.Delete, _delete),
+    (exp.Merge, _merge),
+)
