@@ -27,6 +27,7 @@ from lumos.cli import (
     enrich,
     explain,
     export,
+    impact,
     importing,
     ingest,
     init,
@@ -67,6 +68,7 @@ schema.add_to(app)
 app.add_typer(version.app, name="version")
 changes.add_to(app)
 app.add_typer(lineage.app, name="lineage")
+impact.add_to(app)
 search.add_to(app)
 export.add_to(app)
 validate.add_to(app)

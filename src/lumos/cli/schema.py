@@ -4,11 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from lumos.cli.impact import Format, Output, Rehearse, answer, form_of
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lumos.engine.impact.reports import ImpactsReport
+    from lumos.engine.ingest import Announce
     from lumos.engine.schemas.reports import (
         DatasetDiff,
         DiffReport,
@@ -174,6 +177,35 @@ def predict(
     )
     _show(report, as_json=json or output == _STDOUT)
     _leave(report, exit_code=exit_code, strict=strict)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos schema diff --base main && lumos schema impact\n\n"
+    "lumos schema impact --changes schema_diff.json -o impact.md --exit-code"
+)
+def impact(
+    changes: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="What lumos schema diff or lumos schema predict wrote."),
+    ] = _DIFF_FILE,
+    rehearse: Rehearse = False,
+    format: Format = None,
+    output: Output = None,
+    exit_code: ExitCode = False,
+    strict: Strict = False,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Say who breaks by the changes that a comparison of schemas found, where and why."""
+    form = form_of(format, output, json=json)
+    lumos = lumos_of(config, store)
+
+    def ask(announce: "Announce") -> "ImpactsReport":
+        return lumos.impact.of_changes(changes, rehearse=rehearse, announce=announce)
+
+    answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
 
 
 @app.command(epilog="Example: lumos schema history orders --as-of 2024-01-15")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lumos.engine.changes import EventReport, ForgetReport
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.estates import Estates
+    from lumos.engine.impact.desk import ImpactDesk
     from lumos.engine.ingest import Announce
     from lumos.engine.lineage.desk import LineageDesk
     from lumos.engine.notifications import Courier, NotificationDesk
@@ -270,6 +271,13 @@ class Lumos:
             is_empty=self.database.is_empty,
             beside=None if (path := self.settings.storage.path) is None else Path(path).parent,
         )
+
+    @cached_property
+    def impact(self) -> "ImpactDesk":
+        """Who breaks when a schema changes, where, and why."""
+        from lumos.engine.impact.desk import ImpactDesk
+
+        return ImpactDesk(self.settings, self._store)
 
     @cached_property
     def schema(self) -> "Schemas":

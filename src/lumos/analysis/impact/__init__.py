@@ -2,6 +2,7 @@
 
 from lumos.analysis.impact.downstream import Downstream, Making, Reasoner
 from lumos.analysis.impact.propagation import impact_of
+from lumos.analysis.impact.removal import impact_of_removal
 from lumos.analysis.impact.values import (
     ColumnImpact,
     Coverage,
@@ -20,4 +21,5 @@ __all__ = [
     "Reason",
     "Reasoner",
     "impact_of",
+    "impact_of_removal",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lumos.analysis.impact.values import DatasetImpact
+from lumos.analysis.impact.values import DatasetImpact, Reason
 from lumos.model.change import (
     FieldAdded,
     FieldRemoved,
@@ -13,6 +13,7 @@ from lumos.model.change import (
     TypeChanged,
     Verdict,
 )
+from lumos.model.meeting import Place
 from lumos.model.urn import SCHEME, Urn
 
 _FEW: Final = 8
@@ -61,9 +62,14 @@ def _other_ways(findings: Sequence[Finding], breaking: Sequence[DatasetImpact]) 
     ]
     if nullable:
         yield f"Let readers handle nulls of {listed(nullable)} first"
-    if all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
-        names = listed(_names([each.urn for each in breaking if each.distance == 1]))
-        yield f"Name columns in {names} instead of going by their places"
+    by_place = [each.urn for each in breaking if any(map(_goes_by_places, each.reasons))]
+    if by_place and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
+        names = listed(_names(by_place))
+        yield f"Name the columns in what makes {names}, instead of going by their places"
+
+
+def _goes_by_places(reason: Reason) -> bool:
+    return reason.usage in (Place.INSERT.value, Place.UNION.value)
 
 
 def _could_come_beside(finding: Finding) -> bool:

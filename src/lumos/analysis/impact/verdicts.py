@@ -314,7 +314,7 @@ def _expects(meeting: Meeting, before: DataType) -> str:
 
 def _stores(meeting: Meeting, after: DataType, target: DataType | None) -> str:
     column = f"a {target.text} column" if target is not None else "a column of another type"
-    return f"type mismatch in pipeline: stores {after.text} {meeting.value} in {column}"
+    return f"stores {after.text} {meeting.value} in {column}"
 
 
 def _new(meeting: Meeting) -> str:

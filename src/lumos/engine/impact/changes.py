@@ -83,7 +83,7 @@ class _Side(NamedTuple):
     nullable: bool | None
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """A column or something inside one."""
 
     type: DataType
@@ -122,7 +122,7 @@ class _Reader:
         self._dataset = dataset
         self._told = dialect
         self._dialect = dialect or DIALECT_OF_PLATFORM.get(platform)
-        self._original = _places(schema)
+        self._original = places_of(schema)
         self._seen: set[str] = set()
 
     def change(self, text: str) -> None:
@@ -171,7 +171,7 @@ class _Reader:
         self._once(path)
         if to == path:
             raise MisuseError(f"'{text}' changes nothing: both names are the same.")
-        if to in _places(self.schema):
+        if to in places_of(self.schema):
             raise MisuseError(f"{self._dataset} has a column '{to}' already. Choose another name.")
         removed = self._removed(path)
         field = msgspec.structs.replace(removed.before, name=name)
@@ -192,14 +192,14 @@ class _Reader:
 
     def _removed(self, path: str) -> FieldRemoved:
         if self.schema is None:
-            return FieldRemoved(path=path, before=Field(name=_last_name(path), type=UNKNOWN))
-        place = _places(self.schema)[path]
+            return FieldRemoved(path=path, before=Field(name=last_name(path), type=UNKNOWN))
+        place = places_of(self.schema)[path]
         if place.position is None:
             raise MisuseError(
                 f"'{path}' has no name of its own that could go. Change its type with --change."
             )
         column = next((each for each in self.schema.fields if quoted_name(each.name) == path), None)
-        field = column or Field(name=_last_name(path), type=place.type, nullable=place.nullable)
+        field = column or Field(name=last_name(path), type=place.type, nullable=place.nullable)
         return FieldRemoved(path=path, before=field, position=place.position)
 
     def _path_and_sides(self, text: str) -> tuple[str, list[str]]:
@@ -267,7 +267,7 @@ class _Reader:
             yield from own
             yield from in_sql[:1] if self._dialect or not own else []
 
-    def _check_before(self, path: str, old: _Side, place: _Place) -> None:
+    def _check_before(self, path: str, old: _Side, place: Place) -> None:
         is_same_type = (
             not old.types
             or place.type in old.types
@@ -282,29 +282,29 @@ class _Reader:
                 f"Say 'lumos show {self._dataset}' to see its schema."
             )
 
-    def _from_words(self, path: str, old: _Side | None, text: str) -> _Place:
+    def _from_words(self, path: str, old: _Side | None, text: str) -> Place:
         if old is None:
             raise MisuseError(
                 f"No schema of {self._dataset} is known. Say in '{text}' what {path} is today, as "
                 "in 'user_id: STRING -> INT64'."
             )
         type = old.types[0] if old.types else UNKNOWN
-        return _Place(type, old.nullable is not False, None, None)
+        return Place(type, old.nullable is not False, None, None)
 
 
-def _places(schema: Schema | None) -> dict[str, _Place]:
+def places_of(schema: Schema | None) -> dict[str, Place]:
     """All columns and what is inside them, by path."""
-    found: dict[str, _Place] = {}
+    found: dict[str, Place] = {}
     for position, field in enumerate(schema.fields if schema else ()):
         path = quoted_name(field.name)
-        found[path] = _Place(field.type, field.nullable, field.native_type, position)
+        found[path] = Place(field.type, field.nullable, field.native_type, position)
         counts: dict[str, int] = {}
         for part in parts_of(field):
             number = None
             if part.name is not None:
                 parent = parent_of(part.path)
                 number = counts[parent] = counts.get(parent, -1) + 1
-            found[part.path] = _Place(part.type, part.nullable, None, number)
+            found[part.path] = Place(part.type, part.nullable, None, number)
     return found
 
 
@@ -334,7 +334,8 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _last_name(path: str) -> str:
+def last_name(path: str) -> str:
+    """The name of what a path leads to, without quotes."""
     match = _STEPS_TO_NAMES.search(path)
     return _unquoted(match.group().removeprefix(".")) if match else path
 

@@ -18,10 +18,11 @@ class StoredDownstream:
     """Everything down the stream of one dataset, read from the store in a few large steps."""
 
     def __init__(self, store: Store, urn: str) -> None:
-        self._store = store
+        self.store = store
         self._walk: Walk = store.lineage.walk(urn, direction="downstream")
         self._outside: dict[str, tuple[Making, ...]] = {}
         self._asked: dict[str, Schema | None] = {}
+        self._supposed: Schema | None = None
 
     @property
     def urn(self) -> str:
@@ -59,16 +60,22 @@ class StoredDownstream:
         if urn in self._makings:
             return self._makings[urn]
         if urn not in self._outside:
-            self._outside |= _makings(self._store, [urn])
+            self._outside |= _makings(self.store, [urn])
         return self._outside[urn]
 
     def schema(self, urn: str) -> Schema | None:
         """The present schema of a dataset, also of one that only takes part."""
+        if urn == self.urn and self._supposed is not None:
+            return self._supposed
         if urn in self._schemas:
             return self._schemas[urn]
         if urn not in self._asked:
-            self._asked[urn] = self._store.directory.schemas([urn]).get(urn)
+            self._asked[urn] = self.store.directory.schemas([urn]).get(urn)
         return self._asked[urn]
+
+    def suppose(self, schema: Schema) -> None:
+        """Takes this for the present schema of the dataset, whatever the store has."""
+        self._supposed = schema
 
     def owners(self, urn: str) -> Sequence[str]:
         """Who answers for a dataset."""
@@ -76,11 +83,11 @@ class StoredDownstream:
 
     @cached_property
     def _jobs(self) -> frozenset[str]:
-        return self._store.lineage.jobs_among([node.urn for node in self._walk.nodes])
+        return self.store.lineage.jobs_among([node.urn for node in self._walk.nodes])
 
     @cached_property
     def _makings(self) -> Mapping[str, tuple[Making, ...]]:
-        return _makings(self._store, self.datasets)
+        return _makings(self.store, self.datasets)
 
     @cached_property
     def _schemas(self) -> Mapping[str, Schema | None]:
@@ -90,11 +97,11 @@ class StoredDownstream:
             for making in makings:
                 wanted.update(urn for _, urn in making.tables)
                 wanted.update(edge.upstream for edge in making.edges)
-        return dict.fromkeys(wanted) | self._store.directory.schemas(wanted)
+        return dict.fromkeys(wanted) | self.store.directory.schemas(wanted)
 
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:
-        return self._store.directory.owners(self.datasets)
+        return self.store.directory.owners(self.datasets)
 
 
 def reason(

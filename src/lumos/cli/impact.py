@@ -1,0 +1,208 @@
+"""lumos impact"""
+
+import enum
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.errors import MisuseError
+
+if TYPE_CHECKING:
+    from lumos.engine import Lumos
+    from lumos.engine.impact.reports import ImpactReport, ImpactsReport
+    from lumos.engine.ingest import Announce
+
+BREAKING: Final = 10
+UNDETERMINED: Final = 11
+
+
+class Form(enum.StrEnum):
+    """How an impact is shown."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    DOT = "dot"
+    MERMAID = "mermaid"
+
+
+_BY_ENDING: Final = {
+    ".txt": Form.TEXT,
+    ".json": Form.JSON,
+    ".md": Form.MARKDOWN,
+    ".html": Form.HTML,
+    ".htm": Form.HTML,
+    ".dot": Form.DOT,
+    ".gv": Form.DOT,
+    ".mmd": Form.MERMAID,
+}
+Format = Annotated[
+    Form | None,
+    typer.Option("--format", help="Default: text, or what the ending of --output says."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to a file, such as impact.md or impact.html."
+    ),
+]
+Rehearse = Annotated[
+    bool,
+    typer.Option(
+        "--rehearse",
+        help="Let Spark analyse the SQL downstream over empty tables of both schemas, too.",
+    ),
+]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit with 10 where anything breaks.")]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="With --exit-code: 11 where anything is not determined."),
+]
+
+
+def add_to(application: typer.Typer) -> None:
+    """Adds the command to the application."""
+    application.command(
+        epilog="Examples:\n\n"
+        "lumos impact user_events --change 'user_id: STRING -> INT64'\n\n"
+        "lumos impact orders --drop discount --rename 'amount -> total' --exit-code\n\n"
+        "lumos impact orders --proposed orders.avsc -o impact.html"
+    )(impact)
+
+
+def impact(
+    urn: Annotated[
+        str,
+        typer.Argument(
+            metavar="URN", help="A dataset by URN, name or end of path.", show_default=False
+        ),
+    ],
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Another type, or nulls: 'user_id: STRING -> INT64', 'items[].price: nullable'.",
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column that goes.")
+    ] = None,
+    rename: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="Another name: 'old -> new'.")
+    ] = None,
+    proposed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="A file with the whole new schema, as for lumos schema predict."
+        ),
+    ] = None,
+    kind: Annotated[
+        Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
+        typer.Option("--as", help="What the file is, where it does not look like it."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The table or model in the file, if not called like the dataset."
+        ),
+    ] = None,
+    dialect: Annotated[
+        Literal["postgres", "snowflake", "bigquery", "hive"] | None,
+        typer.Option(help="Whose SQL types are meant. Default: Lumos's own, else the platform's."),
+    ] = None,
+    rehearse: Rehearse = False,
+    format: Format = None,
+    output: Output = None,
+    exit_code: ExitCode = False,
+    strict: Strict = False,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Say who breaks if a dataset changes, where and why.
+
+    Every dataset downstream gets a verdict: BREAKING, UNDETERMINED or COMPATIBLE, with its owner
+    and the clause of SQL that decides. Changes may be combined.
+    """
+    form = form_of(format, output, json=json)
+    lumos = lumos_of(config, store)
+
+    def ask(announce: "Announce") -> "ImpactReport":
+        return lumos.impact.of(
+            urn, change=change or (), drop=drop or (), rename=rename or (), proposed=proposed,
+            kind=kind, model=model, dialect=dialect, rehearse=rehearse, announce=announce,
+        )  # fmt: skip
+
+    answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
+
+
+def form_of(format: Form | None, output: Path | None, *, json: bool) -> Form:
+    """The form that options ask for."""
+    if json and format not in (None, Form.JSON):
+        raise MisuseError(f"--json and --format {format} contradict each other. Give one.")
+    if json or format is not None:
+        return format or Form.JSON
+    if output is None:
+        return Form.TEXT
+    form = _BY_ENDING.get(output.suffix.lower())
+    if form is None:
+        endings = ", ".join(_BY_ENDING)
+        raise MisuseError(f"{output} does not say its format. End it with {endings}.")
+    return form
+
+
+def answer(
+    lumos: "Lumos",
+    ask: "Callable[[Announce], ImpactReport | ImpactsReport]",
+    form: Form,
+    output: Path | None,
+    *,
+    exit_code: bool,
+    strict: bool,
+) -> None:
+    """Asks, shows what is answered, and leaves with the code that it deserves."""
+    from lumos.cli.screen import stderr, steps
+
+    if strict and not exit_code:
+        stderr().print("remark   --strict means nothing without --exit-code")
+    with steps() as announce:
+        report = ask(announce)
+    _show(lumos, report, form, output)
+    for remark in report.remarks:
+        stderr().print(f"remark   {remark}")
+    if exit_code and report.summary.breaking:
+        raise typer.Exit(BREAKING)
+    if exit_code and strict and report.coverage < 1:
+        raise typer.Exit(UNDETERMINED)
+
+
+def _show(
+    lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form, output: Path | None
+) -> None:
+    from lumos.cli.screen import stderr
+
+    if output is None and form is Form.JSON:
+        print_json(report)
+    elif output is None and form is Form.TEXT:
+        from lumos.cli.impact_text import print_impact
+
+        print_impact(report)
+    elif output is None:
+        typer.echo(_text(lumos, report, form), nl=False)
+    else:
+        from lumos.engine.schemas.output import write_output
+
+        write_output(output, _text(lumos, report, form).encode())
+        stderr().print(f"[ok] {output} is written. {report.headline}.")
+
+
+def _text(lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form) -> str:
+    if form is Form.TEXT:
+        from lumos.cli.impact_text import plain_text
+
+        return plain_text(report)
+    return lumos.impact.drawn(report, form.value)

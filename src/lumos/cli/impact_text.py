@@ -1,0 +1,181 @@
+"""An impact as text: worst first, by owner."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+from typing import Final, NamedTuple
+
+from msgspec import UNSET
+
+from lumos.cli.screen import STYLES, escaped, plural, stdout
+from lumos.engine.impact.reports import (
+    WORST_FIRST,
+    ColumnReport,
+    DownstreamReport,
+    ImpactReport,
+    ImpactsReport,
+    ReasonReport,
+)
+from lumos.model.urn import Urn
+
+_MOST_REASONS: Final = 4
+_MOST_COLUMNS: Final = 6
+_MOST_NAMES: Final = 8
+_NO_OWNER: Final = "no owner is known"
+_LONGEST_CLAUSE: Final = 100
+
+
+class _Line(NamedTuple):
+    text: str
+    style: str = ""
+    indent: int = 0
+
+
+def print_impact(report: ImpactReport | ImpactsReport) -> None:
+    """Prints it; on a terminal no line is wider than that."""
+    console = stdout()
+    width = console.width if console.is_terminal else None
+    for line in _lines(report):
+        for text in _wrapped(line, width):
+            console.print(text, style=line.style or None)
+
+
+def plain_text(report: ImpactReport | ImpactsReport) -> str:
+    """The same for a file."""
+    return "".join(f"{' ' * line.indent}{escaped(line.text)}".rstrip() + "\n"
+                   for line in _lines(report))  # fmt: skip
+
+
+def _wrapped(line: _Line, width: int | None) -> list[str]:
+    start = " " * line.indent
+    if width is None or len(start) + len(line.text) <= width:
+        return [start + line.text]
+    # A name that is cut in two can be copied by nobody.
+    return wrap(
+        line.text, width, initial_indent=start, subsequent_indent=f"{start}  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _lines(report: ImpactReport | ImpactsReport) -> Iterator[_Line]:
+    yield _Line(f"{report.headline}.", "bold")
+    if isinstance(report, ImpactsReport):
+        for each in report.datasets:
+            yield _Line("")
+            yield _Line(f"{each.headline}.", "bold")
+            yield from _downstream(each)
+    else:
+        yield from _downstream(report)
+    yield from _recommendations(report.recommendations)
+
+
+def _downstream(report: ImpactReport) -> Iterator[_Line]:
+    summary = report.summary
+    if len(report.changes) > 1:
+        for change in report.changes:
+            yield _Line(_change_in_words(change.path, change.before, change.after), indent=2)
+    if summary.undetermined:
+        known = summary.datasets - summary.undetermined
+        share = int(100 * report.coverage)
+        yield _Line(
+            f"{known:,} of {plural(summary.datasets, 'dataset')} determined ({share} %).", "dim"
+        )
+    affected = [row for row in report.downstream if row.affected]
+    for owner, rows in _by_owner(affected):
+        yield _Line("")
+        yield _Line(owner or _NO_OWNER, "bold" if owner else "dim")
+        for row in rows:
+            yield from _dataset(row)
+    untouched = [row.urn for row in report.downstream if not row.affected]
+    if untouched:
+        yield _Line("")
+        names = [Urn.parse(urn).name for urn in untouched[:_MOST_NAMES]]
+        more = len(untouched) - len(names)
+        listed = ", ".join(names) + (f" and {more:,} more" if more else "")
+        verb = "uses" if len(untouched) == 1 else "use"
+        yield _Line(
+            f"{plural(len(untouched), 'dataset')} {verb} nothing that changes: {listed}.", "dim"
+        )
+
+
+def _by_owner(
+    rows: Iterable[DownstreamReport],
+) -> list[tuple[str | None, list[DownstreamReport]]]:
+    """Who has the worst comes first, and of these who has the most of it."""
+    groups: dict[str | None, list[DownstreamReport]] = {}
+    for row in rows:
+        groups.setdefault(row.owner, []).append(row)
+
+    def gravity(group: tuple[str | None, list[DownstreamReport]]) -> tuple[object, ...]:
+        counts = [-sum(row.verdict == word for row in group[1]) for word in WORST_FIRST]
+        worst = next(number for number, count in enumerate(counts) if count)
+        return worst, group[0] is None, *counts, group[0] or ""
+
+    return sorted(groups.items(), key=gravity)
+
+
+def _dataset(row: DownstreamReport) -> Iterator[_Line]:
+    word = row.verdict if row.verdict == "BREAKING" else row.verdict.lower()
+    facts = [f"{row.distance} steps away"] if row.distance > 1 else []
+    facts += [f"also {', '.join(row.owners[1:])}"] if len(row.owners) > 1 else []
+    facts += ["gone"] if row.gone else []
+    told = f"  ({'; '.join(facts)})" if facts else ""
+    yield _Line(f"{word:<12}  {row.urn}{told}", STYLES[row.verdict.lower()], 2)
+    for reason in row.reasons[:_MOST_REASONS]:
+        yield from _reason(reason)
+    if len(row.reasons) > _MOST_REASONS:
+        more = len(row.reasons) - _MOST_REASONS
+        yield _Line(f"and {plural(more, 'more reason')}", "dim", 16)
+    for column in row.changed[:_MOST_COLUMNS]:
+        yield _Line(_column(column, is_direct=row.distance == 1), "dim", 16)
+    if len(row.changed) > _MOST_COLUMNS:
+        more = len(row.changed) - _MOST_COLUMNS
+        yield _Line(f"and {plural(more, 'more column')} of it", "dim", 16)
+    yield from _rehearsal(row)
+
+
+def _reason(reason: ReasonReport) -> Iterator[_Line]:
+    place = "" if reason.file is None else reason.file
+    place += f":{reason.line}" if reason.line else ""
+    yield _Line(", ".join(part for part in (reason.text, place) if part), indent=16)
+    clause = " ".join((reason.clause or "").split())
+    if clause and clause != "*":
+        cut = clause if len(clause) <= _LONGEST_CLAUSE else f"{clause[: _LONGEST_CLAUSE - 3]}..."
+        yield _Line(cut, "dim", 18)
+    if len(reason.path) > 1:
+        yield _Line(f"by way of {_way(reason.path)}", "dim", 18)
+
+
+def _column(column: ColumnReport, *, is_direct: bool) -> str:
+    told = f"its {_change_in_words(column.name, column.before, column.after)}"
+    return told if is_direct or len(column.path) < 3 else f"{told}, by {_way(column.path[:-1])}"
+
+
+def _way(path: Sequence[str]) -> str:
+    """`user_events.user_id -> user_sessions.user_id`."""
+    ends = (step.partition("#") for step in path)
+    return " -> ".join(f"{Urn.parse(urn).name}.{column}" for urn, _, column in ends)
+
+
+def _change_in_words(name: str, before: object, after: object) -> str:
+    if after is None:
+        return f"{name} goes"
+    if before is None:
+        return f"{name} comes: {after}"
+    return f"{name}: {before} -> {after}"
+
+
+def _rehearsal(row: DownstreamReport) -> Iterator[_Line]:
+    for told in () if row.rehearsal is UNSET else row.rehearsal:
+        place = "" if told.file is None else f" ({told.file}{f':{told.line}' if told.line else ''})"
+        words = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[told.state]
+        error = f": {' '.join(told.error.split())}" if told.error else ""
+        contradicts = "" if told.agrees else ", against the verdict"
+        yield _Line(f"Spark: {words}{contradicts}{error}{place}", "dim", 16)
+
+
+def _recommendations(told: Sequence[str]) -> Iterator[_Line]:
+    if told:
+        yield _Line("")
+        yield _Line("Recommendations", "bold")
+    for number, text in enumerate(told, start=1):
+        yield _Line(f"{number}. {text}", indent=2)

@@ -1,0 +1,213 @@
+"""Who breaks when a dataset changes, as `Lumos().impact` tells it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+
+from lumos.analysis.impact import Impact, impact_of, impact_of_removal
+from lumos.analysis.impact.recommendations import listed, name_of
+from lumos.config import Settings
+from lumos.engine.impact.cases import Case, Proposing, case_of
+from lumos.engine.impact.changes import Wish
+from lumos.engine.impact.reports import (
+    ChangeReport,
+    ImpactReport,
+    ImpactsReport,
+    change_reports,
+    counted,
+    downstream_report,
+    impact_report,
+    impacts_report,
+)
+from lumos.engine.impact.world import StoredDownstream, reason
+from lumos.engine.ingest import Announce
+from lumos.engine.lineage.finding import find_dataset, has_lineage
+from lumos.engine.schemas.output import given
+from lumos.errors import MisuseError
+from lumos.model.codec import to_json
+from lumos.store import Store
+
+if TYPE_CHECKING:
+    from lumos.engine.impact.rehearsing import RehearsalReport
+    from lumos.engine.schemas.proposals import Kind
+    from lumos.lineage.drawing.picture import Picture
+    from lumos.model.conversions.sql import Dialect
+
+_PICTURES: Final = ("html", "dot", "mermaid")
+
+
+def _say_nothing(_step: str, **_progress: object) -> None:
+    """Announces nothing."""
+
+
+class ImpactDesk:
+    """Tells what changes of schemas do down the stream."""
+
+    def __init__(self, settings: Settings, store: Callable[[], Store]) -> None:
+        self._settings = settings
+        self._open = store
+
+    def of(
+        self,
+        dataset: str,
+        *,
+        change: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        rename: Sequence[str] = (),
+        proposed: str | Path | None = None,
+        kind: "Kind | None" = None,
+        model: str | None = None,
+        dialect: "Dialect | None" = None,
+        rehearse: bool = False,
+        announce: Announce = _say_nothing,
+    ) -> ImpactReport:
+        """What it does to everything downstream if a dataset changes.
+
+        `change` is such as `user_id: STRING -> INT64`, `drop` a column, `rename` such as `a -> b`,
+        `proposed` a file as for `schema.predict`; the others change what it proposes. With
+        `rehearse`, Spark analyses the SQL downstream with both schemas as well.
+        """
+        wish = Wish(change=tuple(change), drop=tuple(drop), rename=tuple(rename))
+        if wish.is_empty and proposed is None:
+            raise MisuseError(
+                "Say what changes: --change 'user_id: STRING -> INT64', --drop COLUMN, "
+                "--rename 'old -> new' or --proposed FILE."
+            )
+        store = self._open()
+        announce("reading what hangs on it")
+        world = StoredDownstream(store, find_dataset(store, given(dataset, "name of a dataset")))
+        proposing = None if proposed is None else Proposing(proposed, kind, model)
+        case = case_of(world, wish, proposing, dialect=dialect)
+        return self._answer(world, case, rehearse=rehearse, announce=announce)
+
+    def of_changes(
+        self,
+        file: str | Path,
+        *,
+        rehearse: bool = False,
+        announce: Announce = _say_nothing,
+    ) -> ImpactsReport:
+        """What the changes do that `schema.diff` or `schema.diff_revisions` wrote into a file.
+
+        The changes of each dataset are judged by themselves.
+        """
+        from lumos.engine.impact.differences import (
+            case_of_difference,
+            is_new,
+            is_removed,
+            read_differences,
+        )
+
+        differences = read_differences(file)
+        store = self._open()
+        reports = []
+        for diff in differences:
+            if is_new(diff):
+                continue
+            world = StoredDownstream(store, store.resolve(diff.urn))
+            if is_removed(diff):
+                reports.append(self._answer_removal(world))
+            else:
+                case = case_of_difference(world, diff)
+                reports.append(self._answer(world, case, rehearse=rehearse, announce=announce))
+        new = sum(map(is_new, differences))
+        remarks = [f"{counted(new, 'dataset')} are new; nobody reads what was not there"]
+        return impacts_report(reports, remarks if new else [])
+
+    def drawn(self, report: ImpactReport | ImpactsReport, format: str) -> str:
+        """A report as a text in another language: json, markdown, html, dot or mermaid."""
+        if format == "json":
+            return to_json(report, indent=2).decode() + "\n"
+        if format == "markdown":
+            from lumos.engine.impact.markdown import markdown
+
+            return markdown(report)
+        if format not in _PICTURES:
+            raise MisuseError(
+                f"'{format}' is no format of an impact. Use json, markdown, html, dot or mermaid."
+            )
+        from lumos.lineage import drawing
+
+        picture = self.picture(report)
+        if format == "dot":
+            return drawing.dot(picture)
+        if format == "mermaid":
+            return drawing.mermaid(picture)
+        return drawing.page(picture, title=report.headline)
+
+    def picture(self, report: ImpactReport | ImpactsReport) -> "Picture":
+        """All that lies downstream of what changes, with the verdicts painted."""
+        from lumos.engine.impact.painting import merged, painted
+        from lumos.engine.lineage.showing import Viewer
+
+        reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
+        if not reports:
+            raise MisuseError("No schema changes, so there is no picture of it.")
+        viewer = Viewer(self._open)
+        pictures = [viewer.picture(each.change.urn, side="downstream") for each in reports]
+        return painted(merged(pictures), reports)
+
+    def _answer_removal(self, world: StoredDownstream) -> ImpactReport:
+        impact = impact_of_removal(world.urn, world)
+        schema = world.schema(world.urn)
+        fields = None if schema is None else counted(len(schema.fields), "field")
+        gone = ChangeReport(urn=world.urn, path="", kind="removed", before=fields, after=None)
+        return self._told(world, impact, (gone,), None, ())
+
+    def _answer(
+        self, world: StoredDownstream, case: Case, *, rehearse: bool, announce: Announce
+    ) -> ImpactReport:
+        announce("following the change")
+        impact = impact_of(world.urn, case.findings, world, reason)
+        rehearsed = None
+        if rehearse and impact.downstream:
+            from lumos.engine.impact.rehearsing import rehearse as rehearse_all
+
+            rehearsed = rehearse_all(
+                self._settings, world, impact, case.present, case.proposed, announce
+            )
+        changes = change_reports(world.urn, case.findings, case.renamed)
+        return self._told(world, impact, changes, rehearsed, case.remarks)
+
+    def _told(
+        self,
+        world: StoredDownstream,
+        impact: Impact,
+        changes: tuple[ChangeReport, ...],
+        rehearsed: "Mapping[str, tuple[RehearsalReport, ...]] | None",
+        remarks: Sequence[str],
+    ) -> ImpactReport:
+        rows = tuple(
+            downstream_report(
+                each,
+                is_gone=each.urn in world.gone,
+                rehearsal=UNSET if rehearsed is None else rehearsed.get(each.urn, ()),
+            )
+            for each in impact.downstream
+        )
+        is_known = bool(rows) or has_lineage(world.store, world.urn)
+        told = (*remarks, *_remarks(world, is_known=is_known))
+        return impact_report(impact, changes, rows, has_lineage=is_known, remarks=told)
+
+
+def _remarks(world: StoredDownstream, *, is_known: bool) -> Iterator[str]:
+    """What is not known, and what is odd about what is."""
+    if not is_known:
+        yield (
+            f"no lineage of {world.urn} is known, so nobody can be named who reads it: take in "
+            "SQL, dbt artefacts or OpenLineage events with lumos lineage ingest PATH"
+        )
+    elif not world.datasets:
+        yield (
+            "nothing that was taken in with lumos lineage ingest reads it; who else may is not "
+            "known"
+        )
+    if world.gone:
+        names = listed([name_of(urn) for urn in sorted(world.gone)])
+        yield f"{names} were there once and are gone; what made them may still run"
+    for cycle in world.cycles:
+        if len(cycle) > 1:
+            names = listed([name_of(urn) for urn in cycle])
+            yield f"data flows in a circle between {names}"
