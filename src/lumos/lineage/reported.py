@@ -49,6 +49,16 @@ class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     rank: tuple[bool, datetime] | None = None
 
 
+class ReportedScript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A text of SQL that edges were taken from; all as in `lumos.model.lineage.Script`."""
+
+    sql: str
+    dialect: str | None = None
+    file: str | None = None
+    dataset: Reference | None = None
+    tables: tuple[tuple[tuple[str, ...], Reference], ...] = ()
+
+
 class JobFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job reads and writes, whether or not data flows between the two."""
 
@@ -122,6 +132,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     reporter: str
     edges: tuple[ReportedEdge, ...] = ()
+    scripts: tuple[ReportedScript, ...] = ()
     jobs: tuple[Job, ...] = ()
     flows: tuple[JobFlow, ...] = ()
     aliases: tuple[Alias, ...] = ()

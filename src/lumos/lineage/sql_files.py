@@ -11,8 +11,15 @@ from sqlglot import exp
 from lumos.errors import LumosError
 from lumos.lineage import jinja
 from lumos.lineage.comments import SLA, Header, file_header, header_above, header_of
-from lumos.lineage.reported import Described, Problem, Reported, ReportedEdge, TableName
-from lumos.lineage.sql import Script, reported
+from lumos.lineage.reported import (
+    Described,
+    Problem,
+    Reference,
+    Reported,
+    ReportedScript,
+    TableName,
+)
+from lumos.lineage.sql import Script, SqlText, reported
 from lumos.lineage.sql.names import dialect_named
 
 ENDINGS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
@@ -130,12 +137,16 @@ def _is_query(sql: str) -> bool:
     return is_begun
 
 
-def report(file: SqlFile, script: Script, *, platform: str | None = None) -> Reported:
-    """What a file says, given what its SQL says."""
-    said = reported(script, reporter=file.reporter, platform=platform)
+def report(
+    file: SqlFile, script: Script, *, platform: str | None = None, text: SqlText | None = None
+) -> Reported:
+    """What a file says, given what its SQL says; `text` is what was analysed."""
+    said = reported(script, reporter=file.reporter, platform=platform, text=text)
+    edges = tuple(edge for edge in said.edges if not _is_unknown(edge.upstream, edge.downstream))
     return msgspec.structs.replace(
         said,
-        edges=tuple(edge for edge in said.edges if not _is_unknown(edge)),
+        edges=edges,
+        scripts=tuple(map(_known, said.scripts)) if edges else (),
         descriptions=tuple(_descriptions(file, script, platform)),
         problems=(*file.problems, *said.problems),
         written=_written(file, script, platform),
@@ -162,9 +173,14 @@ def _is_about_data(lines: Sequence[str], line: int) -> bool:
     return _ABOUT_DATA.search(text) is not None and _ABOUT_OTHERS.search(text) is None
 
 
-def _is_unknown(edge: ReportedEdge) -> bool:
-    ends = (edge.upstream, edge.downstream)
-    return any(isinstance(end, TableName) and jinja.UNKNOWN in end.parts for end in ends)
+def _known(script: ReportedScript) -> ReportedScript:
+    """Without the tables that only the template's project could name."""
+    tables = tuple(each for each in script.tables if not _is_unknown(each[1]))
+    return msgspec.structs.replace(script, tables=tables)
+
+
+def _is_unknown(*tables: Reference) -> bool:
+    return any(isinstance(each, TableName) and jinja.UNKNOWN in each.parts for each in tables)
 
 
 def _descriptions(file: SqlFile, script: Script, platform: str | None) -> Iterator[Described]:

@@ -82,7 +82,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `dataset` is the only one that it makes; without it, all that its reporter's edges lead to.
     `tables` says which dataset is meant by each table that it reads or writes, by the parts of the
-    table's name as the analysis of SQL gives them.
+    table's name: as the analysis of SQL gives them, and as it asks for the table's columns.
     """
 
     sql: str

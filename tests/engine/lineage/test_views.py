@@ -74,6 +74,7 @@ def test_views_that_a_store_knew_before_lineage_are_followed_with_the_next_scan(
     lumos = scan(shop)
     with lumos.database.writing() as connection:
         connection.execute(delete(tables.lineage_edge))
+        connection.execute(delete(tables.lineage_script))
         connection.execute(delete(tables.lineage_reporter))
     assert into(shop, lumos, "sales/Large") == {}
     assert into(shop, scan(shop), "sales/Large").keys() == {"sales/orders", "public/customers"}

@@ -27,6 +27,7 @@ from lumos.engine.lineage.reports import (
 from lumos.engine.lineage.schemas import Schemas
 from lumos.lineage.reported import Coverage, Problem
 from lumos.lineage.sql.names import dialect_named
+from lumos.model.lineage import Edge, Script
 from lumos.store import Store
 
 if TYPE_CHECKING:
@@ -171,8 +172,22 @@ class LineageIngest:
         )
         remark = Problem(place=place, reason=reason, severity="remark")
         return msgspec.structs.replace(
-            placed, edges=(*placed.edges, *earlier), problems=(*placed.problems, remark)
+            placed,
+            edges=(*placed.edges, *earlier),
+            scripts=(*placed.scripts, *self._earlier_scripts(placed.reporter, earlier)),
+            problems=(*placed.problems, remark),
         )
+
+    def _earlier_scripts(self, reporter: str, edges: Iterable[Edge]) -> Iterator[Script]:
+        """The texts that a reporter's earlier edges were taken from, each for its dataset alone."""
+        assert self._store is not None
+        kept = self._store.lineage.scripts({edge.downstream for edge in edges})
+        for urn, texts in kept.items():
+            own = [script for name, script in texts if name == reporter]
+            # One that stayed before is older than the text that was not understood either.
+            stayed = [script for script in own if script.dataset == urn]
+            for script in stayed or own:
+                yield msgspec.structs.replace(script, dataset=urn)
 
     def _logs(self, recognised: Recognised) -> "UsageIngestReport | None":
         """What query logs say; they are counted, so that a dry run leaves them alone."""

@@ -19,11 +19,12 @@ from lumos.lineage.reported import (
     Reference,
     Reported,
     ReportedEdge,
+    ReportedScript,
     TableName,
 )
 from lumos.lineage.sql.names import dotted
 from lumos.model.catalog import Job
-from lumos.model.lineage import ColumnMapping, ColumnUse, Edge
+from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script
 
 # Reporters that are files which people wrote by hand.
 DECLARED: Final = "declared:"
@@ -33,11 +34,12 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     """What a reporter says of datasets by their URNs."""
 
     reporter: str
-    edges: tuple[Edge, ...]
-    jobs: tuple[Job, ...]
-    descriptions: tuple[tuple[str, Described], ...]
-    reads: tuple[tuple[str, Read], ...]
-    problems: tuple[Problem, ...]
+    edges: tuple[Edge, ...] = ()
+    scripts: tuple[Script, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    descriptions: tuple[tuple[str, Described], ...] = ()
+    reads: tuple[tuple[str, Read], ...] = ()
+    problems: tuple[Problem, ...] = ()
     # As in `Reported`.
     written: frozenset[str] | None = None
     memory: bytes | None = None
@@ -66,6 +68,7 @@ class Placing:
         return Placed(
             reporter=said.reporter,
             edges=edges,
+            scripts=tuple(_script(finding, each) for each in said.scripts),
             jobs=tuple(_jobs(finding, said, edges)),
             descriptions=tuple((finding.urn(each.dataset), each) for each in said.descriptions),
             reads=tuple((finding.urn(each.dataset), each) for each in said.reads),
@@ -181,6 +184,16 @@ def _of_highest_rank(edges: Sequence[tuple[ReportedEdge, Edge]]) -> Iterator[Edg
     for said, edge in edges:
         if said.rank is None or said.rank == highest[edge.downstream]:
             yield edge
+
+
+def _script(finding: _Finding, said: ReportedScript) -> Script:
+    return Script(
+        sql=said.sql,
+        dialect=said.dialect,
+        file=said.file,
+        dataset=None if said.dataset is None else finding.urn(said.dataset),
+        tables=tuple((parts, finding.urn(table)) for parts, table in said.tables),
+    )
 
 
 def _jobs(finding: _Finding, said: Reported, edges: Iterable[Edge]) -> Iterator[Job]:

@@ -14,7 +14,7 @@ from lumos.engine.lineage.schemas import Columns, Schemas
 from lumos.lineage import dbt, declared, openlineage, sql_files
 from lumos.lineage.dbt import NoManifest, Relations
 from lumos.lineage.reported import Problem, Reported
-from lumos.lineage.sql import Script, analyse, reported
+from lumos.lineage.sql import Script, SqlText, analyse, reported
 from lumos.lineage.sql.names import dotted
 from lumos.lineage.sql_files import SqlFile, UnreadableSql
 
@@ -123,10 +123,15 @@ class FileReader:
             known=relations.columns(),
         )
         models = {each.key: each for each in dbt.models_of(project, relations)}
-        texts = {key: (each.text, each.file) for key, each in models.items()}
-        scripts = self._analysed(texts, columns, dialect, f"Reading {given.name}")
+        texts = {key: SqlText(each.text, each.file, dialect) for key, each in models.items()}
+        scripts = self._analysed(texts, columns, f"Reading {given.name}")
         analysed = {
-            key: reported(script, reporter=f"dbt:{project.name}", platform=relations.platform)
+            key: reported(
+                script,
+                reporter=f"dbt:{project.name}",
+                platform=relations.platform,
+                text=texts[key],
+            )
             for key, script in scripts.items()
         }
         return Said(reported=dbt.report(project, analysed), dialect=dialect)
@@ -141,32 +146,31 @@ class FileReader:
                 yield Failure(name=given.name, problems=(problem,))
         columns = Columns(self._names, self._schemas, dialect=self._dialect)
         models = {name: sql_files.model_of(file, self._dialect) for name, file in read.items()}
-        texts = {name: (models[name] or file.sql, name) for name, file in read.items()}
-        scripts = self._analysed(texts, columns, self._dialect, "Reading SQL")
+        texts = {
+            name: SqlText(models[name] or file.sql, name, self._dialect)
+            for name, file in read.items()
+        }
+        scripts = self._analysed(texts, columns, "Reading SQL")
         for name, script in scripts.items():
             file = read[name]
             yield Said(
-                reported=sql_files.report(file, script),
+                reported=sql_files.report(file, script, text=texts[name]),
                 place=name,
                 dialect=self._dialect,
                 model=dotted(file.table) if models[name] else None,
             )
 
     def _analysed(
-        self,
-        texts: Mapping[str, tuple[str, str]],
-        columns: Columns,
-        dialect: str | None,
-        step: str,
+        self, texts: Mapping[str, SqlText], columns: Columns, step: str
     ) -> dict[str, Script]:
         """The scripts of all texts; what one makes is known to those that read it."""
         scripts: dict[str, Script] = {}
-        waiting = in_order({key: text for key, (text, _) in texts.items()})
+        waiting = in_order({key: each.text for key, each in texts.items()})
         for _ in range(_MOST_ROUNDS):
             missed: set[tuple[str, ...]] = set()
             for number, key in enumerate(waiting):
                 self._announce(step, files=number, share=number / len(waiting))
-                text, file = texts[key]
+                text, file, dialect = texts[key]
                 scripts[key] = analyse(text, dialect=dialect, columns=columns, file=file)
                 missed |= columns.learn(_made([scripts[key]]))
             waiting = [

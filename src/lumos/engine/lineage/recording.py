@@ -59,10 +59,7 @@ class Recorder:
 
     def withdraw(self, reporters: Sequence[str]) -> Tally:
         """Takes back all that reporters said which are no more."""
-        nothing = (
-            Placed(reporter=name, edges=(), jobs=(), descriptions=(), reads=(), problems=())
-            for name in reporters
-        )
+        nothing = (Placed(reporter=name) for name in reporters)
         return sum((tally for _, tally, _ in self.record(nothing)), Tally())
 
     def _written(self, store: Store, placed: Sequence[Placed]) -> Iterator[Tally]:
@@ -71,7 +68,7 @@ class Recorder:
             with store.transaction() as transaction:
                 for each in placed:
                     done = transaction.lineage.report(
-                        each.reporter, each.edges, each.jobs, at=self._at
+                        each.reporter, each.edges, each.jobs, each.scripts, at=self._at
                     )
                     if each.memory is not None:
                         transaction.lineage.remember(each.reporter, each.memory)

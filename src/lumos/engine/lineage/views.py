@@ -12,8 +12,8 @@ from lumos.engine.lineage.schemas import Schemas
 from lumos.engine.recording import Outcome
 from lumos.engine.scans import Pass
 from lumos.errors import UnknownName
-from lumos.lineage.reported import Known, Reported, TableName
-from lumos.lineage.sql import analyse, reported
+from lumos.lineage.reported import Known, Reference, Reported, TableName
+from lumos.lineage.sql import SqlText, analyse, reported
 from lumos.lineage.sql.names import dialect_named
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import Problem
@@ -30,11 +30,13 @@ def follow_views(store: Store, done: Pass) -> tuple[Problem, ...]:
     Gives what of their definitions could not be understood.
     """
     known = set(store.directory.reporters(REPORTER))
+    # A store that kept no texts once has edges alone.
+    told = known - store.lineage.without_scripts(REPORTER)
     changed = [
         outcome.dataset
         for outcome in done.outcomes
         if outcome.dataset.definition is not None
-        and (outcome.event is not None or f"{REPORTER}{outcome.dataset.urn}" not in known)
+        and (outcome.event is not None or f"{REPORTER}{outcome.dataset.urn}" not in told)
     ]
     gone = [name for name in _no_views(done.outcomes, done.missing) if name in known]
     if not changed and not gone:
@@ -47,7 +49,7 @@ def follow_views(store: Store, done: Pass) -> tuple[Problem, ...]:
             said = _said(view, store)
             problems += _problems(view, said)
             placed = placing.place(said, dialect=None)
-            transaction.lineage.report(placed.reporter, placed.edges, at=at)
+            transaction.lineage.report(placed.reporter, placed.edges, scripts=placed.scripts, at=at)
         for name in gone:
             transaction.lineage.report(name, (), at=at)
     return tuple(problems)
@@ -79,18 +81,28 @@ def _said(view: Dataset, store: Store) -> Reported:
         return None if schema is None else [field.name for field in schema.fields]
 
     name = ".".join(_quoted(part) for part in urn.path)
-    script = analyse(
-        f"CREATE VIEW {name} AS {view.definition.sql}", dialect=dialect, columns=columns
+    text = SqlText(f"CREATE VIEW {name} AS {view.definition.sql}", dialect=dialect)
+    script = analyse(text.text, dialect=dialect, columns=columns)
+    said = reported(script, reporter=f"{REPORTER}{view.urn}", text=text)
+    itself = Known(urn=view.urn)
+
+    def known(table: Reference) -> Known:
+        assert isinstance(table, TableName)
+        return Known(urn=urn_of(table.parts))
+
+    edges = (
+        msgspec.structs.replace(edge, upstream=known(edge.upstream), downstream=itself)
+        for edge in said.edges
     )
-    said = reported(script, reporter=f"{REPORTER}{view.urn}")
-    edges = []
-    for edge in said.edges:
-        assert isinstance(edge.upstream, TableName)
-        upstream = Known(urn=urn_of(edge.upstream.parts))
-        edges.append(
-            msgspec.structs.replace(edge, upstream=upstream, downstream=Known(urn=view.urn))
+    scripts = (
+        msgspec.structs.replace(
+            each,
+            dataset=itself,
+            tables=tuple((parts, known(table)) for parts, table in each.tables),
         )
-    return msgspec.structs.replace(said, edges=tuple(edges))
+        for each in said.scripts
+    )
+    return msgspec.structs.replace(said, edges=tuple(edges), scripts=tuple(scripts))
 
 
 def _dialect(name: str) -> str | None:

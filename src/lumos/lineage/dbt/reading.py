@@ -17,6 +17,7 @@ from lumos.lineage.reported import (
     Problem,
     Reported,
     ReportedEdge,
+    ReportedScript,
     TableName,
 )
 from lumos.model.catalog import Job
@@ -82,6 +83,7 @@ class _Report:
                 *(edge for key in jobs for edge in self._edges(key)),
                 *self._exposed(),
             ),
+            scripts=tuple(self._scripts()),
             jobs=tuple(self._job(key) for key in jobs),
             flows=tuple(self._flow(key) for key in jobs),
             descriptions=tuple(self._descriptions()),
@@ -104,6 +106,12 @@ class _Report:
                 yield ReportedEdge(
                     upstream=upstream, downstream=table, job=job, confidence=confidence
                 )
+
+    def _scripts(self) -> Iterator[ReportedScript]:
+        """The compiled SQL of each model, which makes its table."""
+        for key, analysed in self._analysed.items():
+            for script in analysed.scripts:
+                yield msgspec.structs.replace(script, dataset=self._relations.table(key))
 
     def _exposed(self) -> Iterator[ReportedEdge]:
         """What dashboards and the like are made from."""

@@ -1,9 +1,20 @@
 """A script as the report of one reporter: edges between tables, with their columns."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final
 
-from lumos.lineage.reported import Place, Problem, Reference, Reported, ReportedEdge, TableName
+from lumos.lineage.reported import (
+    Place,
+    Problem,
+    Reference,
+    Reported,
+    ReportedEdge,
+    ReportedScript,
+    TableName,
+)
+from lumos.lineage.sql.many import SqlText
+from lumos.lineage.sql.names import Folding, dialect_named
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType
 
@@ -19,8 +30,12 @@ def reported(
     platform: str | None = None,
     instance: str | None = None,
     job: str | None = None,
+    text: SqlText | None = None,
 ) -> Reported:
-    """What the script says of lineage, its tables named as SQL names them."""
+    """What the script says of lineage, its tables named as SQL names them.
+
+    `text` is the one that was analysed, where it shall be kept.
+    """
     by_pair: defaultdict[tuple[Parts, Parts], list[ColumnEdge]] = defaultdict(list)
     for edge in script.edges:
         if edge.to_table is not None:
@@ -48,6 +63,7 @@ def reported(
             )
             for (source, target), edges in sorted(by_pair.items(), key=lambda pair: pair[0])
         ),
+        scripts=() if text is None or not by_pair else (_kept(text, by_pair, platform, instance),),
         problems=tuple(
             Problem(
                 place=file or reporter,
@@ -59,6 +75,24 @@ def reported(
             for each in script.unresolved
         ),
         coverage=script.coverage,
+    )
+
+
+def _kept(
+    text: SqlText,
+    pairs: Iterable[tuple[Parts, Parts]],
+    platform: str | None,
+    instance: str | None,
+) -> ReportedScript:
+    folding = Folding(dialect_named(text.dialect))
+    tables: dict[Parts, Reference] = {}
+    for parts in sorted({parts for pair in pairs for parts in pair}):
+        tables[parts] = _reference(parts, platform, instance)
+        # As it is called while it is read: edges have it as it was quoted.
+        folded = tuple(str(folding.text(part, quoted=True)) for part in parts)
+        tables.setdefault(folded, tables[parts])
+    return ReportedScript(
+        sql=text.text, dialect=text.dialect, file=text.file, tables=tuple(tables.items())
     )
 
 

@@ -27,7 +27,7 @@ from lumos.store.lineage.rows import (
     node_ids,
     present_names,
 )
-from lumos.store.lineage.scripts import scripts_of
+from lumos.store.lineage.scripts import scripts_of, without_scripts
 from lumos.store.lineage.values import (
     ColumnPaths,
     ColumnWalk,
@@ -110,9 +110,7 @@ class LineageReader:
         item = tables.item.c
         with self._database.reading() as connection:
             wanted = among(connection, item.key, urns)
-            return frozenset(
-                connection.scalars(select(item.key).where(item.kind == JOBS, wanted))
-            )
+            return frozenset(connection.scalars(select(item.key).where(item.kind == JOBS, wanted)))
 
     def leading_on(self, urns: Collection[str]) -> frozenset[str]:
         """Those of some datasets from which data flows to anything."""
@@ -196,42 +194,47 @@ class LineageReader:
         with self._database.reading() as connection:
             return scripts_of(connection, urns)
 
+    def without_scripts(self, prefix: str) -> set[str]:
+        """Reporters whose names begin in some way that tell of edges and keep no text of SQL."""
+        with self._database.reading() as connection:
+            return without_scripts(connection, prefix)
+
     def walk(
         self,
         urn: str,
-        *,
+        *others: str,
         direction: Direction,
         depth: int | None = None,
         limit: int | None = None,
     ) -> Walk:
-        """What lies up or down the stream of a dataset, at most `depth` edges away.
+        """What lies up or down the stream of a dataset, or of several, at most `depth` edges away.
 
         Of more than `limit` the nearest are listed.
         """
         with self._database.reading() as connection:
-            start = present_names(connection, [urn])[urn]
-            id = node_ids(connection, [start]).get(start)
-            if id is None:
-                # Nobody speaks of it, but it may be there.
-                found = graph.Reach({_NO_NODE: 0}, [], 1, truncated=False)
-                urns, states = {_NO_NODE: start}, _states(connection, [start])
-            else:
-                found = self._reach(connection, id, direction, depth, limit)
-                urns, states = _nodes(connection, found.depths)
-        nodes = (
-            Reached(urns[each], far, states.get(urns[each])) for each, far in found.depths.items()
-        )
+            known = present_names(connection, [urn, *others])
+            starts = dict.fromkeys(known[each] for each in (urn, *others))
+            ids = node_ids(connection, starts)
+            found = graph.Reach({}, [], 0, truncated=False)
+            if ids:
+                found = self._reach(connection, ids.values(), direction, depth, limit)
+            urns, states = _nodes(connection, found.depths)
+            # Nobody speaks of them, but they may be there.
+            alone = [each for each in starts if each not in ids]
+            states |= _states(connection, alone) if alone else {}
+        far = {urns[each]: steps for each, steps in found.depths.items()} | dict.fromkeys(alone, 0)
         links = (
             (urns[before], urns[after])[:: 1 if direction == "downstream" else -1]
             for before, after in found.links
         )
+        nodes = (Reached(each, steps, states.get(each)) for each, steps in far.items())
         return Walk(
-            start=start,
+            start=known[urn],
             direction=direction,
             depth=depth,
             nodes=tuple(sorted(nodes, key=lambda node: (node.depth, node.urn))),
             links=tuple(sorted(Link(*link) for link in links)),
-            total=found.total,
+            total=found.total + len(alone),
             truncated=found.truncated,
         )
 
@@ -316,13 +319,13 @@ class LineageReader:
         id = node_ids(connection, [urn]).get(urn)
         if id is None:
             return {urn}
-        found = self._reach(connection, id, "upstream", None, None)
+        found = self._reach(connection, [id], "upstream", None, None)
         return set(_nodes(connection, found.depths)[0].values())
 
     def _reach(
         self,
         connection: Connection,
-        start: int,
+        starts: Collection[int],
         direction: Direction,
         depth: int | None,
         limit: int | None,
@@ -336,11 +339,11 @@ class LineageReader:
         compact = self._kept_graph(connection)
         if compact is None:
             most = _WIDE if limit is None else min(_WIDE, limit)
-            found = graph.reach(start, expand, depth=depth, most=most)
+            found = graph.reach(starts, expand, depth=depth, most=most)
             if found is not None:
                 return found
             compact = self._made_graph(connection)
-        return compact.reach(start, direction=direction, depth=depth, limit=limit)
+        return compact.reach(starts, direction=direction, depth=depth, limit=limit)
 
     def _kept_graph(self, connection: Connection) -> "CompactGraph | None":
         """All links, where an earlier walk needed them and they are still the same."""
@@ -363,7 +366,6 @@ class LineageReader:
         return made
 
 
-_NO_NODE: Final = 0
 _KEPT: Final = "lineage graph"
 _REVISION: Final = select(tables.lineage_revision.c.revision)
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, exists, select
 
 from lumos.model.codec import to_json
 from lumos.model.lineage import Script
@@ -60,6 +60,16 @@ def scripts_of(
         for node, ids in made.items()
     }
     return {urn: by_name.get(name, ()) for urn, name in names.items()}
+
+
+def without_scripts(connection: Connection, prefix: str) -> set[str]:
+    """Reporters whose names begin in some way that tell of edges and keep no text."""
+    statement = select(REPORTER.name).where(
+        REPORTER.name.startswith(prefix, autoescape=True),
+        exists().where(EDGE.reporter == REPORTER.id),
+        ~exists().where(_SCRIPT.reporter == REPORTER.id),
+    )
+    return set(connection.scalars(statement))
 
 
 def _made(connection: Connection, nodes: Collection[int]) -> dict[int, set[int]]:
