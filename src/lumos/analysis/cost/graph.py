@@ -43,7 +43,8 @@ class CostGraph:
         nodes, edges, types = self.nodes, self.edges, len(self.types)
         either = ((1, edges), (types, edges))
         fits = (
-            self.costs.shape == (types, nodes)
+            types > 0
+            and self.costs.shape == (types, nodes)
             and self.is_job.shape == self.live.shape == (nodes,)
             and self.upstream.shape == self.downstream.shape == self.last_read.shape == (edges,)
             and self.explicit.shape in either

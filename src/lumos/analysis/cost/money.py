@@ -42,7 +42,8 @@ def balanced(amounts: NDArray[np.int64], *, digits: int = 2) -> NDArray[np.int64
     behind = amounts - floors * unit
     raised = np.argsort(-behind, kind="stable")[:missing]
     floors[raised] += 1
-    return np.multiply(floors, unit)
+    floors *= unit
+    return floors
 
 
 def _rounded(amount: int, unit: int) -> int:

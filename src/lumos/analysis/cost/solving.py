@@ -1,0 +1,113 @@
+"""Attribution: every node's loaded cost through all that is upstream of it, and what it retains."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from lumos.analysis.cost.circulation import circulated
+from lumos.analysis.cost.closing import with_ends_closed
+from lumos.analysis.cost.graph import DEFAULT_METHOD, Bools, CostGraph, Floats, Integers, Method
+from lumos.analysis.cost.shares import Shares, shares
+from lumos.analysis.cost.topology import Topology, topology
+from lumos.errors import MisuseError
+
+_LARGEST: Final = 9e18
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Component:
+    """Nodes that lead to each other. Inside, loaded costs exceed what was spent."""
+
+    members: Integers
+    loaded: Integers
+    """[k] own cost of all members and what flows in from outside, as of one node."""
+    closed: Bools
+    """[k] whether nothing leaves, so that all of it stays where it came in."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attribution:
+    """Micro-units by cost type and node. Retained adds up to what was spent; loaded does not."""
+
+    loaded: Integers
+    retained: Integers
+    shares: Shares
+    components: list[Component]
+    assumed: Integers
+    """[k, n] the part of `loaded` that came over an edge whose share is assumed."""
+    assumed_amount: Integers
+    """[k] the part of all that was spent which came to where it is over such an edge."""
+
+
+def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
+    """Solves T = c + W'T, level by level, with the cycles of each level in between."""
+    order = topology(graph.nodes, graph.upstream, graph.downstream)
+    divided, closed = with_ends_closed(graph, order, shares(graph, method))
+    own = graph.costs.astype(np.float64)
+    exact = _flowed(graph, order, own, divided.values)
+    if np.abs(exact).max(initial=0.0) > _LARGEST:
+        raise MisuseError("A cycle keeps so little that costs in it add up without end.")
+    retained = _retained(graph, divided.kept * exact)
+    loaded = np.where(divided.kept == 1.0, retained, np.rint(exact).astype(np.int64))
+    assumed = np.zeros_like(exact)
+    if divided.assumed.any():
+        certain = np.where(divided.assumed, 0.0, divided.values)
+        assumed = exact - _flowed(graph, order, own, certain)
+    return Attribution(
+        loaded=loaded,
+        retained=retained,
+        shares=divided,
+        components=_components(graph, order, exact, divided.values, closed),
+        assumed=np.rint(assumed).astype(np.int64),
+        assumed_amount=np.rint((divided.kept * assumed).sum(axis=1)).astype(np.int64),
+    )
+
+
+def _flowed(graph: CostGraph, order: Topology, own: Floats, values: Floats) -> Floats:
+    loaded = own.copy()
+    for level in order.levels:
+        if len(level.cycles):
+            circulated(loaded, graph, order, level.cycles, values)
+        source, target = graph.upstream[level.edges], graph.downstream[level.edges]
+        for amounts, share in zip(loaded, values, strict=True):
+            np.add.at(amounts, target, amounts.take(source) * share.take(level.edges))
+    return loaded
+
+
+def _retained(graph: CostGraph, exact: Floats) -> Integers:
+    """Whole micro-units that add up to what was spent, type by type."""
+    rounded = np.rint(exact).astype(np.int64)
+    for row, amounts, spent in zip(rounded, exact, graph.costs.sum(axis=1), strict=True):
+        missing = int(spent) - int(row.sum())
+        step = 1 if missing > 0 else -1
+        # A float of a large amount is off by more than a unit, hence the rounds.
+        while missing:
+            count = min(abs(missing), len(row))
+            furthest = np.argpartition(step * (row - amounts), count - 1)[:count]
+            row[furthest] += step
+            missing -= step * count
+    return rounded
+
+
+def _components(
+    graph: CostGraph, order: Topology, exact: Floats, values: Floats, closed: Bools
+) -> list[Component]:
+    if not order.cycles:
+        return []
+    member = order.cycle_of >= 0
+    inner = np.concatenate(order.inner)
+    of_edge = order.cycle_of[graph.upstream[inner]]
+    count = len(order.cycles)
+    loaded = np.array(
+        [
+            np.bincount(order.cycle_of[member], amounts[member], minlength=count)
+            - np.bincount(of_edge, (amounts[graph.upstream] * share)[inner], minlength=count)
+            for amounts, share in zip(exact, values, strict=True)
+        ]
+    )
+    whole = np.rint(loaded).astype(np.int64)
+    return [
+        Component(members=members, loaded=whole[:, number], closed=closed[:, number])
+        for number, members in enumerate(order.cycles)
+    ]
