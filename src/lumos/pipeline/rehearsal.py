@@ -94,7 +94,8 @@ class Stage:
         target = StructType.fromJson(dict(storing.schema))
         if not storing.is_by_name:
             frame = frame.toDF(*target.names)
-        return frame.to(target)
+        # Connect takes the target for the schema of the result, unasked, unless more is to be done.
+        return frame.to(target).select("*")
 
     def close(self) -> None:
         """Takes the empty tables away."""

@@ -1,6 +1,6 @@
 """Rehearsal: what Spark says of the SQL downstream, with the schemas of today and of tomorrow."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lumos.analysis.impact import DatasetImpact, Downstream, Impact, Making
@@ -61,6 +61,12 @@ def rehearse(
     from lumos.pipeline.session import spark_session
 
     scripts = _Scripts()
+    texts = [
+        (making.sql, making.dialect)
+        for dataset in impact.downstream
+        for making in world.makings(dataset.urn)
+        if making.sql is not None
+    ]
     spark = settings.spark
     announce("starting Spark")
     with (
@@ -68,7 +74,7 @@ def rehearse(
             master=spark.master,
             settings=spark.properties(),
             # The texts are read while Spark starts.
-            meanwhile=lambda: scripts.read(world, impact),
+            meanwhile=lambda: scripts.read(texts),
         ) as session,
         stage(session) as empty,
     ):
@@ -84,11 +90,10 @@ class _Scripts:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str | None], Checks] = {}
 
-    def read(self, world: Downstream, impact: Impact) -> None:
-        for dataset in impact.downstream:
-            for making in world.makings(dataset.urn):
-                if making.sql is not None:
-                    self.of(making.sql, making.dialect)
+    def read(self, texts: Iterable[tuple[str, str | None]]) -> None:
+        """Reads texts before anybody asks for them."""
+        for sql, dialect in texts:
+            self.of(sql, dialect)
 
     def of(self, sql: str, dialect: str | None) -> "Checks":
         from lumos.lineage.sql.rehearsing import checks

@@ -83,14 +83,17 @@ class _Held(msgspec.Struct):
     """A table of the script's own: its query, and others that fill it and must be right as well."""
 
     name: str
-    queries: list[tuple[str, Staged]]
+    title: str
+    queries: list[Staged]
     problem: str | None = None
 
 
 class _Script:
     def __init__(self, names: Names) -> None:
         self._names = names
+        # The script's own tables, as they are called now, and all that there were.
         self._held: dict[Parts, _Held] = {}
+        self._made: dict[str, _Held] = {}
         # One stand-in for each table, however many queries read it.
         self._stand_ins: dict[Parts, str] = {}
 
@@ -139,16 +142,24 @@ class _Script:
 
     def _behind(self, staged: Staged) -> list[tuple[str, Staged]]:
         """The queries of all own tables that a query takes, each behind those that it takes."""
-        found: dict[str, Staged] = {}
-        for parts in staged.held:
-            held = self._held[parts]
+        found: list[tuple[str, Staged]] = []
+        seen: set[str] = set()
+
+        def add(name: str) -> None:
+            if name in seen:
+                return
+            seen.add(name)
+            held = self._made[name]
             if held.problem is not None:
-                raise NotAsked(f"of {'.'.join(parts)}, which it reads: {held.problem}")
-            for name, each in held.queries:
-                for inner, query in self._behind(each) if name not in found else ():
-                    found.setdefault(inner, query)
-                found.setdefault(name, each)
-        return [*found.items()]
+                raise NotAsked(f"of {held.title}, which it reads: {held.problem}")
+            for number, each in enumerate(held.queries):
+                for other in each.held.values():
+                    add(other)
+                found.append((f"{name}{number}" if number else name, each))
+
+        for name in staged.held.values():
+            add(name)
+        return found
 
     def _hold(self, node: exp.Expr) -> None:
         """A statement that writes no table of anybody else's may write one of its own."""
@@ -159,31 +170,28 @@ class _Script:
         table = _written_table(node)
         if table is None:
             return
-        parts = self._names.of(table)
         try:
             queries = [self._staged(each.query) for each in asked(node)]
         except NotAsked as problem:
-            self._held[parts] = _Held(self._name(), [], str(problem))
+            self._keep(table, [], str(problem))
             return
+        held = self._held.get(self._names.of(table))
         if not queries:
             self._declare(node)
-        elif isinstance(node, exp.Insert | exp.Update | exp.Merge) and parts in self._held:
-            name = self._held[parts].name
-            fillings = self._held[parts].queries
-            fillings += [(f"{name}_{len(fillings) + n}", each) for n, each in enumerate(queries)]
         elif isinstance(node, exp.Create | exp.Query | exp.Cache):
-            name = self._name()
-            self._held[parts] = _Held(name, [(name, queries[0])])
+            self._keep(table, queries)
+        elif held is not None:
+            held.queries += queries
 
     def _declare(self, node: exp.Expr) -> None:
         made = declared(node)
         if made is not None and isinstance(made[0], exp.Table):
-            name = self._name()
-            query = self._staged(made[1])
-            self._held[self._names.of(made[0])] = _Held(name, [(name, query)])
+            self._keep(made[0], [self._staged(made[1])])
 
-    def _name(self) -> str:
-        return f"__lumos_own_{len(self._held)}__"
+    def _keep(self, table: exp.Table, queries: list[Staged], problem: str | None = None) -> None:
+        parts = self._names.of(table)
+        held = _Held(f"__lumos_own_{len(self._made)}__", ".".join(parts), queries, problem)
+        self._held[parts] = self._made[held.name] = held
 
 
 def _written_table(node: exp.Expr) -> exp.Table | None:

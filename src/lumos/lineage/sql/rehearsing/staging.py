@@ -60,7 +60,8 @@ class Staged:
 
     def _replace(self, table: exp.Table) -> None:
         if isinstance(table.this, exp.Func):
-            name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.key
+            is_unknown = isinstance(table.this, exp.Anonymous)
+            name = table.this.name if is_unknown else table.this.sql_name()
             if name.lower() not in _GENERATORS:
                 raise NotAsked(f"{name.upper()} in the place of a table is not rehearsed")
             return
