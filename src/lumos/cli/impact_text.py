@@ -6,16 +6,15 @@ from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
+from lumos.analysis.impact.recommendations import name_of
 from lumos.cli.screen import STYLES, escaped, plural, stdout
 from lumos.engine.impact.reports import (
     WORST_FIRST,
-    ColumnReport,
     DownstreamReport,
     ImpactReport,
     ImpactsReport,
     ReasonReport,
 )
-from lumos.model.urn import Urn
 
 _MOST_REASONS: Final = 4
 _MOST_COLUMNS: Final = 6
@@ -88,7 +87,7 @@ def _downstream(report: ImpactReport) -> Iterator[_Line]:
     untouched = [row.urn for row in report.downstream if not row.affected]
     if untouched:
         yield _Line("")
-        names = [Urn.parse(urn).name for urn in untouched[:_MOST_NAMES]]
+        names = [name_of(urn) for urn in untouched[:_MOST_NAMES]]
         more = len(untouched) - len(names)
         listed = ", ".join(names) + (f" and {more:,} more" if more else "")
         verb = "uses" if len(untouched) == 1 else "use"
@@ -126,10 +125,12 @@ def _dataset(row: DownstreamReport) -> Iterator[_Line]:
         more = len(row.reasons) - _MOST_REASONS
         yield _Line(f"and {plural(more, 'more reason')}", "dim", 16)
     for column in row.changed[:_MOST_COLUMNS]:
-        yield _Line(_column(column, is_direct=row.distance == 1), "dim", 16)
+        yield _Line(f"its {_change_in_words(column.name, column.before, column.after)}", "dim", 16)
     if len(row.changed) > _MOST_COLUMNS:
         more = len(row.changed) - _MOST_COLUMNS
         yield _Line(f"and {plural(more, 'more column')} of it", "dim", 16)
+    for way in _ways(row):
+        yield _Line(f"by way of {way}", "dim", 16)
     yield from _rehearsal(row)
 
 
@@ -141,19 +142,15 @@ def _reason(reason: ReasonReport) -> Iterator[_Line]:
     if clause and clause != "*":
         cut = clause if len(clause) <= _LONGEST_CLAUSE else f"{clause[: _LONGEST_CLAUSE - 3]}..."
         yield _Line(cut, "dim", 18)
-    if len(reason.path) > 1:
-        yield _Line(f"by way of {_way(reason.path)}", "dim", 18)
 
 
-def _column(column: ColumnReport, *, is_direct: bool) -> str:
-    told = f"its {_change_in_words(column.name, column.before, column.after)}"
-    return told if is_direct or len(column.path) < 3 else f"{told}, by {_way(column.path[:-1])}"
-
-
-def _way(path: Sequence[str]) -> str:
-    """`user_events.user_id -> user_sessions.user_id`."""
-    ends = (step.partition("#") for step in path)
-    return " -> ".join(f"{Urn.parse(urn).name}.{column}" for urn, _, column in ends)
+def _ways(row: DownstreamReport) -> Iterator[str]:
+    """How the change comes to a dataset that does not read the changed one itself."""
+    paths = [reason.path for reason in row.reasons[:_MOST_REASONS]]
+    paths += [column.path[:-1] for column in row.changed[:_MOST_COLUMNS]]
+    for path in dict.fromkeys(path for path in paths if len(path) > 1):
+        ends = (step.partition("#") for step in path)
+        yield " -> ".join(f"{name_of(urn)}.{column}" for urn, _, column in ends)
 
 
 def _change_in_words(name: str, before: object, after: object) -> str:

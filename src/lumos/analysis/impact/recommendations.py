@@ -14,7 +14,7 @@ from lumos.model.change import (
     Verdict,
 )
 from lumos.model.meeting import Place
-from lumos.model.urn import SCHEME, Urn
+from lumos.model.urn import SCHEME, Urn, separator_of
 
 _FEW: Final = 8
 
@@ -83,8 +83,11 @@ def _names(urns: Sequence[str]) -> list[str]:
 
 
 def name_of(urn: str) -> str:
-    """A dataset's own name, as people call it."""
-    return Urn.parse(urn).name if urn.startswith(SCHEME) else urn
+    """A dataset's name as people call it, with what it lies in: `sales.orders`, `raw/orders`."""
+    if not urn.startswith(SCHEME):
+        return urn
+    parsed = Urn.parse(urn)
+    return separator_of(parsed.platform).join(parsed.path[-2:])
 
 
 def listed(names: Sequence[str]) -> str:

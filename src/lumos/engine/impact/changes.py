@@ -122,6 +122,8 @@ class _Reader:
         self._dataset = dataset
         self._told = dialect
         self._dialect = dialect or DIALECT_OF_PLATFORM.get(platform)
+        own = () if self._dialect is None else (self._dialect,)
+        self._dialects = own if dialect is not None else (*own, *GUESSED_DIALECTS)
         self._original = places_of(schema)
         self._seen: set[str] = set()
 
@@ -147,7 +149,7 @@ class _Reader:
             shown = place.type.text + ("" if place.nullable else " NOT NULL")
             raise MisuseError(f"'{text}' changes nothing: {path} is {shown}.")
         self._make(made)
-        if len(new.types) > 1 and new.types[0] != new.types[1]:
+        if self._told is None and len(set(new.types)) > 1:
             self.remarks.append(
                 f"{new.text} is understood as Lumos writes types, {new.types[0].text}; for what "
                 f"{self._dialect} means by it, {new.types[1].text}, add --dialect {self._dialect}"
@@ -249,23 +251,20 @@ class _Reader:
 
     def _types(self, text: str, whole: str) -> Iterator[DataType]:
         """What a text may mean, the most likely first: Lumos's own type, or a dialect's."""
-        in_sql = [
-            found
-            for each in ([self._dialect] if self._dialect else GUESSED_DIALECTS)
-            if not _is_unknown(found := type_from_sql(text, each))
-        ]
+        readings = {each: type_from_sql(text, each) for each in self._dialects}
+        in_sql = [each for each in readings.values() if not _is_unknown(each)]
         try:
-            own = [parse_type(text)]
+            own = parse_type(text)
         except SchemaSyntaxError as problem:
             if not in_sql:
                 raise MisuseError(f"'{text}' in '{whole}' is no type: {problem.problem}") from None
-            own = []
-        if self._told is not None:
-            yield from [*in_sql[:1], *own]
-        else:
-            # Without a dialect only Lumos's own words are sure.
-            yield from own
-            yield from in_sql[:1] if self._dialect or not own else []
+            yield in_sql[0]
+            return
+        if self._told is not None and in_sql:
+            yield in_sql[0]
+        yield own
+        if self._dialect is not None and readings[self._dialect] in in_sql:
+            yield readings[self._dialect]
 
     def _check_before(self, path: str, old: _Side, place: Place) -> None:
         is_same_type = (
@@ -276,9 +275,9 @@ class _Reader:
         )
         if not is_same_type or old.nullable not in (None, place.nullable):
             shown = place.type.text + ("" if place.nullable else " NOT NULL")
-            nulls = {None: "", True: " nullable", False: " NOT NULL"}[old.nullable]
+            nulls = {None: "", True: "nullable", False: "NOT NULL"}[old.nullable]
             raise MisuseError(
-                f"{path} of {self._dataset} is {shown}, not {old.text}{nulls}. "
+                f"{path} of {self._dataset} is {shown}, not {f'{old.text} {nulls}'.strip()}. "
                 f"Say 'lumos show {self._dataset}' to see its schema."
             )
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from lumos.analysis.impact.recommendations import name_of
 from lumos.engine.impact.reports import (
     ChangeReport,
     DownstreamReport,
@@ -15,7 +16,6 @@ from lumos.engine.impact.reports import (
     VerdictWord,
     counted,
 )
-from lumos.model.urn import Urn
 
 _MOST_ROWS: Final = 100
 _MOST_REASONS: Final = 10
@@ -91,7 +91,7 @@ def _row(row: DownstreamReport) -> str:
     why = _reason(row.reasons[0]) if row.reasons else ""
     more = f" (and {len(row.reasons) - 1} more)" if len(row.reasons) > 1 else ""
     owners = ", ".join(map(escaped, row.owners)) or "nobody known"
-    return f"| {escaped(_name(row.urn))} | {_MARKS[row.verdict]} | {owners} | {why}{more} |"
+    return f"| {escaped(name_of(row.urn))} | {_MARKS[row.verdict]} | {owners} | {why}{more} |"
 
 
 def _details(row: DownstreamReport) -> Iterator[str]:
@@ -128,17 +128,13 @@ def _change(change: ChangeReport) -> str:
 
 def _step(step: str) -> str:
     urn, _, column = step.partition("#")
-    return _code(f"{_name(urn)}.{column}")
-
-
-def _name(urn: str) -> str:
-    return ".".join(Urn.parse(urn).path[-2:])
+    return _code(f"{name_of(urn)}.{column}")
 
 
 def escaped(text: str) -> str:
     """Text that is shown as it is, on one line."""
     plain = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
-    safe = {match.start() for match in _HARMLESS.finditer(plain) if match.group() != "_"}
+    safe = {match.start() for match in _HARMLESS.finditer(plain)}
     return "".join(
         _neutral(each) if _ACTIVE.match(each) and at not in safe else each
         for at, each in enumerate(plain)

@@ -1,12 +1,13 @@
 """The picture of lineage with what breaks painted into it."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
 from lumos.engine.impact.reports import WORST_FIRST, DownstreamReport, ImpactReport, VerdictWord
 from lumos.lineage.drawing.picture import Arrow, Box, Mark, Picture
+from lumos.model.types import quoted_name
 
 _MARKS: Final[dict[VerdictWord, Mark]] = {
     "BREAKING": "breaking",
@@ -15,23 +16,28 @@ _MARKS: Final[dict[VerdictWord, Mark]] = {
 }
 
 
+class _Way(NamedTuple):
+    """How a change comes along an arrow: what it does, and by which columns, if that is known."""
+
+    verdict: VerdictWord
+    columns: frozenset[str]
+
+
 def painted(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
     """The picture with the verdicts on all that a change touches, and the ways by which it does."""
-    rows: dict[str, DownstreamReport] = {}
-    arrows: dict[tuple[str, str], VerdictWord] = {}
+    boxes: dict[str, VerdictWord] = {}
+    ways: dict[tuple[str, str], _Way] = {}
     for report in reports:
         changing = {report.change.urn, *(row.urn for row in report.downstream if row.changed)}
-        for row in report.downstream:
-            if not row.affected:
-                continue
-            known = rows.get(row.urn)
-            if known is None or _gravity(row.verdict) < _gravity(known.verdict):
-                rows[row.urn] = row
-            _add_ways(row, changing, picture.arrows, arrows)
+        for row in (row for row in report.downstream if row.affected):
+            boxes[row.urn] = _worse(boxes.get(row.urn, row.verdict), row.verdict)
+            for link, way in _ways(row, changing, picture.arrows):
+                known = ways.get(link, way)
+                ways[link] = _Way(_worse(known.verdict, way.verdict), known.columns | way.columns)
     return msgspec.structs.replace(
         picture,
-        boxes=tuple(_box(box, rows) for box in picture.boxes),
-        arrows=tuple(_arrow(arrow, arrows) for arrow in picture.arrows),
+        boxes=tuple(_box(box, boxes) for box in picture.boxes),
+        arrows=tuple(_arrow(arrow, ways) for arrow in picture.arrows),
     )
 
 
@@ -52,37 +58,33 @@ def merged(pictures: Iterable[Picture]) -> Picture:
     )
 
 
-def _add_ways(
-    row: DownstreamReport,
-    changing: set[str],
-    drawn: Iterable[Arrow],
-    arrows: dict[tuple[str, str], VerdictWord],
-) -> None:
+def _ways(
+    row: DownstreamReport, changing: set[str], drawn: Iterable[Arrow]
+) -> Iterator[tuple[tuple[str, str], _Way]]:
     """Along which arrows the change comes: those that reasons name, or else all that may."""
-    ways: dict[tuple[str, str], VerdictWord] = {}
-    for reason in row.reasons:
-        if reason.path:
-            way = reason.path[-1].partition("#")[0], row.urn
-            ways[way] = min(ways.get(way, reason.verdict), reason.verdict, key=_gravity)
-    if not ways:
-        ways = {
-            (arrow.upstream, arrow.downstream): row.verdict
-            for arrow in drawn
-            if arrow.downstream == row.urn and arrow.upstream in changing
-        }
-    for way, verdict in ways.items():
-        arrows[way] = min(arrows.get(way, verdict), verdict, key=_gravity)
+    named = [reason for reason in row.reasons if reason.path]
+    for reason in named:
+        urn, _, column = reason.path[-1].partition("#")
+        yield (urn, row.urn), _Way(reason.verdict, frozenset({column.casefold()}))
+    if not named:
+        for arrow in drawn:
+            if arrow.downstream == row.urn and arrow.upstream in changing:
+                yield (arrow.upstream, row.urn), _Way(row.verdict, frozenset())
 
 
-def _box(box: Box, rows: Mapping[str, DownstreamReport]) -> Box:
-    row = rows.get(box.urn)
-    return box if row is None else msgspec.structs.replace(box, mark=_MARKS[row.verdict])
+def _box(box: Box, verdicts: Mapping[str, VerdictWord]) -> Box:
+    verdict = verdicts.get(box.urn)
+    return box if verdict is None else msgspec.structs.replace(box, mark=_MARKS[verdict])
 
 
-def _arrow(arrow: Arrow, verdicts: Mapping[tuple[str, str], VerdictWord]) -> Arrow:
-    verdict = verdicts.get((arrow.upstream, arrow.downstream))
-    return arrow if verdict is None else msgspec.structs.replace(arrow, mark=_MARKS[verdict])
+def _arrow(arrow: Arrow, ways: Mapping[tuple[str, str], _Way]) -> Arrow:
+    way = ways.get((arrow.upstream, arrow.downstream))
+    if way is None:
+        return arrow
+    told = [*(each.upstream for each in arrow.columns), *(each.upstream for each in arrow.uses)]
+    marked = dict.fromkeys(each for each in told if quoted_name(each).casefold() in way.columns)
+    return msgspec.structs.replace(arrow, mark=_MARKS[way.verdict], marked=tuple(marked))
 
 
-def _gravity(verdict: VerdictWord) -> int:
-    return WORST_FIRST.index(verdict)
+def _worse(one: VerdictWord, other: VerdictWord) -> VerdictWord:
+    return min(one, other, key=WORST_FIRST.index)

@@ -32,6 +32,9 @@ def _lines(picture: Picture) -> Iterator[str]:
     for box in picture.boxes:
         if box.mark is not None:
             yield f"  style {ids[box.urn]} stroke:{_COLOURS[box.mark]}"
+    for number, arrow in enumerate(picture.arrows):
+        if arrow.mark is not None:
+            yield f"  linkStyle {number} stroke:{_COLOURS[arrow.mark]}"
 
 
 def _escaped(text: str) -> str:

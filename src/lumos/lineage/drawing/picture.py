@@ -26,7 +26,10 @@ class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Data flows from one dataset to another; who says so, which jobs move it, which columns."""
+    """Data flows from one dataset to another; who says so, which jobs move it, which columns.
+
+    `mark` paints what leads on from the upstream columns `marked`, or all of it if there are none.
+    """
 
     upstream: str
     downstream: str
@@ -37,6 +40,7 @@ class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     columns: tuple[ColumnMapping, ...] = ()
     uses: tuple[ColumnUse, ...] = ()
     mark: Mark | None = None
+    marked: tuple[str, ...] = ()
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

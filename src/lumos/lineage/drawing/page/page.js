@@ -53,8 +53,9 @@
     if (!a || !b) return;
     const y1 = from === null ? a.y + picture.head / 2 : rowOf(a, from);
     const y2 = to === null ? b.y + picture.head / 2 : rowOf(b, to);
+    const isMarked = from === null || !(arrow.marked || []).length || arrow.marked.includes(from);
     const path = make("path", { d: curve(a.x + a.w, y1, b.x, y2), "marker-end": "url(#tip)",
-      class: `arrow ${(arrow.type || "TRANSFORMED").toLowerCase()} ${kind} ${arrow.mark || ""}` }, drawn);
+      class: `arrow ${(arrow.type || "TRANSFORMED").toLowerCase()} ${kind} ${isMarked && arrow.mark || ""}` }, drawn);
     lines.push({ path, arrow, from, to });
   };
   for (const arrow of arrows) {
@@ -254,6 +255,7 @@
   document.getElementById("sum").textContent = `${plural(boxes.length, "dataset")}, ${plural(arrows.length, "edge")}`
     + (picture.truncated ? ` \u00b7 ${picture.total} within reach, the nearest are shown` : "")
     + ((picture.cycles || []).length ? ` \u00b7 ${plural(picture.cycles.length, "cycle")}` : "");
+  if (boxes.some(box => box.mark)) document.querySelectorAll(".verdict").forEach(each => { each.hidden = false; });
   if (picture.column) follow(picture.urn, picture.column);
   fit();
 })();
