@@ -7,9 +7,8 @@ from msgspec import Meta, field
 
 from lumos.config.section import Price, Section, Share, spelled
 from lumos.errors import MisuseError
+from lumos.model.metering import CostType
 
-CostType: TypeAlias = Literal["storage", "compute", "egress", "other"]
-COST_TYPES: Final[tuple[CostType, ...]] = ("storage", "compute", "egress", "other")
 Method: TypeAlias = Literal["lineage_weighted", "equal_split", "last_touch"]
 DEFAULT_CURRENCY: Final = "USD"
 

@@ -1,0 +1,129 @@
+"""Usage as a table, and what is wrong with one, line by line."""
+
+import gzip
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from lumos.errors import MisuseError
+from lumos.metering import MeterReading, found_meters, read_meter
+from lumos.metering.tables import BadRows
+from lumos.model.metering import Metered
+
+HEADER = "job,started_at,ended_at,engine,quantity,unit,amount,currency,type,run\n"
+
+
+def read(folder: Path, text: str, name: str = "usage.csv") -> MeterReading:
+    path = folder / name
+    path.write_bytes(text.encode() if not name.endswith(".gz") else gzip.compress(text.encode()))
+    (meter,) = found_meters([path])
+    return read_meter(meter)
+
+
+def test_quantities_and_amounts_are_read(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        HEADER
+        + "nightly,2024-01-01T00:00Z,2024-01-01T02:00Z,EMR,3,instance-hours,,,,\n"
+        + "licence,2024-01-01,2024-01-31,,,,-12.345678,eur,other,\n"
+        + "scan,2024-01-01T00:00Z,2024-01-01T02:00Z,bigquery,2,TB scanned,,,,r1\n",
+    )
+    first, second, third = reading.metered
+    assert reading.reporter == "table:usage"
+    assert (first.target, first.engine, first.quantities) == (
+        "nightly",
+        "emr",
+        {"instance_hour": Decimal(3)},
+    )
+    assert second == Metered(
+        target="licence",
+        started_at=datetime(2024, 1, 1, tzinfo=UTC),
+        ended_at=datetime(2024, 2, 1, tzinfo=UTC),
+        type="other",
+        amount=-12_345_678,
+        currency="EUR",
+    )
+    assert (third.quantities, third.run) == ({"gb_processed": Decimal(2048)}, "r1")
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_other_separators_and_periods_are_read(tmp_path: Path, delimiter: str) -> None:
+    text = "Dataset,Month,Amount,Currency\r\norders,2024-02,10,USD\r\n".replace(",", delimiter)
+    (metered,) = read(tmp_path, text, "usage.csv.gz").metered
+    assert (metered.target, metered.is_dataset, metered.amount) == ("orders", True, 10_000_000)
+    assert metered.ended_at == datetime(2024, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (",2024-01-01,2024-01-02,spark,1,hour,,,,", "either a job or a dataset"),
+        ("a,2024-01-01,,spark,1,hour,,,,", "when it started and ended"),
+        ("a,2024-01-05,2024-01-02,spark,1,hour,,,,", "before it started"),
+        ("a,yesterday,2024-01-02,spark,1,hour,,,,", "'yesterday' in started_at"),
+        ("a,2024-01-01,2024-01-02,spark,many,hour,,,,", "'many' in quantity is no number"),
+        ("a,2024-01-01,2024-01-02,spark,nan,hour,,,,", "'nan' in quantity is no number"),
+        ("a,2024-01-01,2024-01-02,spark,-1,hour,,,,", "below 0; credits are amounts"),
+        ("a,2024-01-01,2024-01-02,,1,,,,,", "needs 'engine' and 'unit'"),
+        ("a,2024-01-01,2024-01-02,spark,,,,,,", "a quantity and its unit, or an amount"),
+        ("a,2024-01-01,2024-01-02,spark,,,12,,,", "The amount 12 has no currency"),
+        ("a,2024-01-01,2024-01-02,spark,,,12,dollar,,", "'dollar' is no currency"),
+        ("a,2024-01-01,2024-01-02,spark,,,12,USD,computing,", "Did you mean 'compute'"),
+        ("a,2024-01-01,2024-01-02,spark,,,1e30,USD,,", "too large"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_line_is_told_with_its_number(
+    tmp_path: Path, row: str, problem: str
+) -> None:
+    good = "b,2024-01-01,2024-01-02,spark,1,hour,,,,\n"
+    with pytest.raises(BadRows, match=problem) as caught:
+        read(tmp_path, f"{HEADER}{good}\n{row}\n")
+    assert [line for line, _ in caught.value.problems] == [4]
+
+
+def test_all_bad_lines_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(BadRows) as caught:
+        read(tmp_path, HEADER + ",,,,,,,,,x\n" * 30)
+    assert len(caught.value.problems) == 30
+    assert "and 20 more" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "overlaps"),
+    [
+        ("a,2024-01-01,2024-01-31,spark,1,hour,,,,", "a,2024-01-15,2024-01-15,spark,1,hour,,,,", True),
+        ("a,2024-01-01,2024-01-31,spark,1,hour,,,,", "a,2024-01-01,2024-01-31,spark,1,hour,,,,", True),
+        ("a,2024-01-01T00:00,2024-01-01T00:00,spark,1,hour,,,,", "a,2024-01-01T00:00,2024-01-01T00:00,spark,1,hour,,,,", True),
+        ("a,2024-01-01,2024-01-31,spark,1,hour,,,,", "a,2024-02-01,2024-02-02,spark,1,hour,,,,", False),
+        ("a,2024-01-01,2024-01-31,spark,1,hour,,,,", "b,2024-01-01,2024-01-31,spark,1,hour,,,,", False),
+        ("a,2024-01-01,2024-01-31,spark,1,hour,,,,", "a,2024-01-01,2024-01-31,spark,1,gb,,,,", False),
+        ("a,2024-01-01,2024-01-31,spark,1,hour,,,,r1", "a,2024-01-01,2024-01-31,spark,1,hour,,,,r2", False),
+        ("a,2024-01-01,2024-01-31,spark,1,hour,,,,r1", "a,2024-01-01,2024-01-31,spark,2,hour,,,,r1", True),
+    ],
+)  # fmt: skip
+def test_time_that_counts_twice_is_refused(
+    tmp_path: Path, first: str, second: str, overlaps: bool
+) -> None:
+    text = f"{HEADER}{first}\n{second}\n"
+    if not overlaps:
+        assert len(read(tmp_path, text).metered) == 2
+        return
+    with pytest.raises(BadRows, match="line 3: Its time overlaps that of line 2"):
+        read(tmp_path, text)
+
+
+def test_two_currencies_are_refused(tmp_path: Path) -> None:
+    rows = "a,2024-01-01,2024-01-02,,,,1,USD,,\nb,2024-01-01,2024-01-02,,,,1,EUR,,\n"
+    with pytest.raises(BadRows, match="line 3: The amount is in EUR, others are in USD"):
+        read(tmp_path, HEADER + rows)
+
+
+def test_a_file_that_tells_nothing_is_an_error_and_in_a_folder_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    assert list(found_meters([tmp_path])) == []
+    with pytest.raises(MisuseError, match=r"notes\.txt is no event log"):
+        list(found_meters([tmp_path / "notes.txt"]))
+    with pytest.raises(MisuseError, match="no file or folder"):
+        list(found_meters([tmp_path / "nowhere"]))
