@@ -1,6 +1,7 @@
 """What a change of the tables that a script reads does to the script and to what it writes."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -92,7 +93,7 @@ class _Reasoning:
         return tuple(
             self._effect(write, script, with_fields=with_fields)
             for write in self._writes
-            if is_wanted(tuple(map(spelled, write.table)))
+            if is_wanted(write.table)
         )
 
     def _read(self, sql: str, dialect: str | None) -> Script:
@@ -326,10 +327,12 @@ class _Reasoning:
 
     def _repeat(self, relation: Relation) -> None:
         """New columns that are called as others of the same table."""
-        names = [column.name for column in relation.columns]
+        names = Counter(column.name for column in relation.columns)
         for column in relation.columns:
+            if names[column.name] < 2:
+                continue
             state = self._values.of_column(column)
-            if state.is_added and names.count(column.name) > 1:
+            if state.is_added:
                 self._meetings.tell(self._leaf_of(column, Place.PROJECTION), Act.AMBIGUOUS, state)
 
     def _new_places(self, relation: Relation) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from lumos.model.schema import Field
 from lumos.model.types import UNKNOWN, Array, DataType, Map, Struct, Unknown
 
 Tables = Callable[[Parts], TableVersions | None]
+_Known = tuple[object, DataType]
 BEFORE: Final = 0
 AFTER: Final = 1
 
@@ -338,20 +339,20 @@ class Values:
     ) -> None:
         for node in root.walk():
             node._type = None
-        exact: dict[str, DataType] = {}
+        exact: dict[_Known, DataType] = {}
         types = self._types[version]
         for leaf, state in leaves:
             value = state.after if version == AFTER else state.before
             type = UNKNOWN if value is None else value.type
             leaf._type = to_sqlglot(type)
             types[id(leaf)] = type
-            exact.setdefault(leaf._type.sql(), type)
+            exact.setdefault(_known(leaf._type), type)
         self._annotated(root)
         for node in root.walk():
             if id(node) not in types or not isinstance(node, exp.Column):
                 # What the annotator forgets of a type, such as its unit, is still known of leaves.
-                text = node.type.sql() if node.type is not None else ""
-                types[id(node)] = exact.get(text) or from_sqlglot(node.type)
+                known = _known(node.type)
+                types[id(node)] = exact.get(known) or known[1]
 
     def _annotated(self, node: exp.Expr) -> None:
         try:
@@ -362,6 +363,11 @@ class Values:
         except (SqlglotError, AttributeError, TypeError, ValueError, KeyError, IndexError):
             # The annotator trusts that a tree is well formed; what it chokes on stays unknown.
             return
+
+
+def _known(type: exp.Expr | None) -> _Known:
+    """A type as the annotator and the algebra know it; either may forget a part of it."""
+    return type.this if isinstance(type, exp.DataType) else None, from_sqlglot(type)
 
 
 @cache
