@@ -132,7 +132,8 @@ def test_words_of_people_break_nothing(lake: Sightings) -> None:
     assert (last(lake).type, last(lake).affected) == (EventType.METADATA_CHANGED, None)
 
 
-def test_sql_that_is_kept_decides(lake: Sightings) -> None:
+def _make_odd(lake: Sightings) -> None:
+    """A table that does not mind how large integers are, if one reads its SQL."""
     script = Script(
         sql="CREATE TABLE odd AS SELECT CAST(amount AS STRING) AS amount FROM events",
         dialect="spark",
@@ -140,8 +141,25 @@ def test_sql_that_is_kept_decides(lake: Sightings) -> None:
         tables=((("events",), RAW), (("odd",), ODD)),
     )
     relate(lake, edge(RAW, ODD, ["amount"]), scripts=[script])
+
+
+def test_sql_that_is_kept_decides(lake: Sightings) -> None:
+    _make_odd(lake)
     lake.see("events", EVENTS.replace("amount INT64", "amount INT32"))
     assert last(lake).affected == BlastRadius()
+
+
+def test_where_too_much_sql_is_reached_at_once_the_rest_is_undetermined(
+    lake: Sightings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("lumos.engine.impact.blast_radius.MOST_REASONED", 0)
+    _make_odd(lake)
+    with caplog.at_level(logging.WARNING):
+        lake.see("events", EVENTS.replace("amount INT64", "amount INT32"))
+    affected = last(lake).affected
+    assert affected is not None
+    assert [each.urn for each in affected.datasets] == [ODD]
+    assert "is not determined" in caplog.text
 
 
 def test_owners_stay_those_of_the_time(lake: Sightings) -> None:
@@ -185,10 +203,11 @@ def test_an_analysis_that_fails_loses_no_change(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def failing(store: Store, _event: ChangeEvent) -> None:
-        fail(store)
+    class Failing:
+        def __init__(self, store: Store, _events: Sequence[ChangeEvent]) -> None:
+            fail(store)
 
-    monkeypatch.setattr("lumos.engine.impact.blast_radius.blast_radius", failing)
+    monkeypatch.setattr("lumos.engine.impact.blast_radius.Surroundings", Failing)
     with caplog.at_level(logging.WARNING):
         lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
     affected = last(lake).affected

@@ -155,6 +155,15 @@ def test_a_walk_from_what_nobody_speaks_of_comes_to_itself(store: Store) -> None
     assert (walk.nodes, walk.links, walk.truncated) == (((A, 0, None),), (), False)
 
 
+def test_a_walk_may_begin_at_several_of_which_some_are_not_spoken_of(store: Store) -> None:
+    report(store, "sql:b", edge(A, C), edge(B, C), edge(C, D))
+    walk = store.lineage.walk(B, A, "lumos://x/alone", direction="downstream")
+    assert [(each.urn, each.depth) for each in walk.nodes] == [
+        (A, 0), (B, 0), ("lumos://x/alone", 0), (C, 1), (D, 2)
+    ]  # fmt: skip
+    assert (walk.start, walk.links, walk.total) == (B, ((A, C), (B, C), (C, D)), 5)
+
+
 def test_wide_walks_find_the_same_as_narrow_ones(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

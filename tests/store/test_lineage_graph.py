@@ -45,7 +45,7 @@ def test_a_walk_comes_to_all_that_is_near_enough_and_sees_the_links_between(
     def expand(nodes: Collection[int]) -> Iterator[tuple[int, int]]:
         return (link for link in sorted(set(links)) if link[0] in nodes)
 
-    found = reach(0, expand, depth=depth, most=NODES)
+    found = reach([0], expand, depth=depth, most=NODES)
     assert found is not None
     assert in_order(found) == expected(0, links, depth)
 
@@ -57,7 +57,7 @@ def test_a_walk_that_comes_to_too_much_gives_up(links: Links, depth: int | None)
     def expand(nodes: Collection[int]) -> Iterator[tuple[int, int]]:
         return (link for link in links if link[0] in nodes)
 
-    assert (reach(0, expand, depth=depth, most=3) is None) == (whole.total > 3)
+    assert (reach([0], expand, depth=depth, most=3) is None) == (whole.total > 3)
 
 
 @given(links, depths, st.sampled_from(["upstream", "downstream"]))
@@ -66,17 +66,36 @@ def test_the_compact_graph_walks_the_same_way(
 ) -> None:
     ends = np.array(sorted(set(links)), dtype=np.int64).reshape(-1, 2)
     found = CompactGraph(ends[:, 0], ends[:, 1]).reach(
-        0, direction=direction, depth=depth, limit=None
+        [0], direction=direction, depth=depth, limit=None
     )
     turned = links if direction == "downstream" else [(after, before) for before, after in links]
     assert in_order(found) == expected(0, turned, depth)
+
+
+@given(links, st.sets(st.integers(0, NODES + 2), min_size=1))
+def test_a_walk_from_several_comes_to_all_that_each_of_them_comes_to(
+    links: Links, starts: set[int]
+) -> None:
+    def expand(nodes: Collection[int]) -> Iterator[tuple[int, int]]:
+        return (link for link in sorted(set(links)) if link[0] in nodes)
+
+    ends = np.array(sorted(set(links)), dtype=np.int64).reshape(-1, 2)
+    compact = CompactGraph(ends[:, 0], ends[:, 1])
+    found = reach(starts, expand, depth=None, most=2 * NODES)
+    assert found is not None
+    same = compact.reach(starts, direction="downstream", depth=None, limit=None)
+    assert in_order(found) == in_order(same)
+    each = [expected(start, links, None) for start in starts]
+    assert found.depths.keys() == set().union(*(one.depths for one in each))
+    for node, far in found.depths.items():
+        assert far == min(one.depths[node] for one in each if node in one.depths)
 
 
 @given(links, st.integers(1, NODES))
 def test_a_limit_lists_the_nearest_and_counts_all(links: Links, limit: int) -> None:
     ends = np.array(sorted(set(links)), dtype=np.int64).reshape(-1, 2)
     graph = CompactGraph(ends[:, 0], ends[:, 1])
-    found = graph.reach(0, direction="downstream", depth=None, limit=limit)
+    found = graph.reach([0], direction="downstream", depth=None, limit=limit)
     whole = expected(0, links, None)
     assert found.total == whole.total
     assert found.truncated == (whole.total > limit)

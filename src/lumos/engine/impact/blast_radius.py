@@ -1,35 +1,51 @@
-"""Who breaks by a change that is on record already."""
+"""Who breaks by changes that are on record already."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
-from lumos.analysis.impact import impact_of
+from lumos.analysis.impact import Making, Reasoner, impact_of
+from lumos.analysis.impact.downstream import Versions
 from lumos.engine.impact.tracking import may_break
-from lumos.engine.impact.world import StoredDownstream, reason
+from lumos.engine.impact.world import Links, StoredDownstream, reason
 from lumos.model.change import Affected, BlastRadius, ChangeEvent, EventType, Verdict
+from lumos.model.meeting import Effect
 from lumos.model.schema import Schema
 from lumos.store import Store
 
 MOST_NAMED: Final = 1_000
+MOST_REASONED: Final = 5_000
 _AFFECTED: Final = (Verdict.BREAKING, Verdict.UNDETERMINED)
+_log = logging.getLogger(__name__)
 
 
-def blast_radius(store: Store, event: ChangeEvent) -> BlastRadius | None:
-    """What a change does to what is there; None where nothing hangs on the dataset."""
-    world = _AsItWas(store, event)
-    there = world.datasets - world.gone
-    if not there:
-        return None
-    found = [each for each in _affected(world, event) if each.urn in there]
-    breaking = sum(each.verdict is Verdict.BREAKING for each in found)
-    return BlastRadius(
-        breaking=breaking,
-        undetermined=len(found) - breaking,
-        datasets=tuple(found[:MOST_NAMED]),
-    )
+class Surroundings:
+    """All that hangs on datasets that changed together, read from the store at once."""
+
+    def __init__(self, store: Store, events: Sequence[ChangeEvent]) -> None:
+        self._shared = _Shared(store, *dict.fromkeys(event.urn for event in events))
+        hashes = {event.old_schema for event in events if event.old_schema is not None}
+        self._schemas = store.change_log.schemas(hashes)
+        self._patience = _Patience()
+
+    def blast_radius(self, event: ChangeEvent) -> BlastRadius | None:
+        """What a change does to what is there; None where nothing hangs on the dataset."""
+        before = self._schemas.get(event.old_schema or "")
+        world = _AsItWas(self._shared, event.urn, before)
+        there = world.datasets - self._shared.gone
+        if not there:
+            return None
+        found = [each for each in _affected(world, event, self._patience) if each.urn in there]
+        breaking = sum(each.verdict is Verdict.BREAKING for each in found)
+        return BlastRadius(
+            breaking=breaking,
+            undetermined=len(found) - breaking,
+            datasets=tuple(found[:MOST_NAMED]),
+        )
 
 
-def _affected(world: StoredDownstream, event: ChangeEvent) -> Iterator[Affected]:
+def _affected(world: "_AsItWas", event: ChangeEvent, reason: Reasoner) -> Iterator[Affected]:
     if any(map(may_break, event.findings)):
         for each in impact_of(world.urn, event.findings, world, reason).downstream:
             if each.verdict in _AFFECTED:
@@ -38,17 +54,88 @@ def _affected(world: StoredDownstream, event: ChangeEvent) -> Iterator[Affected]
     # That it is gone breaks what reads it; a person who says so does not say what breaks.
     is_gone = event.type is EventType.DELETED
     verdict = Verdict.BREAKING if is_gone else Verdict.UNDETERMINED
-    for urn in sorted({after for before, after in world.links(world.urn) if before == world.urn}):
+    for urn in sorted(world.next_ones):
         yield Affected(urn=urn, verdict=verdict, owners=tuple(world.owners(urn)))
 
 
-class _AsItWas(StoredDownstream):
-    """The store has the changed dataset with its new schema already."""
+class _Patience:
+    """Reasons through so much SQL and no more: other writers wait for the transaction to end.
 
-    def __init__(self, store: Store, event: ChangeEvent) -> None:
-        super().__init__(store, event.urn)
-        hash = event.old_schema
-        self._before = None if hash is None else store.change_log.schemas([hash]).get(hash)
+    What is made by SQL that nobody looked at is not determined.
+    """
+
+    def __init__(self) -> None:
+        self._left = MOST_REASONED
+
+    def __call__(
+        self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
+    ) -> Sequence[Effect]:
+        self._left -= 1
+        if self._left == -1:
+            _log.warning(
+                "changes reach more than %d texts of SQL at once; what the others make of them "
+                "is not determined",
+                MOST_REASONED,
+            )
+        if self._left < 0:
+            return ()
+        return reason(making, dataset, versions, with_fields=with_fields)
+
+
+class _Shared(StoredDownstream):
+    """Any of the datasets may hang on another one of them."""
+
+    @cached_property
+    def datasets(self) -> frozenset[str]:
+        return frozenset({*super().datasets, self.urn})
+
+    @cached_property
+    def onward(self) -> dict[str, list[str]]:
+        """Where data flows on to from each dataset."""
+        found: dict[str, list[str]] = {}
+        for before, after in self.all_links:
+            found.setdefault(before, []).append(after)
+        return found
+
+
+class _AsItWas:
+    """What hangs on one of the datasets, which the store has with its new schema already."""
+
+    def __init__(self, shared: _Shared, urn: str, before: Schema | None) -> None:
+        self.urn = urn
+        self._shared = shared
+        self._before = before
+
+    @property
+    def next_ones(self) -> Collection[str]:
+        return {*self._shared.onward.get(self.urn, ())} - {self.urn}
+
+    @cached_property
+    def datasets(self) -> frozenset[str]:
+        return frozenset(after for _, after in self._links) - {self.urn}
+
+    def links(self, urn: str) -> Iterable[tuple[str, str]]:
+        assert urn == self.urn
+        return self._links
+
+    @cached_property
+    def _links(self) -> Links:
+        found: list[tuple[str, str]] = []
+        waiting, seen = [self.urn], {self.urn}
+        while waiting:
+            before = waiting.pop()
+            for after in self._shared.onward.get(before, ()):
+                found.append((before, after))
+                if after not in seen:
+                    seen.add(after)
+                    waiting.append(after)
+        return tuple(found)
+
+    def makings(self, urn: str) -> Sequence[Making]:
+        return self._shared.makings(urn)
 
     def schema(self, urn: str) -> Schema | None:
-        return self._before if urn == self.urn else super().schema(urn)
+        return self._before if urn == self.urn else self._shared.schema(urn)
+
+    def owners(self, urn: str) -> Sequence[str]:
+        return self._shared.owners(urn)

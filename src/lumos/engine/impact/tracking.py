@@ -1,7 +1,7 @@
 """What a recorded change does down the stream, kept with the change itself."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -28,18 +28,21 @@ class BlastRadiusTracker(Completer):
     def completed(
         self, transaction: Transaction, events: Sequence[ChangeEvent]
     ) -> Sequence[ChangeEvent]:
-        weighty = {event.urn for event in events if _may_break(event)}
+        weighty = [event for event in events if _may_break(event)]
         if not weighty:
             return events
         # What is told must be written outside of the trial, which may be taken back.
         store = transaction.seen
-        leading_on = store.lineage.leading_on(weighty)
-        return [
-            _completed(transaction, store, event)
-            if event.urn in leading_on and _may_break(event)
-            else event
-            for event in events
-        ]
+        leading_on = store.lineage.leading_on({event.urn for event in weighty})
+        chosen = [event for event in weighty if event.urn in leading_on]
+        completed = dict(_completed(transaction, store, chosen)) if chosen else {}
+        return [completed.get(event.event_id, event) for event in events]
+
+    def within(self, transaction: Transaction, event: ChangeEvent) -> None:
+        """Nothing more."""
+
+    def after(self, event: ChangeEvent) -> None:
+        """Nothing more."""
 
 
 def _may_break(event: ChangeEvent) -> bool:
@@ -55,20 +58,30 @@ def may_break(finding: Finding) -> bool:
     return finding.consumer is not Verdict.INFORMATIONAL or bool(finding.breaks_if)
 
 
-def _completed(transaction: Transaction, store: Store, event: ChangeEvent) -> ChangeEvent:
+def _completed(
+    transaction: Transaction, store: Store, events: Sequence[ChangeEvent]
+) -> Iterator[tuple[str, ChangeEvent]]:
     # Most changes are of datasets on which nothing hangs.
-    from lumos.engine.impact.blast_radius import blast_radius
+    from lumos.engine.impact.blast_radius import Surroundings
 
-    try:
-        with transaction.trial():
-            found = blast_radius(store, event)
-    except Exception as problem:  # noqa: BLE001 - whatever it is, the change must be recorded
-        _log.warning(
-            "what %s does down the stream of %s is not known: %s",
-            event.type.value,
-            event.urn,
-            problem,
-            exc_info=None if isinstance(problem, LumosError) else problem,
-        )
-        found = BlastRadius(problem=str(problem) or type(problem).__name__)
-    return event if found is None else msgspec.structs.replace(event, affected=found)
+    around: Surroundings | None = None
+    for event in events:
+        try:
+            with transaction.trial():
+                around = around or Surroundings(store, events)
+                found = around.blast_radius(event)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the change must be recorded
+            found = _not_known(event, problem)
+        if found is not None:
+            yield event.event_id, msgspec.structs.replace(event, affected=found)
+
+
+def _not_known(event: ChangeEvent, problem: Exception) -> BlastRadius:
+    _log.warning(
+        "what %s does down the stream of %s is not known: %s",
+        event.type.value,
+        event.urn,
+        problem,
+        exc_info=None if isinstance(problem, LumosError) else problem,
+    )
+    return BlastRadius(problem=str(problem) or type(problem).__name__)

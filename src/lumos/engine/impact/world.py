@@ -15,11 +15,14 @@ Links = tuple[tuple[str, str], ...]
 
 
 class StoredDownstream:
-    """Everything down the stream of one dataset, read from the store in a few large steps."""
+    """Everything down the stream of one dataset, read from the store in a few large steps.
 
-    def __init__(self, store: Store, urn: str) -> None:
+    What is down the stream of others as well may be read with it.
+    """
+
+    def __init__(self, store: Store, urn: str, *others: str) -> None:
         self.store = store
-        self._walk: Walk = store.lineage.walk(urn, direction="downstream")
+        self._walk: Walk = store.lineage.walk(urn, *others, direction="downstream")
         self._outside: dict[str, tuple[Making, ...]] = {}
         self._asked: dict[str, Schema | None] = {}
         self._supposed: Schema | None = None

@@ -1,5 +1,6 @@
 """All links of a store in a few arrays, for walks that come to much of it."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -21,14 +22,16 @@ class CompactGraph:
             "upstream": _Sorted(downstream, upstream, self._size),
         }
 
-    def reach(self, start: int, *, direction: str, depth: int | None, limit: int | None) -> Reach:
-        """Walks level by level; lists the nearest up to a limit, and counts all."""
-        if start >= self._size:
-            return Reach({start: 0}, [], 1, truncated=False)
+    def reach(
+        self, starts: Collection[int], *, direction: str, depth: int | None, limit: int | None
+    ) -> Reach:
+        """Walks level by level from some nodes; lists the nearest up to a limit, and counts all."""
+        # What has no links may have no place here either.
+        alone = [start for start in starts if start >= self._size]
         links = self._sorted[direction]
         depths = np.full(self._size, _NOWHERE, dtype=np.int32)
-        depths[start] = 0
-        frontier = np.array([start], dtype=np.int64)
+        frontier = np.fromiter((start for start in starts if start < self._size), dtype=np.int64)
+        depths[frontier] = 0
         level = 0
         is_beyond = False
         while len(frontier):
@@ -50,9 +53,10 @@ class CompactGraph:
         is_listed[reached] = True
         kept = is_listed[after]
         return Reach(
-            dict(zip(reached.tolist(), depths[reached].tolist(), strict=True)),
+            dict.fromkeys(alone, 0)
+            | dict(zip(reached.tolist(), depths[reached].tolist(), strict=True)),
             list(zip(before[kept].tolist(), after[kept].tolist(), strict=True)),
-            total,
+            total + len(alone),
             truncated=is_beyond or len(reached) < total,
         )
 

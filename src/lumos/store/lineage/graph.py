@@ -22,19 +22,19 @@ class Reach(NamedTuple):
 
 
 def reach(
-    start: int,
+    starts: Collection[int],
     expand: Callable[[Collection[int]], Iterable[tuple[int, int]]],
     *,
     depth: int | None,
     most: int,
 ) -> Reach | None:
-    """Walks level by level; nothing where there is more than `most`.
+    """Walks level by level from some nodes; nothing where there is more than `most`.
 
     `expand` gives the links that lead on from some nodes.
     """
-    depths = {start: 0}
+    depths = dict.fromkeys(starts, 0)
     links: list[tuple[int, int]] = []
-    frontier = [start]
+    frontier = list(depths)
     level = 0
     truncated = False
     while frontier:
