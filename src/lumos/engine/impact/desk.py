@@ -113,8 +113,9 @@ class ImpactDesk:
                 case = case_of_difference(world, diff)
                 reports.append(self._answer(world, case, rehearse=rehearse, announce=announce))
         new = sum(map(is_new, differences))
-        remarks = [f"{counted(new, 'dataset')} are new; nobody reads what was not there"]
-        return impacts_report(reports, remarks if new else [])
+        verb = "is" if new == 1 else "are"
+        remark = f"{counted(new, 'dataset')} {verb} new; nobody reads what was not there"
+        return impacts_report(reports, [remark] if new else [])
 
     def drawn(self, report: ImpactReport | ImpactsReport, format: str) -> str:
         """A report as a text in another language: json, markdown, html, dot or mermaid."""
@@ -206,7 +207,7 @@ def _remarks(world: StoredDownstream, *, is_known: bool) -> Iterator[str]:
         )
     if world.gone:
         names = listed([name_of(urn) for urn in sorted(world.gone)])
-        yield f"{names} were there once and are gone; what made them may still run"
+        yield f"no longer there, though what made it may still run: {names}"
     for cycle in world.cycles:
         if len(cycle) > 1:
             names = listed([name_of(urn) for urn in cycle])

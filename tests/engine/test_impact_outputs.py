@@ -1,0 +1,175 @@
+"""An impact as Markdown, as text and as a picture."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from lumos.cli.impact_text import plain_text
+from lumos.engine.impact.markdown import escaped, markdown
+from lumos.engine.impact.painting import merged, painted
+from lumos.engine.impact.rehearsing import RehearsalReport
+from lumos.engine.impact.reports import (
+    ChangeReport,
+    ColumnReport,
+    DownstreamReport,
+    ImpactReport,
+    ImpactSummary,
+    ReasonReport,
+    VerdictWord,
+    impacts_report,
+)
+from lumos.lineage.drawing.picture import Arrow, Box, Picture
+from lumos.model.lineage import ColumnMapping
+
+START, FIRST, SECOND = (f"lumos://postgres/shop/sales/{name}" for name in ("a", "b", "c"))
+
+
+def reason(
+    text: str,
+    verdict: VerdictWord = "BREAKING",
+    path: Sequence[str] = (),
+    clause: str = "x = 'a|b'",
+) -> ReasonReport:
+    return ReasonReport(
+        text=text, usage="JOIN", clause=clause, file="models/b.sql", line=4, verdict=verdict,
+        path=tuple(path),
+    )  # fmt: skip
+
+
+def row(
+    urn: str, verdict: VerdictWord, *reasons: ReasonReport, owners: tuple[str, ...] = (),
+    distance: int = 1, columns: Sequence[ColumnReport] = (), affected: bool = True,
+    rehearsal: tuple[RehearsalReport, ...] = (),
+) -> DownstreamReport:  # fmt: skip
+    return DownstreamReport(
+        urn=urn, verdict=verdict, distance=distance, owner=next(iter(owners), None), owners=owners,
+        affected=affected, gone=False, columns=tuple(each.name for each in columns),
+        changed=tuple(columns), reasons=reasons, rehearsal=rehearsal,
+    )  # fmt: skip
+
+
+def report(*rows: DownstreamReport, urn: str = START) -> ImpactReport:
+    change = ChangeReport(urn=urn, path="id", kind="type_changed", before="INT64", after="STRING")
+    return ImpactReport(
+        headline=f"Changing id of {urn} from INT64 to STRING",
+        change=change,
+        changes=(change,),
+        summary=ImpactSummary.of(rows),
+        downstream=rows,
+        recommendations=("Notify team before deploying",),
+        order=(),
+        coverage=0.5,
+        remarks=(),
+    )
+
+
+CHANGED = ColumnReport(
+    name="id", before="INT64", after="STRING", path=(f"{START}#id", f"{FIRST}#id")
+)
+BROKEN = row(
+    FIRST, "BREAKING", reason("expects INT64 id in JOIN", path=[f"{START}#id"]), owners=("team",),
+    columns=[CHANGED],
+)  # fmt: skip
+INDIRECT = row(
+    SECOND, "COMPATIBLE", reason("casts id to STRING anyway", "COMPATIBLE", CHANGED.path),
+    distance=2,
+)  # fmt: skip
+
+
+def test_markdown_begins_with_the_headline_and_folds_the_details() -> None:
+    text = markdown(report(BROKEN, INDIRECT))
+    lines = text.splitlines()
+    assert lines[0] == f"### Changing id of {START} from INT64 to STRING"
+    assert "| sales.b | ❌ BREAKING | team | expects INT64 id in JOIN, `models/b.sql:4` |" in lines
+    assert text.index("| Dataset |") < text.index("<details>") < text.index("**Recommendations**")
+    assert "1. Notify team before deploying" in lines
+    assert text.count("<details>") == text.count("</details>") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a|b", "a\\|b"),
+        ("<img src=x>", "&lt;img src=x&gt;"),
+        ("see @everyone", "see @\u200beveryone"),
+        ("**bold** [x](y)", "\\*\\*bold\\*\\* \\[x\\]\\(y\\)"),
+        ("one\ntwo\x1b[0m", "one two \\[0m"),
+        ("user_id of lumos://s3/a-b/c.d", "user_id of lumos://s3/a-b/c.d"),
+        ("`code`", "\\`code\\`"),
+    ],
+)
+def test_what_users_wrote_is_shown_and_not_obeyed(text: str, shown: str) -> None:
+    assert escaped(text) == shown
+
+
+def test_clauses_stand_in_code_whatever_they_hold() -> None:
+    odd = row(FIRST, "BREAKING", reason("needs it", clause="`a|b` <script> ``"))
+    text = markdown(report(odd))
+    assert "``` `a\\|b` <script> `` ```" in text
+
+
+def test_text_tells_the_way_of_what_is_not_next_to_the_change() -> None:
+    lines = [line.strip() for line in plain_text(report(BROKEN, INDIRECT)).splitlines()]
+    assert lines.index("team") < lines.index("no owner is known")
+    assert f"compatible    {SECOND}  (2 steps away)" in lines
+    assert "by way of sales.a.id -> sales.b.id" in lines
+    assert "its id: INT64 -> STRING" in lines
+
+
+def test_what_uses_nothing_that_changes_is_only_counted() -> None:
+    rows = [row(f"{FIRST}{n}", "COMPATIBLE", reason("no"), affected=False) for n in range(10)]
+    text = plain_text(report(*rows))
+    assert "10 datasets use nothing that changes: sales.b0, " in text
+    assert "and 2 more." in text
+    assert "10 datasets downstream use nothing that changes." in markdown(report(*rows))
+
+
+def test_where_spark_and_the_verdict_disagree_both_are_shown() -> None:
+    told = RehearsalReport(
+        file="models/b.sql", line=4, dialect="spark", state="fails", error="CAST_INVALID\nat 4",
+        agrees=False,
+    )  # fmt: skip
+    found = report(row(FIRST, "COMPATIBLE", reason("fine", "COMPATIBLE"), rehearsal=(told,)))
+    words = "Spark: fails, against the verdict: CAST_INVALID at 4 (models/b.sql:4)"
+    assert words in plain_text(found)
+    assert "compatible" in plain_text(found)
+
+
+def picture() -> Picture:
+    links = ((START, FIRST), (FIRST, SECOND))
+    columns = tuple(ColumnMapping(upstream=name, downstream=name) for name in ("id", "plan"))
+    return Picture(
+        urn=START,
+        boxes=tuple(Box(urn=urn, name=urn[-1], platform="x") for urn in (START, FIRST, SECOND)),
+        arrows=tuple(Arrow(upstream=a, downstream=b, columns=columns) for a, b in links),
+    )
+
+
+def test_the_break_is_painted_along_the_columns_that_carry_it() -> None:
+    drawn = painted(picture(), [report(BROKEN, INDIRECT)])
+    assert [box.mark for box in drawn.boxes] == [None, "breaking", "compatible"]
+    assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
+        ("breaking", ("id",)),
+        ("compatible", ("id",)),
+    ]
+
+
+def test_a_reason_without_a_column_paints_all_that_may_bring_it() -> None:
+    doubtful = row(FIRST, "UNDETERMINED", reason("not known", "UNDETERMINED"))
+    drawn = painted(picture(), [report(doubtful)])
+    assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
+        ("undetermined", ()),
+        (None, ()),
+    ]
+
+
+def test_several_changes_are_one_picture_and_one_sum() -> None:
+    other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
+    both = merged([picture(), picture()])
+    assert (len(both.boxes), len(both.arrows)) == (3, 2)
+    drawn = painted(both, [report(BROKEN, INDIRECT), other])
+    assert drawn.boxes[2].mark == "breaking"
+    told = impacts_report([report(BROKEN, INDIRECT), other], [])
+    assert told.headline == "This changes 2 schemas, affecting 2 downstream datasets"
+    assert (told.summary.datasets, told.summary.breaking) == (2, 2)
+    assert told.recommendations == ("Notify team before deploying",)
