@@ -16,7 +16,9 @@ from lineage.readers.test_openlineage import event
 from lumos import Lumos
 from lumos.lineage.reported import Place, Reference, TableName
 from lumos.lineage.sql import analyse, reported
+from lumos.lineage.sql.typing import effects
 from lumos.model.lineage import ColumnMapping, ColumnUse, Script
+from lumos.model.meeting import TableVersions
 from lumos.store import Store, tables
 
 pytestmark = pytest.mark.usefixtures("workplace")
@@ -150,6 +152,35 @@ def test_a_file_with_a_query_alone_keeps_it_as_what_makes_its_table(lake):
         (script.file, 2),
         (script.file, 3),
     }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("bigquery", "create table `Shop.Paid` as select id from raw.`Orders`"),
+        ("tsql", "create view [Shop].[Paid] as select [Id] from Raw.[Orders] o"),
+        ("snowflake", 'create table "SHOP"."PAID" as select id from raw."Orders"'),
+        ("postgres", 'create table "Shop".paid as select id from raw."Orders"'),
+    ],
+)
+def test_whatever_reasoning_calls_a_table_is_among_the_kept_names(lake, dialect, sql):
+    file = write("a.sql", f"{sql};\ninsert into shop.paid select id from raw.orders")
+    lake.lumos.lineage.ingest(str(file), dialect=dialect)
+    made = {edge.downstream for edge in lake.store.lineage.all()}
+    (script,) = {each for some in made for each in kept(lake.store, some).values()}
+    names: list[tuple[str, ...]] = []
+
+    def table(parts: tuple[str, ...]) -> TableVersions:
+        names.append(parts)
+        return TableVersions.of(".".join(parts), None)
+
+    def is_wanted(parts: tuple[str, ...]) -> bool:
+        names.append(parts)
+        return True
+
+    effects(script.sql, dialect=dialect, tables=table, is_wanted=is_wanted)
+    assert len(names) >= 4
+    assert set(names) <= dict(script.tables).keys()
 
 
 def test_files_in_the_place_of_a_table_are_among_its_tables(lake):

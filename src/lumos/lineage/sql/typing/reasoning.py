@@ -32,6 +32,7 @@ def effects(
 ) -> tuple[Effect, ...]:  # fmt: skip
     """What changes for the wanted tables that the script writes, one effect for each writing.
 
+    `tables` and `is_wanted` are asked for names as the dialect folds them, not as they were quoted.
     `with_fields` asks for the types of all columns that it gives them, too.
     """
     return _Reasoning(dialect, tables).effects(sql, dialect, is_wanted, with_fields=with_fields)
