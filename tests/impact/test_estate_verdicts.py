@@ -10,7 +10,7 @@ from impact.cases import Verdict, cases
 from impact.sample_estate import estate
 from impact.score import Row, rows_of, score
 from impact.world import EstateDownstream
-from lumos.analysis.impact import Impact
+from lumos.analysis.impact import Impact, propagation
 
 ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)
@@ -62,9 +62,6 @@ OTHER_COLUMNS: dict[tuple[str, str], str] = {
 }  # fmt: skip
 # The reason stands in another line than expected.
 OTHER_PLACES: dict[tuple[str, str], str] = {
-    ("web-visitor-becomes-text", "web_stg.visitors"): (
-        "lineage says the first line of the statement of columns that a star takes"
-    ),
     **dict.fromkeys(
         [
             ("parcel-scan-depot-becomes-number", "parcel_mart.last_scan"),
@@ -161,6 +158,22 @@ def test_what_breaks_is_updated_behind_what_it_is_made_from(id: str) -> None:
         # Only the budget and its forecast are made from each other.
         later = {*found.order[place + 1 :]} - {"fin_mart.budget", "fin_mart.forecast"}
         assert not later & {name for name, readers in ESTATE.readers.items() if urn in readers}
+
+
+@each_case
+def test_plain_words_say_what_reasoning_through_the_statement_says(
+    id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propagation, "plain_effect", lambda *_: None)
+    reasoned = WORLD.impact_of_case(CASES[id])
+    assert _told(_impact(id)) == _told(reasoned)
+
+
+def _told(impact: Impact) -> dict[str, object]:
+    """What is said of each dataset, in whatever order."""
+    return {
+        each.urn: (each.verdict, {*each.columns}, {*each.reasons}) for each in impact.downstream
+    }
 
 
 def test_the_founding_example_is_told_in_its_own_words() -> None:

@@ -14,7 +14,7 @@ from lumos.analysis.impact.keys import told_of_keys
 from lumos.analysis.impact.ordering import Graph
 from lumos.analysis.impact.recommendations import recommendations
 from lumos.analysis.impact.schemas import Schemas, schema_of
-from lumos.analysis.impact.shortcuts import is_unmentioned, names_what_goes, same_columns
+from lumos.analysis.impact.shortcuts import is_unmentioned, names_what_goes, plain_effect
 from lumos.analysis.impact.values import (
     ColumnImpact,
     Coverage,
@@ -163,9 +163,9 @@ class _Propagation:
         if names_what_goes(making, changed):
             self._by_facts(urn, making, changed, found)
             return
-        same = same_columns(making, changed)
-        if same is not None:
-            self._pass_on(urn, same, found, making.file)
+        plain = plain_effect(making, changed, self._versions)
+        if plain is not None:
+            self._effect(urn, plain, making, found)
             return
         schema = self._schemas.stored(urn)
         effects = self._reason(making, urn, self._versions, with_fields=schema is None)

@@ -2,19 +2,25 @@
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
-from lumos.analysis.impact.downstream import Making
+from lumos.analysis.impact import plain
+from lumos.analysis.impact.downstream import Making, Versions
 from lumos.analysis.impact.facts import ALL
+from lumos.analysis.impact.plain import is_explained
 from lumos.model.lineage import ColumnMapping, Derivation, Edge
-from lumos.model.meeting import Output, TableVersions, Value
+from lumos.model.meeting import Effect, Meeting, Output, TableVersions, Value
 from lumos.model.schema import Field
 from lumos.model.types import Unknown
 
 _COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)")
 _WRITES: Final = re.compile(r"\b(?:insert|merge|update|delete|copy)\b")
 _OUTER: Final = re.compile(r"\b(?:left|right|full|outer|is\s+not\s+null)\b")
+_STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
+_SELECT: Final = re.compile(r"\bselect\b")
+_NESTING: Final = re.compile(
+    r"\b(?:with|union|intersect|except|minus|distinct|lateral|pivot|unpivot|unnest|using|values)\b"
+)
 _NATURAL: Final = re.compile(r"\bnatural\b")
 
 
@@ -39,8 +45,10 @@ def _has_no_star(edge: Edge) -> bool:
     return is_told and not any(each.star or each.upstream == ALL for each in edge.columns)
 
 
-def same_columns(making: Making, changed: Mapping[str, TableVersions]) -> list[Output] | None:
-    """The columns that change where all changed ones are only handed on; None if there is more."""
+def plain_effect(
+    making: Making, changed: Mapping[str, TableVersions], versions: Versions
+) -> Effect | None:
+    """What changes where changed columns are handed on and plainly used; None if there is more."""
     assert making.sql is not None
     text = making.sql.casefold()
     if _WRITES.search(text) or any(not _keeps_columns(each) for each in changed.values()):
@@ -51,24 +59,49 @@ def same_columns(making: Making, changed: Mapping[str, TableVersions]) -> list[O
     for edge in making.edges:
         for mapping in edge.columns:
             targets[mapping.downstream] = targets.get(mapping.downstream, 0) + 1
-    found: list[Output] = []
-    mentions: dict[str, int] = {}
+    meetings: dict[Meeting, None] = {}
+    outputs: list[Output] = []
     for edge in making.edges:
-        versions = changed.get(edge.upstream)
-        if versions is None:
+        if edge.upstream not in changed:
             continue
-        handed = _handed_on(edge, versions, targets)
-        if handed is None:
+        handed = _handed_on(edge, changed[edge.upstream], targets, text)
+        met = _met(making, edge, changed[edge.upstream], versions)
+        if handed is None or met is None:
             return None
-        for mapping, before, after in handed:
-            name = before.name.casefold()
-            mentions[name] = mentions.get(name, 0) + (not mapping.star)
-            found.append(_output(mapping, edge.upstream, before, after))
-    for versions in changed.values():
-        for name in versions.changed:
-            folded = name.casefold()
-            if len(_word(folded).findall(text)) != mentions.get(folded, 0):
-                return None
+        outputs += handed
+        meetings.update(dict.fromkeys(met))
+    if meetings and _is_nested(text):
+        return None
+    names = {name.casefold() for each in changed.values() for name in each.changed}
+    if not all(is_explained(name, text, making.edges) for name in names):
+        return None
+    return Effect(meetings=tuple(meetings), outputs=tuple(outputs))
+
+
+def _is_nested(text: str) -> bool:
+    """Whether a name in one clause may mean what another query made of the column."""
+    return len(_SELECT.findall(text)) != 1 or _NESTING.search(text) is not None
+
+
+def _met(
+    making: Making, edge: Edge, versions: TableVersions, all_versions: Versions
+) -> list[Meeting] | None:
+    """What conditions, groupings and orders do with changed columns if all do it plainly."""
+    names = {name.casefold(): name for name in versions.changed}
+    found: list[Meeting] = []
+    for use in edge.uses:
+        if use.upstream == ALL:
+            return None
+        name = names.get(use.upstream.casefold())
+        if name is None:
+            continue
+        before, after = versions.columns[name]
+        if before is None or after is None or before.nullable != after.nullable:
+            return None
+        met = plain.meetings(use, edge, (before, after), making.edges, all_versions)
+        if met is None:
+            return None
+        found += met
     return found
 
 
@@ -85,23 +118,18 @@ def names_what_goes(making: Making, changed: Mapping[str, TableVersions]) -> boo
             continue
         if versions.is_doubtful or not _has_no_star(edge):
             return False
-        named = {each.upstream.casefold() for each in edge.columns}
-        named.update(each.upstream.casefold() for each in edge.uses)
         for name in versions.changed:
             _, after = versions.columns[name]
-            folded = name.casefold()
-            if after is not None or (folded not in named and _word(folded).search(text)):
+            if after is not None or not is_explained(name.casefold(), text, making.edges):
                 return False
     return True
 
 
 def _handed_on(
-    edge: Edge, versions: TableVersions, targets: Mapping[str, int]
-) -> list[tuple[ColumnMapping, Field, Field]] | None:
-    """The mappings of changed columns if nothing else is done with these."""
+    edge: Edge, versions: TableVersions, targets: Mapping[str, int], text: str
+) -> list[Output] | None:
+    """The columns that changed ones are handed on to; None if something is made of them."""
     names = {name.casefold(): name for name in versions.changed}
-    if any(use.upstream.casefold() in names or use.upstream == ALL for use in edge.uses):
-        return None
     found = []
     for mapping in edge.columns:
         if mapping.upstream == ALL:
@@ -113,8 +141,15 @@ def _handed_on(
         is_same = mapping.derivation is Derivation.IDENTITY and mapping.cast_to is None
         if not is_same or targets[mapping.downstream] > 1 or before is None or after is None:
             return None
-        found.append((mapping, before, after))
+        line = _line_of_star(text) if mapping.star else None
+        found.append(_output(mapping, edge.upstream, before, after, line or mapping.line))
     return found
+
+
+def _line_of_star(text: str) -> int | None:
+    """The line of the only star after a SELECT; edges say on which line its statement begins."""
+    stars = [each.start(1) for each in _STAR.finditer(text)]
+    return text.count("\n", 0, stars[0]) + 1 if len(stars) == 1 else None
 
 
 def _keeps_columns(versions: TableVersions) -> bool:
@@ -133,18 +168,15 @@ def _changes_nulls(versions: TableVersions) -> bool:
     return any(before and after and before.nullable != after.nullable for before, after in pairs)
 
 
-def _output(mapping: ColumnMapping, upstream: str, before: Field, after: Field) -> Output:
+def _output(
+    mapping: ColumnMapping, upstream: str, before: Field, after: Field, line: int | None
+) -> Output:
     return Output(
         name=mapping.downstream,
         before=Value(type=before.type, nullable=before.nullable),
         after=Value(type=after.type, nullable=after.nullable),
         is_same_value=True,
         clause=mapping.transformation,
-        line=mapping.line,
+        line=line,
         origins=((upstream, before.name),),
     )
-
-
-@lru_cache(maxsize=1024)
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")

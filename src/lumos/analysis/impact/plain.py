@@ -1,0 +1,204 @@
+"""Plain uses of columns: what conditions, groupings and orders do, read from their own words.
+
+Most statements hand a column on and compare it with another in a join. The parser takes
+milliseconds for each of them; the clause, which the edge repeats, and the types on both sides say
+the same. Whatever is not as plain as that is left to those who read the whole statement.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.model.lineage import ColumnUse, Edge, UseKind
+from lumos.model.meeting import Act, Meeting, Place, TableVersions, Value
+from lumos.model.schema import Field
+from lumos.model.types import INT32, STRING
+
+_NAME: Final = r"(?:[a-z_]\w*\s*\.\s*)*([a-z_]\w*)"
+_LITERAL: Final = r"('[^']*'|\d{1,9})"
+_COLUMN: Final = re.compile(_NAME)
+_BOTH: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_NAME}")
+_WITH_LITERAL: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_LITERAL}")
+_CLAUSES: Final = {
+    UseKind.JOIN: (re.compile(r"on\s+"), Place.JOIN),
+    UseKind.FILTER: (re.compile(r"where\s+"), Place.FILTER),
+    UseKind.GROUP_BY: (re.compile(r"group\s+by\s+"), Place.GROUP_BY),
+    UseKind.SORT: (re.compile(r"order\s+by\s+"), Place.SORT),
+}
+_LISTS: Final = {UseKind.GROUP_BY: Act.GROUPED, UseKind.SORT: Act.SORTED}
+_DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$")
+_PIECES: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case|not)\b|,")
+
+
+class Side(NamedTuple):
+    """A column that is compared, and what it is compared with: another one, or a literal."""
+
+    column: str
+    other: str | None = None
+    literal: str | None = None
+
+
+Versions = Callable[[str], TableVersions]
+
+
+def meetings(
+    use: ColumnUse, edge: Edge, pair: tuple[Field, Field], beside: Sequence[Edge],
+    versions: Versions,
+) -> list[Meeting] | None:  # fmt: skip
+    """What a plain use does with a column of another type; None if it is not that plain.
+
+    `beside` are all edges of the statement, in which the other side of a comparison is found.
+    """
+    is_odd = use.negated or use.cast_to is not None or use.downstream is not None
+    if is_odd or use.usage not in _CLAUSES or use.expression is None:
+        return None
+    begins, place = _CLAUSES[use.usage]
+    clause = use.expression.casefold()
+    start = begins.match(clause)
+    if start is None:
+        return None
+    before, after = (Value(type=each.type, nullable=each.nullable) for each in pair)
+    plain = Meeting(
+        place=place, act=Act.COMPARED, value=pair[0].name, before=before, after=after,
+        clause=use.expression, line=use.line, origins=((edge.upstream, pair[0].name),),
+    )  # fmt: skip
+    name = use.upstream.casefold()
+    body = clause[start.end() :].strip()
+    if use.usage in _LISTS:
+        return _listed(plain, name, body, _LISTS[use.usage])
+    sides = _sides(name, body)
+    if sides is None:
+        return None
+    found = []
+    for side in sides:
+        partner = _partner(side, use, edge, beside, versions)
+        if partner is None:
+            return None
+        old, new, text = partner
+        found.append(
+            msgspec.structs.replace(
+                plain, partner_before=old, partner=new, partner_text=text,
+                is_literal=side.literal is not None,
+            )
+        )  # fmt: skip
+    return found or None
+
+
+def _listed(plain: Meeting, name: str, body: str, act: Act) -> list[Meeting] | None:
+    names = [_COLUMN.fullmatch(_DIRECTION.sub("", each.strip())) for each in body.split(",")]
+    if not all(each is not None or item.strip().isdigit()
+               for each, item in zip(names, body.split(","), strict=True)):  # fmt: skip
+        return None
+    if name not in [each.group(1) for each in names if each is not None]:
+        return None
+    return [msgspec.structs.replace(plain, act=act)]
+
+
+def _sides(name: str, body: str) -> list[Side] | None:
+    """The comparisons of a column among conditions that all must hold; None if there is more."""
+    conditions = _conditions(body)
+    if conditions is None:
+        return None
+    found = []
+    word = _word(name)
+    for condition in conditions:
+        if word.search(condition) is None:
+            continue
+        side = _side(name, condition.strip())
+        if side is None:
+            return None
+        found.append(side)
+    return found
+
+
+def _side(name: str, condition: str) -> Side | None:
+    with_literal = _WITH_LITERAL.fullmatch(condition)
+    if with_literal is not None and with_literal.group(1) == name:
+        return Side(name, literal=with_literal.group(2))
+    both = _BOTH.fullmatch(condition)
+    if both is None or name not in both.groups():
+        return None
+    left, right = both.groups()
+    return Side(name, other=right if left == name else left)
+
+
+def _conditions(body: str) -> list[str] | None:
+    """The parts between ANDs; None where something else than AND holds them together."""
+    parts, start, depth = [], 0, 0
+    for piece in _PIECES.finditer(body):
+        text = piece.group()
+        if text == "(":
+            depth += 1
+        elif text == ")":
+            depth -= 1
+        elif depth == 0 and text == "and":
+            parts.append(body[start : piece.start()])
+            start = piece.end()
+        elif depth == 0 and text in ("or", "between", "case", ","):
+            return None
+    return [*parts, body[start:]]
+
+
+def _partner(
+    side: Side, use: ColumnUse, edge: Edge, beside: Sequence[Edge], versions: Versions
+) -> tuple[Value, Value, str] | None:
+    if side.literal is not None:
+        type = STRING if side.literal.startswith("'") else INT32
+        value = Value(type=type, nullable=False)
+        return value, value, side.literal
+    assert side.other is not None
+    holders = {
+        other.upstream
+        for other in beside
+        if any(_is_in(each, use, side.other) for each in other.uses)
+    }
+    if side.other == side.column:
+        holders.discard(edge.upstream)
+    if len(holders) != 1:
+        return None
+    table = versions(holders.pop())
+    name = next((each for each in table.columns if each.casefold() == side.other), None)
+    if name is None or table.is_doubtful or name in table.lost:
+        return None
+    before, after = table.columns[name]
+    if before is None or after is None:
+        return None
+    return _value(before), _value(after), name
+
+
+def _is_in(each: ColumnUse, use: ColumnUse, name: str) -> bool:
+    return (
+        each.upstream.casefold() == name
+        and each.usage is use.usage
+        and each.expression == use.expression
+    )
+
+
+def _value(field: Field) -> Value:
+    return Value(type=field.type, nullable=field.nullable)
+
+
+def is_explained(name: str, text: str, edges: Sequence[Edge]) -> bool:
+    """Whether edges and aliases account for every place in a statement where a name stands."""
+    word = _word(name)
+    clauses: set[tuple[object, str | None]] = set()
+    for edge in edges:
+        clauses.update((each.downstream, each.transformation) for each in edge.columns
+                       if each.upstream.casefold() == name and not each.star)  # fmt: skip
+        clauses.update((each.usage, each.expression) for each in edge.uses
+                       if each.upstream.casefold() == name)  # fmt: skip
+    explained = sum(len(word.findall((clause or "").casefold())) for _, clause in clauses)
+    return len(word.findall(text)) == explained + len(_alias(name).findall(text))
+
+
+@lru_cache(maxsize=1024)
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+
+
+@lru_cache(maxsize=1024)
+def _alias(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\bas\s+{re.escape(name)}(?![\w$])")
