@@ -40,96 +40,114 @@ def shares(graph: CostGraph, method: Method) -> Shares:
     """
     weighted = method == "lineage_weighted"
     rows = max(len(graph.explicit), len(graph.weights) if weighted else 1)
-    division = _Division(graph, method)
-    found = [division.of_type(row) for row in range(rows)]
+    values = np.empty((rows, graph.edges))
+    kept = np.empty((rows, graph.nodes))
+    assumed = np.zeros((rows, graph.edges), dtype=np.bool_)
+    moving = graph.upstream != graph.downstream
+    nothing_set = _Division(graph, moving, np.ones(graph.nodes))
+    for row in range(rows):
+        given = graph.explicit[min(row, len(graph.explicit) - 1)]
+        set_by_people = ~np.isnan(given) & moving
+        division = nothing_set
+        values[row] = 0.0
+        if set_by_people.any():
+            values[row] = np.where(set_by_people, given, 0.0)
+            left = _left(graph, values[row], row)
+            division = _Division(graph, moving & ~set_by_people, left)
+        match method:
+            case "equal_split":
+                kept[row] = division.equally(values[row])
+            case "lineage_weighted":
+                weights = graph.weights[min(row, len(graph.weights) - 1)]
+                kept[row] = division.by_weight(weights, values[row], assumed[row])
+            case "last_touch":
+                kept[row] = division.by_last_read(values[row], assumed[row])
+            case _:
+                assert_never(method)
     types = len(graph.types)
     return Shares(
-        values=np.broadcast_to(np.array([each[0] for each in found]), (types, graph.edges)),
-        kept=np.broadcast_to(np.array([each[1] for each in found]), (types, graph.nodes)),
-        assumed=np.broadcast_to(np.array([each[2] for each in found]), (types, graph.edges)),
+        values=np.broadcast_to(values, (types, graph.edges)),
+        kept=np.broadcast_to(kept, (types, graph.nodes)),
+        assumed=np.broadcast_to(assumed, (types, graph.edges)),
     )
 
 
 class _Division:
-    """Divides one cost type after the other; what they have in common is counted once."""
+    """Divides what is left of each node among its free edges; gives what the nodes keep."""
 
-    def __init__(self, graph: CostGraph, method: Method) -> None:
+    def __init__(self, graph: CostGraph, free: Bools, left: Floats) -> None:
         self._graph = graph
-        self._method = method
-        self._moving = graph.upstream != graph.downstream
-        self._none_free = np.zeros(graph.edges, dtype=np.bool_)
+        # A slice of everything spares copies of the largest arrays there are.
+        self._free: Integers | slice = slice(None) if free.all() else np.flatnonzero(free)
+        self._left = left
+        self._source = graph.upstream[self._free]
+        self._readers = np.bincount(self._source, minlength=graph.nodes)
+        parts = self._readers + graph.live
+        self._equal = np.divide(left, parts, out=np.zeros(graph.nodes), where=parts > 0)
+        without = np.where(self._readers == 0, left, 0.0)
+        self._kept = np.where(graph.live & (self._readers > 0), self._equal, without)
 
-    def of_type(self, row: int) -> tuple[Floats, Floats, Bools]:
-        graph = self._graph
-        given = graph.explicit[min(row, len(graph.explicit) - 1)]
-        set_by_people = ~np.isnan(given) & self._moving
-        values = np.where(set_by_people, given, 0.0)
-        left = self._left(values, row) if set_by_people.any() else np.ones(graph.nodes)
-        free = np.flatnonzero(self._moving & ~set_by_people)
-        source = graph.upstream[free]
-        readers = np.bincount(source, minlength=graph.nodes)
-        parts = readers + graph.live
-        each = np.divide(left, parts, out=np.zeros(graph.nodes), where=parts > 0)
-        kept = np.where(readers == 0, left, np.where(graph.live, each, 0.0))
-        match self._method:
-            case "equal_split":
-                values[free] = each[source]
-                return values, kept, self._none_free
-            case "lineage_weighted":
-                weights = graph.weights[min(row, len(graph.weights) - 1)][free]
-                portion, unknown = self._by_weight(source, weights)
-                shared = (left - kept)[source] * portion
-            case "last_touch":
-                portion, unknown = self._by_last_read(source, graph.last_read[free])
-                kept = np.where(unknown | (readers == 0), kept, 0.0)
-                shared = left[source] * portion
-            case _:
-                assert_never(self._method)
-        values[free] = np.where(unknown[source], each[source], shared)
-        assumed = self._none_free.copy()
-        assumed[free] = (unknown & (readers > 1))[source]
-        return values, kept, assumed
+    def equally(self, values: Floats) -> Floats:
+        """Every free edge the same."""
+        values[self._free] = self._equal.take(self._source)
+        return self._kept
 
-    def _left(self, values: Floats, row: int) -> Floats:
-        """What explicit shares leave of each node; noise of sums is taken for nothing."""
-        graph = self._graph
-        wrong = (values < 0) | (values > 1 + NOISE)
-        if wrong.any():
-            edge = int(np.argmax(wrong))
-            raise InvalidShare(
-                f"The share {values[edge]:g} of the edge {graph.urns[graph.upstream[edge]]} -> "
-                f"{graph.urns[graph.downstream[edge]]} must be a number from 0 to 1, such as 0.6."
-            )
-        taken = np.bincount(graph.upstream, values, minlength=graph.nodes)
-        if (taken > 1 + NOISE).any():
-            node = int(np.argmax(taken))
-            differs = f" of {graph.types[row]} cost" if len(graph.explicit) > 1 else ""
-            raise InvalidShare(
-                f"The shares{differs} on the edges out of {graph.urns[node]} add up to "
-                f"{taken[node]:.6g}. They must add up to at most 1."
-            )
-        over = taken > 1
-        if over.any():
-            values /= np.where(over, taken, 1.0)[graph.upstream]
-        left: Floats = np.subtract(1.0, taken, dtype=np.float64)
-        left[left < NOISE] = 0.0
-        return left
-
-    def _by_weight(self, source: Integers, weights: Floats) -> tuple[Floats, Bools]:
-        """The portion of each edge among those of its source; a sum of nan is an unknown one."""
-        known = ~np.isnan(weights)
-        if (~np.isfinite(weights) & known).any() or (weights[known] < 0).any():
+    def by_weight(self, all_weights: Floats, values: Floats, assumed: Bools) -> Floats:
+        """By weight, and equally where one is unknown: a sum with nan in it is nan."""
+        weights = all_weights[self._free]
+        if (weights < 0).any() or np.isinf(weights).any():
             raise InvalidShare("Weights of edges must be finite and not negative.")
-        sums = np.bincount(source, weights, minlength=self._graph.nodes)
-        unknown = ~(sums > 0)
-        return weights / np.where(unknown, 1.0, sums)[source], unknown
+        sums = np.bincount(self._source, weights, minlength=self._graph.nodes)
+        unknown = ~(sums > 0) & (self._readers > 0)
+        shared = self._left - self._kept
+        scale = np.divide(shared, sums, out=np.zeros(len(sums)), where=sums > 0)
+        values[self._free] = scale.take(self._source) * weights
+        self._assume(unknown, values, assumed)
+        return self._kept
 
-    def _by_last_read(self, source: Integers, read: Floats) -> tuple[Floats, Bools]:
+    def by_last_read(self, values: Floats, assumed: Bools) -> Floats:
         """All to the edge that was read last; those read at the same moment share it."""
-        times = np.where(np.isnan(read), -np.inf, read)
-        latest = np.full(self._graph.nodes, -np.inf)
-        np.maximum.at(latest, source, times)
-        unknown = np.isneginf(latest)
-        last = (times == latest[source]) & ~unknown[source]
-        count = np.bincount(source[last], minlength=self._graph.nodes)
-        return last / np.maximum(count, 1)[source], unknown
+        nodes = self._graph.nodes
+        times = self._graph.last_read[self._free]
+        times = np.where(np.isnan(times), -np.inf, times)
+        latest = np.full(nodes, -np.inf)
+        np.maximum.at(latest, self._source, times)
+        unknown = np.isneginf(latest) & (self._readers > 0)
+        last = (times == latest[self._source]) & ~unknown[self._source]
+        count = np.bincount(self._source[last], minlength=nodes)
+        values[self._free] = last * (self._left / np.maximum(count, 1))[self._source]
+        self._assume(unknown, values, assumed)
+        return np.where(unknown | (self._readers == 0), self._kept, 0.0)
+
+    def _assume(self, unknown: Bools, values: Floats, assumed: Bools) -> None:
+        if unknown.any():
+            instead = unknown[self._source]
+            equal = self._equal[self._source]
+            values[self._free] = np.where(instead, equal, values[self._free])
+            # A single reader carries the same whatever it reads.
+            assumed[self._free] = instead & (self._readers > 1)[self._source]
+
+
+def _left(graph: CostGraph, values: Floats, row: int) -> Floats:
+    """What explicit shares leave of each node; noise of sums is taken for nothing."""
+    wrong = (values < 0) | (values > 1 + NOISE)
+    if wrong.any():
+        edge = int(np.argmax(wrong))
+        raise InvalidShare(
+            f"The share {values[edge]:g} of the edge {graph.urns[graph.upstream[edge]]} -> "
+            f"{graph.urns[graph.downstream[edge]]} must be a number from 0 to 1, such as 0.6."
+        )
+    taken = np.bincount(graph.upstream, values, minlength=graph.nodes)
+    if (taken > 1 + NOISE).any():
+        node = int(np.argmax(taken))
+        differs = f" of {graph.types[row]} cost" if len(graph.explicit) > 1 else ""
+        raise InvalidShare(
+            f"The shares{differs} on the edges out of {graph.urns[node]} add up to "
+            f"{taken[node]:.6g}. They must add up to at most 1."
+        )
+    over = taken > 1
+    if over.any():
+        values /= np.where(over, taken, 1.0)[graph.upstream]
+    left: Floats = np.subtract(1.0, taken, dtype=np.float64)
+    left[left < NOISE] = 0.0
+    return left
