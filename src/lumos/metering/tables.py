@@ -216,26 +216,11 @@ def _overlaps(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
     """Lines that say something of a time that another line speaks of already."""
     by_subject: dict[object, list[Row]] = {}
     for row in rows:
-        by_subject.setdefault(subject(row.metered), []).append(row)
+        by_subject.setdefault(row.metered.subject, []).append(row)
     for several in by_subject.values():
         several.sort(key=lambda row: (row.metered.started_at, row.line))
         for before, after in pairwise(several):
-            if overlap(before.metered, after.metered):
+            if before.metered.overlaps(after.metered):
                 line, other = max(before.line, after.line), min(before.line, after.line)
                 name = after.metered.target
                 yield line, f"Its time overlaps that of line {other}, which is of {name} as well."
-
-
-def subject(metered: Metered) -> tuple[object, ...]:
-    """What two things that were metered have in common if both count the same."""
-    counted = tuple(sorted(metered.quantities)) if metered.amount is None else "amount"
-    about = metered.target, metered.is_dataset, metered.engine, metered.type, counted
-    return (*about, metered.run) if metered.run else about
-
-
-def overlap(one: Metered, other: Metered) -> bool:
-    """Whether two of the same subject count some time twice; runs with ids are told apart."""
-    if one.run and other.run:
-        return one.run == other.run
-    same = (one.started_at, one.ended_at) == (other.started_at, other.ended_at)
-    return same or (one.started_at < other.ended_at and other.started_at < one.ended_at)

@@ -44,12 +44,14 @@ class ColumnStatistics(Aspect, frozen=True, kw_only=True):
 class Statistics(Aspect, frozen=True, kw_only=True):
     """Size and age of the live data files, or of a table.
 
-    `alternating` says that writers with different schemas take turns.
+    `bytes_by_class` is its size by storage class, where the storage tells. `alternating` says that
+    writers with different schemas take turns.
     """
 
     file_count: int = 0
     total_size_bytes: int = 0
     total_size_exact: bool = True
+    bytes_by_class: dict[str, int] = {}
     row_count: int | None = None
     row_count_exact: bool = False
     last_modified: datetime | None = None

@@ -1,5 +1,6 @@
 """What jobs used, as whoever measured it tells: quantities of work, or amounts of money."""
 
+import hashlib
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
@@ -42,3 +43,24 @@ class Metered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_reserved(self) -> bool:
         """Whether this is cost of no job and no dataset."""
         return self.target in RESERVED
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """What two of these have in common that count the same."""
+        counted = ("amount",) if self.amount is not None else tuple(sorted(self.quantities))
+        what = "dataset" if self.is_dataset else "job"
+        return what, self.target, self.engine, self.type, self.run, *counted
+
+    @property
+    def key(self) -> str:
+        """The same for what a later report of the same reporter replaces."""
+        when = () if self.run else (self.started_at.isoformat(), self.ended_at.isoformat())
+        text = "\x1f".join((*self.subject, *when))
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    def overlaps(self, other: "Metered") -> bool:
+        """Whether two of the same subject count some time twice."""
+        if self.run:
+            return True
+        same = (self.started_at, self.ended_at) == (other.started_at, other.ended_at)
+        return same or (self.started_at < other.ended_at and other.started_at < self.ended_at)

@@ -28,13 +28,14 @@ from sqlalchemy import (
 
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json, to_json
-from lumos.model.dataset import Aspect, Dataset
+from lumos.model.dataset import Aspect, Dataset, Statistics
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import identity, outbox, search, tables
 from lumos.store.archive import SchemaArchive
 from lumos.store.change_log import ChangeLog
+from lumos.store.costs import CostRecord, CostWriter, keep_size
 from lumos.store.database import Database
 from lumos.store.directory import Directory
 from lumos.store.entries import (
@@ -184,6 +185,11 @@ class Store:
     def usage(self) -> UsageRecord:
         """Who read what and when."""
         return UsageRecord(self._database)
+
+    @property
+    def costs(self) -> CostRecord:
+        """What costs are computed from, and those on record."""
+        return CostRecord(self._database)
 
     @property
     def journal(self) -> Journal:
@@ -420,6 +426,11 @@ class Transaction:
         return UsageWriter(self._connection)
 
     @property
+    def costs(self) -> CostWriter:
+        """Keeps what jobs used, what people set, and costs by period."""
+        return CostWriter(self._connection)
+
+    @property
     def journal(self) -> JournalWriter:
         """Keeps account of an import."""
         return JournalWriter(self._connection)
@@ -507,6 +518,8 @@ class Transaction:
         said = {"urn": urn, "writer": writer, "updated_at": at}
         rows = [{**said, "name": name, "body": to_json(each)} for name, each in aspects.items()]
         self._execute(replace(self._dialect, tables.aspect), rows)
+        if isinstance(statistics := aspects.get("statistics"), Statistics):
+            keep_size(self._connection, urn, statistics, at=at)
         if "lineage" in aspects:
             told: Any = aspects["lineage"]
             self.lineage.tell(urn, told, writer=writer, at=at)

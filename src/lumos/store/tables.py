@@ -370,3 +370,72 @@ usage_log = Table(
     Column("keys", LargeBinary, nullable=False),
     Index(None, "day"),
 )
+
+# What jobs used, as each reporter tells; `key` is the same for what a later report replaces.
+cost_meter = Table(
+    "cost_meter",
+    metadata,
+    Column("reporter", Text, primary_key=True),
+    Column("key", String(32), primary_key=True),
+    Column("target", Text, nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("ended_at", Instant, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("recorded_at", Instant, nullable=False),
+    Index(None, "reporter", "target"),
+    Index(None, "started_at"),
+)
+
+# What people say that something costs in a month, in micro-units, from a day on.
+cost_override = Table(
+    "cost_override",
+    metadata,
+    Column("urn", Text, primary_key=True),
+    Column("type", String(16), primary_key=True),
+    Column("since", Day, primary_key=True, autoincrement=False),
+    Column("until", Day),
+    Column("amount", BigInteger, nullable=False),
+    Column("currency", String(3), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("set_at", Instant, nullable=False),
+)
+
+# How much a dataset held since a day; a row for each day on which that changed.
+storage_size = Table(
+    "storage_size",
+    metadata,
+    Column("urn", Text, primary_key=True),
+    Column("day", Day, primary_key=True, autoincrement=False),
+    Column("bytes", BigInteger, nullable=False),
+    # By storage class, as JSON; nothing where no class is known.
+    Column("classes", LargeBinary),
+    sqlite_with_rowid=False,
+)
+
+# The periods whose costs are on record, and how these were come by.
+cost_period = Table(
+    "cost_period",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("first", Day, nullable=False),
+    Column("last", Day, nullable=False),
+    Column("method", String(32), nullable=False),
+    Column("currency", String(3), nullable=False),
+    Column("computed_at", Instant, nullable=False),
+)
+
+# Costs in micro-units as they were computed for a period, whether the store has the URN or not.
+cost_figure = Table(
+    "cost_figure",
+    metadata,
+    Column("period", String(32), ForeignKey("cost_period.name"), primary_key=True),
+    Column("urn", Text, primary_key=True),
+    Column("type", String(16), primary_key=True),
+    Column("own", BigInteger, nullable=False),
+    Column("attributed", BigInteger, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("retained", BigInteger, nullable=False),
+    Index(None, "urn"),
+    sqlite_with_rowid=False,
+)

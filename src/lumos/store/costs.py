@@ -1,0 +1,396 @@
+"""What costs are computed from and what came of it: meters, overrides, sizes, and their history."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, case, delete, func, select, text
+
+from lumos.errors import MisuseError
+from lumos.model.dataset import Statistics
+from lumos.model.metering import Metered
+from lumos.model.period import Period
+from lumos.store import tables
+from lumos.store.database import Database
+from lumos.store.lineage.rows import among
+from lumos.store.locks import lock_key
+from lumos.store.rows import replace
+
+ALWAYS: Final = date(1970, 1, 1)
+_TOGETHER: Final = 5_000
+_PAGED: Final = {"yield_per": 10_000}
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
+_DECODE_METERED: Final = msgspec.json.Decoder(Metered).decode
+_DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
+
+
+class OverlappingMeter(MisuseError):
+    """A reporter that counts some time of a job twice."""
+
+    def __init__(self, reporter: str, known: Metered, told: Metered) -> None:
+        self.reporter = reporter
+        super().__init__(
+            f"{reporter} told already what {known.target} used {_stretch(known)}; {_stretch(told)} "
+            f"would count some of it twice. Take it back first with: lumos cost forget {reporter}"
+        )
+
+
+class Meter(NamedTuple):
+    """A reporter of usage, how much it tells of and of which time."""
+
+    reporter: str
+    rows: int
+    first: datetime
+    last: datetime
+
+
+class MeterChange(NamedTuple):
+    """What a report changed."""
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+
+
+class KeptOverride(NamedTuple):
+    """What somebody says that a dataset or job costs by itself in a month, in micro-units."""
+
+    urn: str
+    type: str
+    since: date
+    until: date | None
+    amount: int
+    currency: str
+    reason: str
+    author: str
+    set_at: datetime
+
+
+class Size(NamedTuple):
+    """How much a dataset held, in all and by storage class, and since when that is known."""
+
+    day: date
+    bytes: int
+    classes: Mapping[str, int]
+
+
+class Figure(NamedTuple):
+    """The cost of one URN and type in a period, in micro-units."""
+
+    urn: str
+    type: str
+    own: int
+    attributed: int
+    total: int
+    retained: int
+
+
+class RecordedPeriod(NamedTuple):
+    """A period whose costs are on record."""
+
+    name: str
+    first: date
+    last: date
+    method: str
+    currency: str
+    computed_at: datetime
+
+
+class CostRecord:
+    """What the store knows of costs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def metered(self, start: datetime, end: datetime) -> Iterator[tuple[str, Metered]]:
+        """All that was used in some time, with who says so, as far as it reaches into it."""
+        column = tables.cost_meter.c
+        statement = (
+            select(column.reporter, column.body)
+            .where(
+                column.started_at < end,
+                (column.ended_at > start) | (column.started_at >= start),
+            )
+            .order_by(column.reporter, column.key)
+        )
+        with self._database.reading() as connection:
+            for reporter, body in connection.execute(statement, execution_options=_PAGED):
+                yield reporter, _DECODE_METERED(body)
+
+    def meters(self) -> tuple[Meter, ...]:
+        """Who told of usage, by name."""
+        column = tables.cost_meter.c
+        statement = (
+            select(
+                column.reporter,
+                func.count(),
+                func.min(column.started_at),
+                func.max(column.ended_at),
+            )
+            .group_by(column.reporter)
+            .order_by(column.reporter)
+        )
+        with self._database.reading() as connection:
+            return tuple(Meter(*row) for row in connection.execute(statement))
+
+    def overrides(self) -> tuple[KeptOverride, ...]:
+        """All that people set, under the present names, by URN, type and day."""
+        table, alias = tables.cost_override, tables.alias.c
+        statement = select(table).order_by(table.c.urn, table.c.type, table.c.since)
+        with self._database.reading() as connection:
+            moved = {
+                row.urn: row.dataset_urn
+                for row in connection.execute(
+                    select(alias.urn, alias.dataset_urn).where(
+                        alias.urn.in_(select(table.c.urn).distinct())
+                    )
+                )
+            }
+            kept = (KeptOverride(**row._mapping) for row in connection.execute(statement))
+            return tuple(each._replace(urn=moved.get(each.urn, each.urn)) for each in kept)
+
+    def sizes(self, until: date) -> dict[str, Size]:
+        """The last known size of each dataset on or before a day, or else its first one."""
+        table, alias = tables.storage_size, tables.alias.c
+        found: dict[str, Size] = {}
+        with self._database.reading() as connection:
+            moved = {
+                row.urn: row.dataset_urn
+                for row in connection.execute(select(alias.urn, alias.dataset_urn))
+            }
+            rows = connection.execute(select(table), execution_options=_PAGED)
+            for urn, day, total, classes in rows:
+                name = moved.get(urn, urn)
+                known = found.get(name)
+                if known is None or _counts_more(day, known.day, until):
+                    kept = _DECODE_CLASSES(classes) if classes else {}
+                    found[name] = Size(day, total, kept)
+        return found
+
+    def periods(self) -> tuple[RecordedPeriod, ...]:
+        """The periods on record, by their first day."""
+        table = tables.cost_period
+        statement = select(table).order_by(table.c.first, table.c.last)
+        with self._database.reading() as connection:
+            return tuple(RecordedPeriod(**row._mapping) for row in connection.execute(statement))
+
+    def figures(self, period: str) -> Iterator[Figure]:
+        """All costs of a period, by URN and type."""
+        column = tables.cost_figure.c
+        statement = (
+            select(*(column[name] for name in Figure._fields))
+            .where(column.period == period)
+            .order_by(column.urn, column.type)
+        )
+        with self._database.reading() as connection:
+            for row in connection.execute(statement, execution_options=_PAGED):
+                yield Figure(*row)
+
+    def history(self, urn: str) -> dict[str, tuple[Figure, ...]]:
+        """The costs of a dataset or job by period, also those under its earlier names."""
+        column, alias = tables.cost_figure.c, tables.alias.c
+        amounts = [func.sum(column[name]) for name in Figure._fields[2:]]
+        names = select(alias.urn).where(alias.dataset_urn == urn)
+        statement = (
+            select(column.period, column.type, *amounts)
+            .where((column.urn == urn) | column.urn.in_(names))
+            .group_by(column.period, column.type)
+            .order_by(column.period, column.type)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(statement).all()
+        return {
+            period: tuple(Figure(urn, row.type, *map(int, row[2:])) for row in several)
+            for period, several in groupby(rows, key=attrgetter("period"))
+        }
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        """What was spent in each period on record, by cost type."""
+        column = tables.cost_figure.c
+        statement = (
+            select(column.period, column.type, func.sum(column.own))
+            .group_by(column.period, column.type)
+            .order_by(column.period, column.type)
+        )
+        spent: dict[str, dict[str, int]] = {}
+        with self._database.reading() as connection:
+            for period, type, own in connection.execute(statement):
+                spent.setdefault(period, {})[type] = int(own)
+        return spent
+
+    def datasets(self) -> Iterator[tuple[str, str, str]]:
+        """Every live dataset: its URN, its platform and its source."""
+        column = tables.dataset.c
+        statement = select(column.urn, column.platform, column.source).where(column.state == "live")
+        with self._database.reading() as connection:
+            for row in connection.execute(statement, execution_options=_PAGED):
+                yield row.urn, row.platform, row.source
+
+    def links(self) -> tuple[dict[int, str], Iterator[tuple[int, int, int]]]:
+        """What lineage speaks of by number, and its edges: from, to, and the job or 0."""
+        node, edge = tables.lineage_node.c, tables.lineage_edge.c
+        with self._database.reading() as connection:
+            urns = {row.id: row.urn for row in connection.execute(select(node.id, node.urn))}
+        statement = select(edge.upstream, edge.downstream, edge.job).distinct()
+
+        def edges() -> Iterator[tuple[int, int, int]]:
+            with self._database.reading() as connection:
+                for row in connection.execute(statement, execution_options=_PAGED):
+                    yield row[0], row[1], row[2]
+
+        return urns, edges()
+
+    def reads(self, first: date, last: date) -> Iterator[tuple[Any, ...]]:
+        """Who read what in some days: URN, reader, reads, bytes, rows and the last time.
+
+        Bytes and rows are nothing unless all reads tell them.
+        """
+        column = tables.usage_reads.c
+        statement = (
+            select(
+                column.urn,
+                column.reader,
+                func.sum(column.reads),
+                _all_known(column.bytes),
+                _all_known(column.rows),
+                func.max(column.last_read),
+            )
+            .where(column.day >= first, column.day <= last)
+            .group_by(column.urn, column.reader)
+        )
+        with self._database.reading() as connection:
+            for row in connection.execute(statement, execution_options=_PAGED):
+                yield tuple(row)
+
+
+class CostWriter:
+    """Writes costs in a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        if connection.dialect.name == "postgresql":
+            # What is told is compared with what is there, and then written.
+            connection.execute(_LOCK, {"key": lock_key("costs")})
+
+    def meter(self, reporter: str, told: Iterable[Metered], *, at: datetime) -> MeterChange:
+        """Adds to what a reporter told, or replaces what it told of the same runs and times."""
+        rows = {each.key: each for each in told}
+        known = self._told_before(reporter, {each.target for each in rows.values()})
+        self._refuse_overlaps(reporter, rows, known)
+        fresh = {key: each for key, each in rows.items() if known.get(key) != each}
+        statement = replace(self._connection.dialect.name, tables.cost_meter)
+        remaining = iter(fresh.items())
+        while some := list(islice(remaining, _TOGETHER)):
+            self._connection.execute(
+                statement, [_meter_row(reporter, key, each, at) for key, each in some]
+            )
+        changed = sum(key in known for key in fresh)
+        return MeterChange(len(fresh) - changed, changed, len(rows) - len(fresh))
+
+    def forget(self, reporter: str) -> int:
+        """Takes back all that a reporter told; gives how much that was."""
+        table = tables.cost_meter
+        found = self._connection.execute(delete(table).where(table.c.reporter == reporter))
+        return found.rowcount
+
+    def set_override(self, override: KeptOverride) -> None:
+        """Sets what something costs from a day on, in the place of what was set for that day."""
+        statement = replace(self._connection.dialect.name, tables.cost_override)
+        self._connection.execute(statement, override._asdict())
+
+    def unset_override(self, urns: Collection[str], types: Collection[str]) -> int:
+        """Takes back what was set for some types, or for all; gives how much that was."""
+        column = tables.cost_override.c
+        statement = delete(tables.cost_override).where(column.urn.in_(sorted(urns)))
+        if types:
+            statement = statement.where(column.type.in_(sorted(types)))
+        return self._connection.execute(statement).rowcount
+
+    def record(
+        self,
+        period: Period,
+        figures: Iterable[Figure],
+        *,
+        method: str,
+        currency: str,
+        at: datetime,
+    ) -> int:
+        """Keeps the costs of a period in the place of those on record; gives how many there are."""
+        figure, dialect = tables.cost_figure, self._connection.dialect.name
+        self._connection.execute(delete(figure).where(figure.c.period == period.name))
+        row = RecordedPeriod(period.name, period.first, period.last, method, currency, at)
+        self._connection.execute(replace(dialect, tables.cost_period), row._asdict())
+        kept = 0
+        remaining = (each for each in figures if any(each[2:]))
+        while some := list(islice(remaining, _TOGETHER)):
+            rows = [{"period": period.name, **each._asdict()} for each in some]
+            self._connection.execute(figure.insert(), rows)
+            kept += len(rows)
+        return kept
+
+    def _told_before(self, reporter: str, targets: Collection[str]) -> dict[str, Metered]:
+        column = tables.cost_meter.c
+        statement = select(column.key, column.body).where(
+            column.reporter == reporter, among(self._connection, column.target, targets)
+        )
+        return {row.key: _DECODE_METERED(row.body) for row in self._connection.execute(statement)}
+
+    @staticmethod
+    def _refuse_overlaps(
+        reporter: str, told: Mapping[str, Metered], known: Mapping[str, Metered]
+    ) -> None:
+        """Runs have ids and replace each other; what has none must not count a time twice."""
+        kept: dict[tuple[str, ...], list[Metered]] = {}
+        for key, each in known.items():
+            if key not in told and not each.run:
+                kept.setdefault(each.subject, []).append(each)
+        for each in told.values():
+            for other in kept.get(each.subject, ()) if not each.run else ():
+                if each.overlaps(other):
+                    raise OverlappingMeter(reporter, other, each)
+
+
+def keep_size(connection: Connection, urn: str, statistics: Statistics, *, at: datetime) -> None:
+    """Remembers how much a dataset held from a day on."""
+    by_class = statistics.bytes_by_class
+    row = {
+        "urn": urn,
+        "day": at.date(),
+        "bytes": statistics.total_size_bytes,
+        "classes": msgspec.json.encode(by_class) if by_class else None,
+    }
+    connection.execute(replace(connection.dialect.name, tables.storage_size), row)
+
+
+def _meter_row(reporter: str, key: str, metered: Metered, at: datetime) -> dict[str, Any]:
+    return {
+        "reporter": reporter,
+        "key": key,
+        "target": metered.target,
+        "started_at": metered.started_at,
+        "ended_at": metered.ended_at,
+        "body": msgspec.json.encode(metered),
+        "recorded_at": at,
+    }
+
+
+def _counts_more(day: date, known: date, until: date) -> bool:
+    """Of sizes before a day the last one counts, and without any of those the first."""
+    if day <= until:
+        return known > until or day > known
+    return known > until and day < known
+
+
+def _all_known(column: Any) -> Any:
+    return case((func.count(column) == func.count(), func.sum(column)), else_=None)
+
+
+def _stretch(metered: Metered) -> str:
+    last = metered.ended_at - timedelta(microseconds=1)
+    is_days = metered.started_at.time() == metered.ended_at.time() == datetime.min.time()
+    if is_days and metered.started_at < metered.ended_at:
+        return f"from {metered.started_at:%Y-%m-%d} to {last:%Y-%m-%d}"
+    return f"from {metered.started_at:%Y-%m-%dT%H:%M:%S} to {metered.ended_at:%Y-%m-%dT%H:%M:%S}"
