@@ -1,14 +1,16 @@
 """What the text and the edges show without reasoning through the SQL."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from lumos.analysis.impact import plain
 from lumos.analysis.impact.downstream import Making, Versions
 from lumos.analysis.impact.facts import ALL
 from lumos.analysis.impact.plain import is_explained
-from lumos.model.lineage import ColumnMapping, Derivation, Edge
+from lumos.model.lineage import ColumnMapping, Derivation, Edge, UseKind
 from lumos.model.meeting import Effect, Meeting, Output, TableVersions, Value
 from lumos.model.schema import Field
 from lumos.model.types import Unknown
@@ -16,6 +18,7 @@ from lumos.model.types import Unknown
 _COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)")
 _WRITES: Final = re.compile(r"\b(?:insert|merge|update|delete|copy)\b")
 _OUTER: Final = re.compile(r"\b(?:left|right|full|outer|is\s+not\s+null)\b")
+_COMPARING: Final = (UseKind.JOIN, UseKind.FILTER)
 _STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
 _SELECT: Final = re.compile(r"\bselect\b")
 _NESTING: Final = re.compile(
@@ -51,7 +54,7 @@ def plain_effect(
     """What changes where changed columns are handed on and plainly used; None if there is more."""
     assert making.sql is not None
     text = making.sql.casefold()
-    if _WRITES.search(text) or any(not _keeps_columns(each) for each in changed.values()):
+    if any(not _keeps_columns(each) for each in changed.values()) or _WRITES.search(text):
         return None
     if any(_changes_nulls(each) for each in changed.values()) and _OUTER.search(text):
         return None
@@ -64,16 +67,15 @@ def plain_effect(
     for edge in making.edges:
         if edge.upstream not in changed:
             continue
-        handed = _handed_on(edge, changed[edge.upstream], targets, text)
         met = _met(making, edge, changed[edge.upstream], versions)
+        handed = _handed_on(edge, changed[edge.upstream], targets, text)
         if handed is None or met is None:
             return None
-        outputs += handed
+        outputs += (each for each in handed if each.before != each.after)
         meetings.update(dict.fromkeys(met))
     if meetings and _is_nested(text):
         return None
-    names = {name.casefold() for each in changed.values() for name in each.changed}
-    if not all(is_explained(name, text, making.edges) for name in names):
+    if not _are_explained(changed, text, making.edges):
         return None
     return Effect(meetings=tuple(meetings), outputs=tuple(outputs))
 
@@ -88,6 +90,7 @@ def _met(
 ) -> list[Meeting] | None:
     """What conditions, groupings and orders do with changed columns if all do it plainly."""
     names = {name.casefold(): name for name in versions.changed}
+    compared = _compared(edge)
     found: list[Meeting] = []
     for use in edge.uses:
         if use.upstream == ALL:
@@ -96,8 +99,12 @@ def _met(
         if name is None:
             continue
         before, after = versions.columns[name]
-        if before is None or after is None or before.nullable != after.nullable:
+        if before is None or after is None:
             return None
+        if use.usage not in _COMPARING and use.upstream.casefold() in compared:
+            before, after = _required(before), _required(after)
+            if before == after:
+                continue
         met = plain.meetings(use, edge, (before, after), making.edges, all_versions)
         if met is None:
             return None
@@ -108,21 +115,24 @@ def _met(
 def names_what_goes(making: Making, changed: Mapping[str, TableVersions]) -> bool:
     """Whether all that changes is columns that go, and the edges show where they are named."""
     assert making.sql is not None
-    text = making.sql.casefold()
-    if _WRITES.search(text):
-        # A table with columns of its own keeps them.
+    if not all(map(_only_goes, changed.values())):
         return False
-    for edge in making.edges:
-        versions = changed.get(edge.upstream)
-        if versions is None:
-            continue
-        if versions.is_doubtful or not _has_no_star(edge):
-            return False
-        for name in versions.changed:
-            _, after = versions.columns[name]
-            if after is not None or not is_explained(name.casefold(), text, making.edges):
-                return False
-    return True
+    if not all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed):
+        return False
+    text = making.sql.casefold()
+    # A table with columns of its own keeps them.
+    return _WRITES.search(text) is None and _are_explained(changed, text, making.edges)
+
+
+def _only_goes(versions: TableVersions) -> bool:
+    return not versions.is_doubtful and all(
+        versions.columns[name][1] is None for name in versions.changed
+    )
+
+
+def _are_explained(changed: Mapping[str, TableVersions], text: str, edges: Sequence[Edge]) -> bool:
+    names = {name.casefold() for each in changed.values() for name in each.changed}
+    return all(is_explained(name, text, edges) for name in names)
 
 
 def _handed_on(
@@ -130,6 +140,7 @@ def _handed_on(
 ) -> list[Output] | None:
     """The columns that changed ones are handed on to; None if something is made of them."""
     names = {name.casefold(): name for name in versions.changed}
+    compared = _compared(edge)
     found = []
     for mapping in edge.columns:
         if mapping.upstream == ALL:
@@ -141,9 +152,20 @@ def _handed_on(
         is_same = mapping.derivation is Derivation.IDENTITY and mapping.cast_to is None
         if not is_same or targets[mapping.downstream] > 1 or before is None or after is None:
             return None
+        if name.casefold() in compared:
+            before, after = _required(before), _required(after)
         line = _line_of_star(text) if mapping.star else None
         found.append(_output(mapping, edge.upstream, before, after, line or mapping.line))
     return found
+
+
+def _compared(edge: Edge) -> set[str]:
+    """The columns of which a comparison that must hold lets no nulls through."""
+    return {use.upstream.casefold() for use in edge.uses if use.usage in _COMPARING}
+
+
+def _required(field: Field) -> Field:
+    return msgspec.structs.replace(field, nullable=False)
 
 
 def _line_of_star(text: str) -> int | None:

@@ -1,18 +1,17 @@
 """What is told of an impact."""
 
-from typing import Final
-
 import msgspec
 
 from lumos.model.change import AnySchemaChange, Verdict
 from lumos.model.meeting import Value
 
-_RANKS: Final = {Verdict.BREAKING: 0, Verdict.UNDETERMINED: 1}
-
 
 def rank(verdict: Verdict) -> int:
     """Small is grave; what is informational does as little harm as what is compatible."""
-    return _RANKS.get(verdict, 2)
+    # Asked very often, and enumerations are slow to look up.
+    if verdict is Verdict.BREAKING:
+        return 0
+    return 1 if verdict is Verdict.UNDETERMINED else 2
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,6 +1,7 @@
 """The verdict on a place where a value that changes is used."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lumos.analysis.comparison import compare
@@ -47,6 +48,7 @@ def resolved(finding: Finding, uses: frozenset[Use]) -> Verdict:
     return finding.consumer if rank(finding.consumer) < rank(COMPATIBLE) else COMPATIBLE
 
 
+@lru_cache(maxsize=4096)
 def type_finding(before: DataType, after: DataType) -> Finding:
     """The gravest that the rules say of a column whose type becomes another."""
     old, new = (Schema(fields=(Field(name="value", type=type),)) for type in (before, after))
