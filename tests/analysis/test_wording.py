@@ -6,8 +6,15 @@ import pytest
 
 from lumos.analysis.comparison import compare
 from lumos.analysis.compatibility import judge
-from lumos.analysis.wording import sentence_of, summary_of
-from lumos.model.change import AnySchemaChange, EventType, FieldAdded
+from lumos.analysis.wording import blast_radius_of, sentence_of, summary_of
+from lumos.model.change import (
+    Affected,
+    AnySchemaChange,
+    BlastRadius,
+    EventType,
+    FieldAdded,
+    Verdict,
+)
 from lumos.model.text import parse_schema
 
 # Each line changes one thing: before, after, summary, sentence.
@@ -90,3 +97,27 @@ def test_a_nested_field_is_named_by_its_path() -> None:
     )
     assert isinstance(change, FieldAdded)
     assert sentence_of(change) == "Added a[].c field"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (BlastRadius(), ""),
+        (BlastRadius(breaking=1), "1 downstream breaks"),
+        (BlastRadius(undetermined=1_200), "1,200 downstream undetermined"),
+        (BlastRadius(breaking=2, undetermined=1), "2 downstream break, 1 undetermined"),
+        (BlastRadius(problem="no room"), "what breaks downstream is not known"),
+        (
+            BlastRadius(
+                breaking=1,
+                datasets=(
+                    Affected(urn="lumos://x/a", verdict=Verdict.BREAKING, owners=tuple("abcdefg")),
+                    Affected(urn="lumos://x/b", verdict=Verdict.BREAKING, owners=("a",)),
+                ),
+            ),
+            "1 downstream breaks (a, b, c, d, e, and 2 more)",
+        ),
+    ],
+)
+def test_a_blast_radius_in_words(found: BlastRadius, words: str) -> None:
+    assert blast_radius_of(found) == words

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.sightings import Sightings
+from engine.sightings import START, Sightings
 from lumos import Lumos
+from lumos.model.lineage import Edge
 
 
 @pytest.fixture
@@ -36,6 +37,22 @@ def test_changes_are_lines_newest_first(lumos: Any) -> None:
         "2024-01-01 00:00:00 CREATED S-1 1.0.0 lumos://file/lake/orders first seen",
         "4 changes in 2 datasets, 1 breaking.",
     ]
+
+
+def test_a_line_says_who_breaks_downstream(lake: Sightings, lumos: Any) -> None:
+    edge = Edge(
+        upstream="lumos://file/lake/users", downstream="lumos://x/mart", origin="test", at=START
+    )
+    with lake.store.transaction() as transaction:
+        transaction.lineage.report("test", [edge], at=START)
+    lake.lose("users")
+    line = lumos("changes", "--dataset", "users", "--limit", 1).out.splitlines()[1]
+    assert " ".join(line.split()).endswith("lumos://file/lake/users gone; 1 downstream breaks")
+    assert lumos("changes", "--json", "--limit", 1).json["events"][0]["affected"] == {
+        "summary": "1 downstream breaks", "breaking": 1, "undetermined": 0, "owners": [],
+        "datasets": [{"urn": "lumos://x/mart", "verdict": "breaking", "owners": []}],
+        "problem": None,
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("lake")

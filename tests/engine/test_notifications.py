@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.model.change import ChangeEvent, EventType, Finding, TypeChanged, Verdict
+from lumos.model.change import (
+    Affected,
+    BlastRadius,
+    ChangeEvent,
+    EventType,
+    Finding,
+    TypeChanged,
+    Verdict,
+)
 from lumos.model.dataset import Owner, Ownership
 from lumos.model.text import parse_type
 from lumos.store import KnownDataset, Store
@@ -105,6 +113,37 @@ def test_a_breaking_change_is_told_and_the_store_knows_when(tmp_path: Path, hook
     assert alert.state == "SENT"
     assert alert.sent_at is not None
     assert before <= alert.sent_at <= datetime.now(UTC)
+
+
+def affected(*names: str, count: int | None = None) -> BlastRadius:
+    owners = {"sessions": ("ml-platform", "analytics-team")}
+    return BlastRadius(
+        breaking=count or len(names),
+        datasets=tuple(
+            Affected(urn=f"lumos://x/{name}", verdict=Verdict.BREAKING, owners=owners.get(name, ()))
+            for name in names
+        ),
+    )
+
+
+def test_a_message_names_who_breaks_downstream(tmp_path: Path, hook: Webhook) -> None:
+    record(lumos_with(tmp_path, hook), event(affected=affected("sessions", "odd\nname")))
+    (received,) = hook.wait_for(1)
+    assert received["message"].splitlines()[2:5] == [
+        "2 downstream break (ml-platform, analytics-team)",
+        "- lumos://x/sessions breaks (ml-platform, analytics-team)",
+        "- lumos://x/odd?name breaks",
+    ]
+
+
+def test_of_many_that_break_the_first_are_named(tmp_path: Path, hook: Webhook) -> None:
+    words = "verdicts: [breaking], title: 'to {affected_owners}', template: '{affected}'"
+    many = affected("sessions", *(f"t{number:02}" for number in range(24)), count=1_200)
+    record(lumos_with(tmp_path, hook, words), event(affected=many))
+    (received,) = hook.wait_for(1)
+    lines = received["message"].splitlines()
+    assert received["title"] == "to ml-platform, analytics-team"
+    assert (len(lines), lines[-1]) == (21, "- and 1,180 more")
 
 
 def test_the_same_event_found_again_is_not_told_again(tmp_path: Path, hook: Webhook) -> None:

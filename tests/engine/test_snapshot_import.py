@@ -659,3 +659,22 @@ def test_a_dataset_under_another_spelling_of_its_name_is_refused(
     (workplace / "other.json").write_text(json.dumps({**header, "datasets": [entry]}))
     with pytest.raises(UnsoundSnapshot, match=r"datasets\[0\]\.urn: .*is spelled 'lumos://s3/b'"):
         lumos.snapshot.load("other.json", platform=platform)
+
+
+def test_a_change_that_an_import_brings_names_what_it_breaks(lumos: Lumos) -> None:
+    reader = Entry(
+        urn=f"{ORDERS}_by_city",
+        name="orders_by_city",
+        platform="file",
+        lineage=Lineage(upstream=(UpstreamEdge(urn=ORDERS),)),
+        ownership=Ownership(owners=(Owner(name="maps"),)),
+    )
+    lumos.snapshot.load(snapshot(orders(schema=WIDE), reader))
+    lumos.snapshot.load(snapshot(orders(schema=NARROW), reader))
+    (event,) = lumos.changes(breaking=True)
+    assert event.cause == "import"
+    assert event.affected is not None
+    assert event.affected.summary == "1 downstream undetermined (maps)"
+    assert event.affected_downstream == (reader.urn,)
+    lumos.snapshot.roll_back()
+    assert one(lumos, "local").schema == WIDE
