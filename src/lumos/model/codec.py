@@ -22,7 +22,8 @@ def _from_wire(type: type[Any], value: Any) -> Any:
     raise TypeError(f"expected the text of a type, found {value!r}")
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
+# Money is told as numbers, which are exact as written.
+_encoder = msgspec.json.Encoder(enc_hook=_to_wire, decimal_format="number")
 
 
 def to_json(value: object, *, indent: int | None = None) -> bytes:

@@ -1,0 +1,323 @@
+"""What the verbs on cost return; these names are a promise.
+
+Amounts are decimals of one currency, exact to the micro-unit. `total` is what a dataset costs
+through everything upstream of it; totals of several datasets are never added up. `retained` is what
+nothing downstream carries on; over all datasets it gives what was spent, and so does `own`.
+"""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Literal
+
+from lumos.engine.reports import FORMAT_VERSION, Report
+
+Kind = Literal["dataset", "job"]
+Risk = Literal["LOW", "MEDIUM", "HIGH"]
+GroupBy = Literal["team", "domain", "platform", "tag"]
+Ranking = Literal["retained", "total", "own"]
+
+
+class WhatIfReport(Report, frozen=True, kw_only=True):
+    """What was supposed, and what it does to the headline of a report."""
+
+    changes: tuple[str, ...]
+    before: Decimal
+    after: Decimal
+    difference: Decimal
+
+
+class CostAnswer(Report, frozen=True, kw_only=True):
+    """What every report says of how it came about.
+
+    `assumed` is how much of its headline went along an equal split for want of usage. `is_monthly`
+    says that the amounts are those of one month.
+    """
+
+    format_version: str = FORMAT_VERSION
+    period: str
+    first_day: date
+    last_day: date
+    is_monthly: bool
+    currency: str
+    method: str
+    assumed: Decimal
+    what_if: WhatIfReport | None = None
+    remarks: tuple[str, ...] = ()
+
+
+class Summary(Report, frozen=True, kw_only=True):
+    """A dataset's cost in one line.
+
+    Direct is its own cost together with the jobs that write it, attributed what it carries of
+    everything further upstream. `passed_on` is carried further by what reads it.
+    """
+
+    total_cost: Decimal
+    direct_cost: Decimal
+    attributed_cost: Decimal
+    own_cost: Decimal
+    jobs_cost: Decimal
+    retained_cost: Decimal
+    passed_on_cost: Decimal
+
+
+class Upstream(Report, frozen=True, kw_only=True):
+    """What some dataset or job upstream, or the dataset itself, adds to a total."""
+
+    urn: str
+    name: str
+    kind: Kind
+    team: str
+    own_cost: Decimal
+    cost: Decimal
+    by_type: dict[str, Decimal]
+
+
+class Breakdown(Report, frozen=True, kw_only=True):
+    """A total three times: each of these adds up to it.
+
+    `by_team` says whose datasets and jobs cause it. `by_upstream` is ordered, the largest first.
+    """
+
+    by_type: dict[str, Decimal]
+    by_team: dict[str, Decimal]
+    by_upstream: tuple[Upstream, ...]
+
+
+class Compared(Report, frozen=True, kw_only=True):
+    """A month's cost as it was recorded earlier, or the mean of several months."""
+
+    periods: tuple[str, ...]
+    cost: Decimal
+    percent: float | None
+
+
+class Trends(Report, frozen=True, kw_only=True):
+    """By how many percent a monthly cost differs from earlier ones; nothing where none is kept."""
+
+    vs_last_month: float | None = None
+    vs_last_quarter: float | None = None
+    last_month: Compared | None = None
+    last_quarter: Compared | None = None
+
+
+class CostReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost report`."""
+
+    dataset: str
+    name: str
+    kind: Kind
+    team: str
+    is_live: bool
+    is_verified: bool
+    summary: Summary
+    breakdown: Breakdown
+    direct_by_type: dict[str, Decimal]
+    trends: Trends
+    optimization: tuple[str, ...]
+    potential_savings: Decimal
+    before: Breakdown | None = None
+    cycle: tuple[str, ...] = ()
+
+
+class CostRow(Report, frozen=True, kw_only=True):
+    """A dataset or job with its costs; `before` is what it was without what is supposed."""
+
+    urn: str
+    name: str
+    kind: Kind
+    team: str
+    own: Decimal
+    total: Decimal
+    retained: Decimal
+    by_type: dict[str, Decimal]
+    before: Decimal | None = None
+
+
+class Others(Report, frozen=True, kw_only=True):
+    """What is not listed, in one line."""
+
+    count: int
+    own: Decimal
+    retained: Decimal
+    before: Decimal | None = None
+
+
+class TopReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost top`.
+
+    Own and retained of the listed, the others and what stands beside lineage give `spent` each.
+    """
+
+    ranked_by: Ranking
+    spent: Decimal
+    datasets: tuple[CostRow, ...]
+    others: Others
+    beside: dict[str, Decimal]
+    by_type: dict[str, Decimal]
+
+
+class GroupRow(Report, frozen=True, kw_only=True):
+    """What a team, domain, platform or tag owns, and what its outputs carry in the end."""
+
+    name: str
+    datasets: int
+    own: Decimal
+    retained: Decimal
+    before: Decimal | None = None
+
+
+class ByReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost by`."""
+
+    by: GroupBy
+    spent: Decimal
+    groups: tuple[GroupRow, ...]
+    beside: dict[str, Decimal]
+
+
+class TrendPoint(Report, frozen=True, kw_only=True):
+    """The cost of one period; `recorded_at` is empty for what is computed now."""
+
+    period: str
+    first_day: date
+    last_day: date
+    cost: Decimal
+    by_type: dict[str, Decimal]
+    recorded_at: datetime | None = None
+
+
+class TrendReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost trend`: the total of a dataset, or all that was spent."""
+
+    dataset: str | None
+    name: str | None
+    points: tuple[TrendPoint, ...]
+    now: TrendPoint
+    trends: Trends
+
+
+class PathStep(Report, frozen=True, kw_only=True):
+    """A stop of a way down the stream, and the share that is carried on from there."""
+
+    urn: str
+    name: str
+    kind: Kind
+    share: float | None
+    assumed: bool = False
+
+
+class CostPath(Report, frozen=True, kw_only=True):
+    """One way along which cost comes to a dataset, from where it is spent."""
+
+    type: str
+    own_cost: Decimal
+    share: float
+    cost: Decimal
+    steps: tuple[PathStep, ...]
+
+
+class ExplainReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost explain`; the ways and the rest add up to the total."""
+
+    dataset: str
+    name: str
+    total_cost: Decimal
+    paths: tuple[CostPath, ...]
+    rest: Decimal
+    cycles: tuple[tuple[str, ...], ...] = ()
+
+
+class Removed(Report, frozen=True, kw_only=True):
+    """Something that ends, and what that saves in a month."""
+
+    urn: str
+    name: str
+    kind: Kind
+    team: str
+    monthly: Decimal
+    is_asked: bool
+    is_verified: bool
+
+
+class Staying(Report, frozen=True, kw_only=True):
+    """Something upstream that goes on to cost, and why."""
+
+    urn: str
+    name: str
+    kind: Kind
+    monthly: Decimal
+    reason: str
+
+
+class Broken(Report, frozen=True, kw_only=True):
+    """Something downstream that loses what it is made from."""
+
+    urn: str
+    name: str
+    kind: Kind
+    owners: tuple[str, ...]
+    is_live: bool
+    is_verified: bool
+
+
+class ImpactAnalysis(Report, frozen=True, kw_only=True):
+    """How many datasets are meant, how many others break, and how risky that is."""
+
+    direct_datasets: int
+    downstream_datasets: int
+    risk_level: Risk
+    reasons: tuple[str, ...]
+
+
+class SavingsReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost savings`: what truly disappears.
+
+    `attributed_cost` is what the datasets cost through everything upstream; it says nothing of what
+    would be saved and stands here to be compared.
+    """
+
+    feature_name: str | None
+    datasets_affected: tuple[str, ...]
+    monthly_savings: Decimal
+    annual_savings: Decimal
+    storage_savings: Decimal
+    compute_savings: Decimal
+    breakdown: dict[str, Decimal]
+    impact_analysis: ImpactAnalysis
+    disappears: tuple[Removed, ...]
+    stays: tuple[Staying, ...]
+    broken: tuple[Broken, ...]
+    unverified: tuple[str, ...]
+    attributed_cost: Decimal | None
+
+
+class RetireStep(Report, frozen=True, kw_only=True):
+    """What to retire together; `ends` are the outputs, the rest goes since only they need it."""
+
+    datasets: tuple[str, ...]
+    names: tuple[str, ...]
+    ends: tuple[str, ...]
+    teams: tuple[str, ...]
+    monthly_savings: Decimal
+    cumulative: Decimal
+    is_verified: bool
+
+
+class RetireReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost retire`; `exact` says that no other choice saves more."""
+
+    steps: tuple[RetireStep, ...]
+    monthly_savings: Decimal
+    annual_savings: Decimal
+    exact: bool
+    spent: Decimal
+
+
+class RecordReport(CostAnswer, frozen=True, kw_only=True):
+    """The answer of `lumos cost record`."""
+
+    datasets: int
+    spent: Decimal
+    aspects_written: int
+    is_again: bool
