@@ -380,7 +380,8 @@ def _print_history(report: "HistoryReport") -> None:
         if version.breaking and not any(each.consumer == "breaking" for each in version.changes):
             console.print("  declared BREAKING", style=STYLES["breaking"])
         if version.affected is not None and version.affected.summary:
-            console.print(f"  {version.affected.summary}", style=STYLES["breaking"])
+            style = STYLES["breaking" if version.affected.breaking else "undetermined"]
+            console.print(f"  {version.affected.summary}", style=style)
         if version.changes:
             console.print(changes_table(version.changes))
         else:
