@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Final, NamedTuple
 
+import typer
 from msgspec import UNSET
 
 from lumos.analysis.impact.recommendations import name_of
@@ -21,6 +22,8 @@ _MOST_COLUMNS: Final = 6
 _MOST_NAMES: Final = 8
 _NO_OWNER: Final = "no owner is known"
 _LONGEST_CLAUSE: Final = 100
+# Beyond so many datasets colours cost more than they tell.
+_MOST_IN_COLOUR: Final = 1_000
 
 
 class _Line(NamedTuple):
@@ -32,21 +35,23 @@ class _Line(NamedTuple):
 def print_impact(report: ImpactReport | ImpactsReport) -> None:
     """Prints it; on a terminal no line is wider than that."""
     console = stdout()
-    width = console.width if console.is_terminal else None
+    if not console.is_terminal or report.summary.affected > _MOST_IN_COLOUR:
+        typer.echo(plain_text(report), nl=False)
+        return
     for line in _lines(report):
-        for text in _wrapped(line, width):
+        for text in _wrapped(line, console.width):
             console.print(text, style=line.style or None)
 
 
 def plain_text(report: ImpactReport | ImpactsReport) -> str:
-    """The same for a file."""
-    return "".join(f"{' ' * line.indent}{escaped(line.text)}".rstrip() + "\n"
-                   for line in _lines(report))  # fmt: skip
+    """The same for a file or a pipe."""
+    lines = (" " * line.indent + escaped(line.text) for line in _lines(report))
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _wrapped(line: _Line, width: int | None) -> list[str]:
+def _wrapped(line: _Line, width: int) -> list[str]:
     start = " " * line.indent
-    if width is None or len(start) + len(line.text) <= width:
+    if len(start) + len(line.text) <= width:
         return [start + line.text]
     # A name that is cut in two can be copied by nobody.
     return wrap(

@@ -82,17 +82,19 @@ class Directory:
     def schemas(self, urns: Collection[str]) -> dict[str, Schema]:
         """The present schemas of some datasets."""
         dataset, body = tables.dataset.c, tables.schema_body.c
-        found: dict[str, Schema] = {}
+        hashes: dict[str, str] = {}
+        schemas: dict[str, Schema] = {}
         with self._database.reading() as connection:
             for some in _portions(urns):
-                statement = (
-                    select(dataset.urn, body.body)
-                    .join_from(tables.dataset, tables.schema_body, body.hash == dataset.schema_hash)
-                    .where(dataset.urn.in_(some))
-                )
-                for row in connection.execute(statement):
-                    found[row.urn] = from_json(row.body, Schema)
-        return found
+                known = (dataset.schema_hash.is_not(None)) & dataset.urn.in_(some)
+                rows = connection.execute(select(dataset.urn, dataset.schema_hash).where(known))
+                hashes |= {row.urn: row.schema_hash for row in rows}
+            # Many datasets may have the same one.
+            for some in _portions(set(hashes.values())):
+                wanted = select(body.hash, body.body).where(body.hash.in_(some))
+                for row in connection.execute(wanted):
+                    schemas[row.hash] = from_json(row.body, Schema)
+        return {urn: schemas[hash] for urn, hash in hashes.items() if hash in schemas}
 
 
 def _portions(urns: Collection[str]) -> Iterator[list[str]]:

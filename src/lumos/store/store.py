@@ -1,6 +1,5 @@
 """The store's reads, and the transaction through which everything is written."""
 
-import gc
 import hashlib
 import random
 import time
@@ -35,6 +34,7 @@ from lumos.model.urn import SCHEME, Urn
 from lumos.store import identity, outbox, search, tables
 from lumos.store.archive import SchemaArchive
 from lumos.store.change_log import ChangeLog
+from lumos.store.collecting import without_collecting
 from lumos.store.costs import CostRecord, CostWriter, keep_size
 from lumos.store.database import Database
 from lumos.store.directory import Directory
@@ -226,7 +226,7 @@ class Store:
 
     def rebuild_search(self) -> int:
         """Makes the search index anew from everything in the store; gives how much it holds."""
-        with self._database.writing() as connection, _without_collecting():
+        with self._database.writing() as connection, without_collecting():
             return search.refill(connection, _searched(connection, None))
 
     def resolve(self, urn: str) -> str:
@@ -695,18 +695,6 @@ def _searched(connection: Connection, urns: Sequence[str] | None) -> Iterator[Se
 
 
 _DECODE_SEARCHED = msgspec.json.Decoder(SearchedSchema).decode
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Spares the garbage collector from looking through values by the million that all stay."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _path(urn: str) -> str:

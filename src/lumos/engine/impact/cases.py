@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lumos.analysis.bulk import Known, findings_between
 from lumos.analysis.compatibility import judge
@@ -10,15 +10,16 @@ from lumos.analysis.impact.schemas import Schemas
 from lumos.analysis.proposals import understood
 from lumos.engine.impact.changes import Wish, changed
 from lumos.engine.impact.world import StoredDownstream, reason
-from lumos.engine.schemas.output import given
-from lumos.engine.schemas.proposals import Kind, Proposal, Wanted, read_proposal
 from lumos.errors import MisuseError
 from lumos.model.change import AnySchemaChange, Finding
 from lumos.model.conversions.sql import Dialect
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 
-_INFERRED = "no scan found its schema; it is taken from the SQL that makes it"
+if TYPE_CHECKING:
+    from lumos.engine.schemas.proposals import Kind, Proposal
+
+_INFERRED: Final = "no scan found its schema; it is taken from the SQL that makes it"
 
 
 class Case(NamedTuple):
@@ -38,7 +39,7 @@ class Proposing(NamedTuple):
     """A file with a proposed schema, and how to read it; as for `lumos schema predict`."""
 
     file: str | Path
-    kind: Kind | None
+    kind: "Kind | None"
     model: str | None
 
 
@@ -84,7 +85,11 @@ def judged(
     return findings_between(Known.of(present), Known.of(proposed, format))
 
 
-def _proposal(world: StoredDownstream, proposing: Proposing, dialect: Dialect | None) -> Proposal:
+def _proposal(world: StoredDownstream, proposing: Proposing, dialect: Dialect | None) -> "Proposal":
+    # Other tools' types are many, and only this reads them.
+    from lumos.engine.schemas.output import given
+    from lumos.engine.schemas.proposals import Wanted, read_proposal
+
     given(str(proposing.file), "file of the proposed schema")
     urn = Urn.parse(world.urn)
     entry = world.store.entries.get(world.urn)

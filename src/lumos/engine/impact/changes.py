@@ -9,7 +9,6 @@ import msgspec
 from lumos.analysis.applying import apply
 from lumos.analysis.paths import child, parent_of
 from lumos.analysis.proposals import unknown_types
-from lumos.engine.schemas.proposals import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
 from lumos.errors import MisuseError, did_you_mean
 from lumos.model.change import (
     AnySchemaChange,
@@ -19,6 +18,7 @@ from lumos.model.change import (
     TypeChanged,
 )
 from lumos.model.conversions.sql import type_from_sql
+from lumos.model.conversions.sql_dialects import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
 from lumos.model.conversions.sql_text import Dialect
 from lumos.model.nesting import parts_of
 from lumos.model.schema import Field, Schema

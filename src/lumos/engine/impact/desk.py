@@ -24,7 +24,6 @@ from lumos.engine.impact.reports import (
 from lumos.engine.impact.world import StoredDownstream, reason
 from lumos.engine.ingest import Announce
 from lumos.engine.lineage.finding import find_dataset, has_lineage
-from lumos.engine.schemas.output import given
 from lumos.errors import MisuseError
 from lumos.model.codec import to_json
 from lumos.store import Store
@@ -77,7 +76,7 @@ class ImpactDesk:
             )
         store = self._open()
         announce("reading what hangs on it")
-        world = StoredDownstream(store, find_dataset(store, given(dataset, "name of a dataset")))
+        world = StoredDownstream(store, find_dataset(store, dataset))
         proposing = None if proposed is None else Proposing(proposed, kind, model)
         case = case_of(world, wish, proposing, dialect=dialect)
         return self._answer(world, case, rehearse=rehearse, announce=announce)

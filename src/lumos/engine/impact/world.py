@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lumos.analysis.impact.downstream import Making, Versions
+from lumos.lineage.comments import header_of
 from lumos.model.lineage import Edge, Script
 from lumos.model.meeting import Effect, TableVersions
 from lumos.model.schema import Schema
 from lumos.store import Store
+from lumos.store.collecting import without_collecting
 from lumos.store.lineage import Walk
 
 _Fact = tuple[str, str]
@@ -42,6 +44,10 @@ class StoredDownstream:
         """Those that the store had and that are no longer there."""
         states = {node.urn: node.state for node in self._walk.nodes}
         return frozenset(urn for urn in self.datasets if states[urn] not in ("live", None))
+
+    @cached_property
+    def _unscanned(self) -> frozenset[str]:
+        return frozenset(node.urn for node in self._walk.nodes if node.state is None)
 
     @property
     def cycles(self) -> tuple[tuple[str, ...], ...]:
@@ -81,8 +87,12 @@ class StoredDownstream:
         self._supposed = schema
 
     def owners(self, urn: str) -> Sequence[str]:
-        """Who answers for a dataset."""
-        return self._owners.get(urn, ())
+        """Who answers for a dataset; of one that no scan has found, whom its SQL names."""
+        if urn in self._owners or urn not in self._unscanned:
+            return self._owners.get(urn, ())
+        texts = (making.sql for making in self.makings(urn) if making.sql is not None)
+        named = (each.name for text in texts for each in header_of(text).owners)
+        return tuple(dict.fromkeys(named))
 
     @cached_property
     def _jobs(self) -> frozenset[str]:
@@ -153,10 +163,11 @@ def _past(jobs: Collection[str], links: Iterable[tuple[str, str]]) -> Iterator[t
 
 def _makings(store: Store, urns: Collection[str]) -> dict[str, tuple[Making, ...]]:
     edges: dict[str, dict[str, list[Edge]]] = {urn: {} for urn in urns}
-    for edge in store.lineage.edges_into(urns):
-        edges[edge.downstream].setdefault(edge.origin, []).append(edge)
-    scripts = store.lineage.scripts(urns)
-    return {urn: tuple(_made(urn, by, scripts.get(urn, ()))) for urn, by in edges.items()}
+    with without_collecting():
+        for edge in store.lineage.edges_into(urns):
+            edges[edge.downstream].setdefault(edge.origin, []).append(edge)
+        scripts = store.lineage.scripts(urns)
+        return {urn: tuple(_made(urn, by, scripts.get(urn, ()))) for urn, by in edges.items()}
 
 
 def _made(
@@ -189,6 +200,8 @@ def _made(
         for edge in some
         if edge.upstream not in explained.get(reporter, ())
     ]
+    if not rest:
+        return
     told: dict[str, list[Edge]] = {}
     for edge in _telling(rest, _facts_by_upstream(with_sql)):
         told.setdefault(edge.origin, []).append(edge)

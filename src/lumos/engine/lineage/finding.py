@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from lumos.errors import MisuseError
 from lumos.model.urn import SCHEME
 from lumos.store import Store
 from lumos.store.errors import AmbiguousName, UnknownDataset
@@ -12,6 +13,8 @@ _BOTH: Final[tuple[Direction, ...]] = ("upstream", "downstream")
 
 def find_dataset(store: Store, name: str) -> str:
     """The URN of a dataset of the store, or of one that only lineage speaks of."""
+    if not name.strip():
+        raise MisuseError("The name of a dataset is empty. See them all with: lumos list")
     try:
         urn = store.find(name)
     except UnknownDataset:

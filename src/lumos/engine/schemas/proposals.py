@@ -26,6 +26,7 @@ from lumos.model.conversions.avro import schema_from_avro, schema_to_avro
 from lumos.model.conversions.json_schema import schema_from_json_schema, schema_to_json_schema
 from lumos.model.conversions.place import TOO_DEEP, TOO_LARGE
 from lumos.model.conversions.sql import Dialect
+from lumos.model.conversions.sql_dialects import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
 from lumos.model.conversions.sql_table import Table, rendered_in_sql, tables_from_sql
 from lumos.model.schema import Field, Schema
 from lumos.model.text import SchemaSyntaxError, parse_schema
@@ -58,15 +59,6 @@ _SIZED: Final = re.compile(r'"format": "(?:int64|double)"')
 _REFERENCE: Final = '"$ref"'
 _CUT: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
 _DATA: Final = frozenset({".csv", ".tsv", ".psv", ".avro", ".orc", ".jsonl", ".ndjson", ".xlsx"})
-DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
-    "postgres": "postgres",
-    "redshift": "postgres",
-    "snowflake": "snowflake",
-    "bigquery": "bigquery",
-    "hive": "hive",
-}
-# Where neither the platform nor the user says which it is, the one that knows most types.
-GUESSED_DIALECTS: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")
 _VAGUE: Final[dict[Dialect, Vague]] = {
     "snowflake": vague_in_snowflake,
     "postgres": vague_in_postgres,
