@@ -144,14 +144,14 @@ class Rehearsal:
             yield RehearsalReport(file=None, line=None, dialect=None, state="cannot", error=text)
         is_complete = bool(makings)
         for making in makings:
-            for line, checks in self._statements(making, dataset.urn).items():
+            for checks in self._statements(making, dataset.urn):
                 outcomes = [self._outcome(each, making, dataset.urn) for each in checks]
                 worst = min(outcomes, key=lambda each: _ORDER[each.state])
                 is_complete = is_complete and worst.state == "ok"
                 results += [each.results for each in outcomes if each.results is not None]
                 yield RehearsalReport(
                     file=making.file,
-                    line=line,
+                    line=checks[0].line,
                     dialect=making.dialect,
                     state=worst.state,
                     error=worst.error,
@@ -159,22 +159,22 @@ class Rehearsal:
                 )
         self._pairs[dataset.urn] = self._next(dataset, results, is_complete=is_complete)
 
-    def _statements(self, making: Making, urn: str) -> "dict[int | None, list[Check | str]]":
-        """The checks of the statements that make a dataset, by line; or a reason for none."""
+    def _statements(self, making: Making, urn: str) -> "list[list[Check]]":
+        """The checks of each statement that makes a dataset, or one that says why there is none."""
+        from lumos.lineage.sql.rehearsing import Check
+
         assert making.sql is not None
         read = self._scripts.of(making.sql, making.dialect)
-        found: dict[int | None, list[Check | str]] = {}
+        found: dict[int, list[Check]] = {}
         for check in read.found:
             if _urn_of(check.target, making) == urn:
-                found.setdefault(check.line, []).append(check)
-        if not found and read.problems:
-            line, text = read.problems[0]
-            return {line: [text]}
-        return found or {None: ["no statement in it makes the dataset"]}
+                found.setdefault(check.statement, []).append(check)
+        if found:
+            return [*found.values()]
+        line, text = (*read.problems, (None, "no statement in it makes the dataset"))[0]
+        return [[Check(target=(), statement=0, line=line, problem=text)]]
 
-    def _outcome(self, check: "Check | str", making: Making, urn: str) -> _Outcome:
-        if isinstance(check, str):
-            return _Outcome("cannot", check)
+    def _outcome(self, check: "Check", making: Making, urn: str) -> _Outcome:
         if check.problem is not None:
             return _Outcome("cannot", check.problem)
         try:
@@ -235,7 +235,7 @@ class Rehearsal:
         for making in self._world.makings(urn):
             if making.sql is None:
                 continue
-            for checks in self._statements(making, urn).values():
+            for checks in self._statements(making, urn):
                 for check in checks:
                     results = self._outcome(check, making, urn).results
                     if results is not None:

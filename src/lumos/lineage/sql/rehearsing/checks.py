@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from sqlglot import exp
 
 from lumos.lineage.sql.analysis import analyse
@@ -24,7 +25,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     target: Parts
-    line: int
+    statement: int
+    line: int | None
     text: str = ""
     reads: Mapping[str, Parts] = {}
     creates: bool = False
@@ -106,26 +108,26 @@ class _Script:
                 self._hold(node)
 
     def _written(self, statement: Statement, node: exp.Expr) -> Iterable[Check]:
-        target, line = statement.writes[0].table, statement.line
+        target = statement.writes[0].table
+        check = Check(target=target, statement=statement.number, line=statement.line)
         if len({write.table for write in statement.writes}) > 1:
             reason = "a statement that writes several tables is not rehearsed"
             for write in statement.writes:
-                yield Check(target=write.table, line=line, problem=reason)
+                yield replace(check, target=write.table, problem=reason)
             return
         try:
             for each in asked(node):
-                yield self._check(each, target, line)
+                yield self._filled(check, each)
         except NotAsked as problem:
-            yield Check(target=target, line=line, problem=str(problem))
+            yield replace(check, problem=str(problem))
 
-    def _check(self, ask: Asked, target: Parts, line: int) -> Check:
+    def _filled(self, check: Check, ask: Asked) -> Check:
         staged = self._staged(ask.query)
         behind = self._behind(staged)
         text = written_for_spark(staged.query, [(name, each.query) for name, each in behind])
         tables = [read for each in (staged, *dict(behind).values()) for read in each.reads.items()]
-        return Check(
-            target=target,
-            line=line,
+        return replace(
+            check,
             text=text,
             reads={name: parts for parts, name in tables},
             creates=ask.creates,

@@ -112,7 +112,13 @@ def written_for_spark(query: exp.Query, held: Sequence[tuple[str, exp.Query]]) -
 
 
 def _text(query: exp.Query) -> str:
-    return query.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE, comments=False)
+    return query.sql(
+        dialect="spark",
+        unsupported_level=ErrorLevel.RAISE,
+        comments=False,
+        # Functions of somebody's own stay spelled as they are, as errors name them.
+        normalize_functions=False,
+    )
 
 
 def _first(problem: Exception) -> str:
