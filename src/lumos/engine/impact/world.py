@@ -1,7 +1,9 @@
 """What a store knows of all that hangs on a dataset, and reasoning through the SQL kept there."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 from lumos.analysis.impact.downstream import Making, Versions
 from lumos.lineage.comments import header_of
@@ -13,6 +15,8 @@ from lumos.store.collecting import without_collecting
 from lumos.store.lineage import Walk
 
 _Fact = tuple[str, str]
+# A file with nothing but a query is kept behind the words that make its table.
+_MADE: Final = re.compile(r"\ACREATE TABLE \S+ AS ")
 Links = tuple[tuple[str, str], ...]
 
 
@@ -91,7 +95,7 @@ class StoredDownstream:
         if urn in self._owners or urn not in self._unscanned:
             return self._owners.get(urn, ())
         texts = (making.sql for making in self.makings(urn) if making.sql is not None)
-        named = (each.name for text in texts for each in header_of(text).owners)
+        named = (each.name for text in texts for each in header_of(_MADE.sub("", text)).owners)
         return tuple(dict.fromkeys(named))
 
     @cached_property
