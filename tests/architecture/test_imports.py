@@ -50,6 +50,7 @@ def test_help_and_configuration_import_no_database_and_no_spark(
         ("notify", "status"),
         ("ingest", "nowhere"),
         ("lineage", "show", "x"),
+        ("impact", "x", "--drop", "y"),
         ("owner", "list"),
         ("tag", "list"),
     ],

@@ -53,7 +53,8 @@ def recommendations(
 
 def _other_ways(findings: Sequence[Finding], breaking: Sequence[DatasetImpact]) -> Iterator[str]:
     """How the same could be done without breaking anything."""
-    if any(_could_come_beside(each) for each in findings):
+    has_successor = any(isinstance(each.change, FieldAdded) for each in findings)
+    if any(_could_come_beside(each, has_successor=has_successor) for each in findings):
         yield "Consider backward-compatible approach: add new column first"
     nullable = [
         each.change.path
@@ -72,9 +73,11 @@ def _goes_by_places(reason: Reason) -> bool:
     return reason.usage in (Place.INSERT.value, Place.UNION.value)
 
 
-def _could_come_beside(finding: Finding) -> bool:
-    """Whether a new column could stand beside the old one for a while."""
-    is_replaced = isinstance(finding.change, TypeChanged | FieldRemoved)
+def _could_come_beside(finding: Finding, *, has_successor: bool) -> bool:
+    """Whether a new column could stand beside the old one for a while; of a renaming as well."""
+    is_replaced = isinstance(finding.change, TypeChanged) or (
+        isinstance(finding.change, FieldRemoved) and has_successor
+    )
     return is_replaced and finding.consumer in (Verdict.BREAKING, Verdict.UNDETERMINED)
 
 
