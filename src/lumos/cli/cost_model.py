@@ -1,0 +1,86 @@
+"""lumos cost model"""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumos.cli.options import AsJson, print_json
+
+if TYPE_CHECKING:
+    from lumos.engine.costs.model_file import ModelReport
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to the group."""
+    app.command(
+        epilog="Examples:\n\nlumos cost model estate.yaml\n\nlumos cost model estate.json --json"
+    )(model)
+
+
+def model(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON or YAML: 'datasets' with 'urn' and 'costs' by type, 'edges' with 'from' "
+            "and 'to', each with a 'share', with 'shares' by type or with the 'bytes' read, and "
+            "a 'method'.",
+            show_default=False,
+        ),
+    ],
+    json: AsJson = False,
+) -> None:
+    """Compute a cost model that stands in one file; no store is needed and nothing is recorded.
+
+    Total is what a dataset costs through everything upstream; what is retained adds up to what
+    was spent. Saved is what would disappear with that one alone.
+    """
+    from lumos.engine.costs.model_file import computed
+
+    report = computed(file)
+    if json:
+        print_json(report)
+    else:
+        _show(report)
+
+
+def _show(report: "ModelReport") -> None:
+    from lumos.cli.screen import plural, stderr, stdout, table
+
+    for remark in report.remarks:
+        stderr().print(f"remark  {remark}")
+    console = stdout()
+    built = table(
+        "Dataset", "Direct", "Attributed", "Total", "Retained", "Saved",
+        right=("Direct", "Attributed", "Total", "Retained", "Saved"),
+    )  # fmt: skip
+    for each in report.datasets:
+        figures = (each.direct, each.attributed, each.total, each.retained, each.savings)
+        built.add_row(each.urn, *map(_shown, figures))
+    console.print(built)
+    for component in report.components:
+        names = ", ".join(component.urns[:3]) + (", ..." if len(component.urns) > 3 else "")
+        kept = " nothing leaves it;" if component.closed else ""
+        console.print(
+            f"A cycle of {plural(len(component.urns), 'dataset')} ({names}):{kept} it costs "
+            f"{_shown(component.total)} as a whole."
+        )
+    totals = report.totals
+    apart = {
+        "unallocated": totals.unallocated, "idle": totals.idle, "shared": totals.shared,
+        "adjustment": totals.adjustment,
+    }  # fmt: skip
+    parts = [f"{name} {_shown(value)}" for name, value in apart.items() if value]
+    told = "".join(f", {part}" for part in parts)
+    console.print(f"Spent {_shown(totals.spent)}: retained {_shown(totals.retained)}{told}.")
+    if totals.assumed:
+        console.print(
+            f"{_shown(totals.assumed)} of it is divided equally for want of anything known.",
+            style="yellow",
+        )
+
+
+def _shown(amount: Decimal) -> str:
+    return f"{amount:,}"

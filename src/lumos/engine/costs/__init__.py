@@ -1,0 +1,1 @@
+"""What data costs: inputs, attribution, reports and savings."""

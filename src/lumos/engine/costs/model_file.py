@@ -1,0 +1,313 @@
+"""A whole cost model in one file, computed without a store."""
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from lumos.analysis.cost.graph import (
+    DEFAULT_METHOD,
+    METHODS,
+    CostGraph,
+    Floats,
+    Integers,
+    Method,
+    nothing_reads,
+)
+from lumos.analysis.cost.savings import savings_of_all
+from lumos.analysis.cost.shares import NOISE, InvalidShare
+from lumos.analysis.cost.solving import Attribution, attribute
+from lumos.engine.costs.model_reading import ModelFile, WrittenEdge
+from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.errors import MisuseError, UnknownName, did_you_mean
+from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, RESERVED, SHARED, UNALLOCATED
+from lumos.model.money import MICRO, micros
+
+# Nearest names among very many take longer than anybody waits for an error.
+_MOST_COMPARED: Final = 5000
+
+
+class ModelDataset(Report, frozen=True, kw_only=True):
+    """What one dataset or job costs; `by_type` divides `total`. `savings`: removing it alone."""
+
+    urn: str
+    direct: Decimal
+    attributed: Decimal
+    total: Decimal
+    retained: Decimal
+    by_type: dict[str, Decimal]
+    savings: Decimal
+
+
+class ModelComponent(Report, frozen=True, kw_only=True):
+    """Datasets that lead to each other, and their cost as one; nothing leaves a closed one."""
+
+    urns: tuple[str, ...]
+    total: Decimal
+    closed: bool
+
+
+class ModelTotals(Report, frozen=True, kw_only=True):
+    """Spent is retained and what stands apart; `assumed` is carried by equal shares for want of
+    usage."""
+
+    spent: Decimal
+    retained: Decimal
+    unallocated: Decimal
+    idle: Decimal
+    shared: Decimal
+    adjustment: Decimal
+    assumed: Decimal
+
+
+class ModelReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos cost model`; these names stay."""
+
+    format_version: str = FORMAT_VERSION
+    method: Method
+    datasets: list[ModelDataset]
+    components: list[ModelComponent]
+    totals: ModelTotals
+    remarks: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What a file says, ready to be computed."""
+
+    graph: CostGraph
+    method: Method
+    apart: dict[str, int]
+    remarks: list[str]
+
+
+def computed(file: Path) -> ModelReport:
+    """Attribution and savings of the model in a file."""
+    model = read(file)
+    try:
+        attribution = attribute(model.graph, model.method)
+    except InvalidShare as error:
+        raise InvalidShare(f"{file}: {error}") from None
+    return _report(model, attribution, savings_of_all(model.graph))
+
+
+def read(file: Path) -> Model:
+    """The model in a JSON or YAML file; raises for what cannot be computed, with what is right."""
+    written = ModelFile(file)
+    method = written.method or DEFAULT_METHOD
+    if method not in METHODS:
+        raise written.refusal(str(UnknownName("method", method, METHODS)))
+    nodes = _Nodes(written)
+    edges = _Edges(written, nodes)
+    types = (*nodes.costs, *(each for each in edges.shares if each not in nodes.costs))
+    types = tuple(sorted(types or COST_TYPES[:2], key=_usual_first))
+    count = len(nodes.place)
+    own = np.zeros((len(types), count), dtype=np.int64)
+    for row, name in enumerate(types):
+        if name in nodes.costs:
+            places, amounts = nodes.costs[name]
+            own[row, np.array(places)] = amounts
+    upstream, downstream = np.array(edges.upstream), np.array(edges.downstream)
+    edges.refuse_repeated(upstream, downstream)
+    live = nothing_reads(count, upstream, downstream)
+    live[list(nodes.live)] = list(nodes.live.values())
+    graph = CostGraph(
+        urns=list(nodes.place),
+        types=types,
+        is_job=np.isin(np.arange(count), nodes.jobs),
+        costs=own,
+        live=live,
+        upstream=upstream,
+        downstream=downstream,
+        explicit=edges.explicit(types),
+        weights=np.array(edges.weights).reshape(1, -1),
+        last_read=np.array(edges.last_read),
+    )
+    return Model(graph=graph, method=method, apart=nodes.apart, remarks=written.remarks)
+
+
+def _usual_first(name: str) -> tuple[int, str]:
+    places: dict[str, int] = {usual: place for place, usual in enumerate(COST_TYPES)}
+    return places.get(name, len(places)), name
+
+
+class _Nodes:
+    """Datasets and jobs by their place in the graph."""
+
+    def __init__(self, written: ModelFile) -> None:
+        self.place: dict[str, int] = {}
+        self.costs: dict[str, tuple[array[int], array[int]]] = {}
+        self.live: dict[int, bool] = {}
+        self.jobs: list[int] = []
+        self.apart: dict[str, int] = {}
+        self._written = written
+        for entry in written.nodes():
+            if entry.urn in self.place or entry.urn in self.apart:
+                raise written.refusal(
+                    f"The URN '{entry.urn}' stands twice under datasets. Keep one."
+                )
+            if not entry.urn:
+                raise written.refusal("A dataset needs a URN that is not empty.")
+            amounts = {
+                name: self._micros(entry.urn, name, amount)
+                for name, amount in (entry.costs or {}).items()
+            }
+            if entry.urn in RESERVED:
+                self.apart[entry.urn] = sum(amounts.values())
+                continue
+            node = self.place[entry.urn] = len(self.place)
+            for name, amount in amounts.items():
+                places, units = self.costs.setdefault(name, (array("q"), array("q")))
+                places.append(node)
+                units.append(amount)
+            if entry.live is not None:
+                self.live[node] = entry.live
+            if entry.kind == "job":
+                self.jobs.append(node)
+        if not self.place and not self.apart:
+            raise written.refusal(
+                "The model is empty. It needs at least one entry under 'datasets'."
+            )
+
+    def _micros(self, urn: str, name: str, amount: Decimal) -> int:
+        try:
+            return micros(amount)
+        except MisuseError as error:
+            raise self._written.refusal(f"The {name} cost of '{urn}': {error}") from None
+
+
+class _Edges:
+    """Edges by the places of their ends."""
+
+    def __init__(self, written: ModelFile, nodes: _Nodes) -> None:
+        self._written = written
+        self._nodes = nodes
+        # Millions of edges fit into memory as arrays, not as lists.
+        self.upstream = array("q")
+        self.downstream = array("q")
+        self.weights = array("d")
+        self.last_read = array("d")
+        self.shares: dict[str, dict[int, float]] = {}
+        self._of_all_types: dict[int, float] = {}
+        for number, entry in enumerate(written.edges()):
+            self.upstream.append(self._end(entry.upstream, entry, number))
+            self.downstream.append(self._end(entry.downstream, entry, number))
+            self.weights.append(self._weight(entry, number))
+            self.last_read.append(entry.read_at())
+            self._take_shares(entry, number)
+
+    def explicit(self, types: tuple[str, ...]) -> Floats:
+        """[k, m], or one row where no edge tells types apart."""
+        rows = np.full((len(types) if self.shares else 1, len(self.upstream)), np.nan)
+        rows[:, list(self._of_all_types)] = list(self._of_all_types.values())
+        for row, name in enumerate(types if self.shares else ()):
+            given = self.shares.get(name, {})
+            rows[row, list(given)] = list(given.values())
+        return rows
+
+    def refuse_repeated(self, upstream: Integers, downstream: Integers) -> None:
+        """Two shares of one edge would contradict each other, two bytes might."""
+        keys = upstream * max(len(self._nodes.place), 1) + downstream
+        order = np.argsort(keys, kind="stable")
+        repeated = np.flatnonzero(np.diff(keys[order]) == 0)
+        if len(repeated):
+            first, again = (int(order[repeated[0] + step]) for step in (0, 1))
+            urns = list(self._nodes.place)
+            raise self._written.refusal(
+                f"The edge {urns[upstream[first]]} -> {urns[downstream[first]]} stands twice, as "
+                f"edges[{first}] and edges[{again}]. Keep one, with all that it carries."
+            )
+
+    def _end(self, urn: str, entry: WrittenEdge, number: int) -> int:
+        node = self._nodes.place.get(urn)
+        if node is not None:
+            return node
+        edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
+        if urn in RESERVED:
+            raise self._written.refusal(
+                f"{edge}: {urn} is never carried by lineage. Remove the edge."
+            )
+        known = list(self._nodes.place)
+        hint = did_you_mean(urn, known) if len(known) <= _MOST_COMPARED else ""
+        raise self._written.refusal(f"{edge}: '{urn}' does not stand under 'datasets'.{hint}")
+
+    def _weight(self, entry: WrittenEdge, number: int) -> float:
+        if entry.bytes is None:
+            return float("nan")
+        if not entry.bytes >= 0:
+            raise self._written.refusal(
+                f"edges[{number}] ({entry.upstream} -> {entry.downstream}): the bytes read must be "
+                f"a number from 0 on, not {entry.bytes:g}."
+            )
+        return entry.bytes
+
+    def _take_shares(self, entry: WrittenEdge, number: int) -> None:
+        edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
+        if entry.share is not None and entry.shares is not None:
+            raise self._written.refusal(f"{edge}: give either 'share', or 'shares' by cost type.")
+        if entry.share is not None:
+            self._of_all_types[number] = self._share(entry.share, edge)
+        for name, share in (entry.shares or {}).items():
+            self.shares.setdefault(name, {})[number] = self._share(share, f"{edge}, {name}")
+
+    def _share(self, share: float, edge: str) -> float:
+        if not 0 <= share <= 1 + NOISE:
+            raise self._written.refusal(
+                f"{edge}: the share must be a number from 0 to 1, such as 0.6, not {share:g}."
+            )
+        return min(share, 1.0)
+
+
+def _report(model: Model, attribution: Attribution, savings: Integers) -> ModelReport:
+    graph, apart = model.graph, model.apart
+    spent = int(graph.costs.sum()) + sum(apart.values())
+    return ModelReport(
+        method=model.method,
+        datasets=list(_datasets(graph, attribution, savings)),
+        components=[
+            ModelComponent(
+                urns=tuple(graph.urns[node] for node in each.members),
+                total=amount(int(each.loaded.sum())),
+                closed=bool(each.closed.all()),
+            )
+            for each in attribution.components
+        ],
+        totals=ModelTotals(
+            spent=amount(spent),
+            retained=amount(int(attribution.retained.sum())),
+            unallocated=amount(apart.get(UNALLOCATED, 0)),
+            idle=amount(apart.get(IDLE, 0)),
+            shared=amount(apart.get(SHARED, 0)),
+            adjustment=amount(apart.get(ADJUSTMENT, 0)),
+            assumed=amount(int(attribution.assumed_amount.sum())),
+        ),
+        remarks=model.remarks,
+    )
+
+
+def _datasets(
+    graph: CostGraph, attribution: Attribution, savings: Integers
+) -> Iterator[ModelDataset]:
+    direct, total = graph.costs.sum(axis=0).tolist(), attribution.loaded.sum(axis=0).tolist()
+    retained, saved = attribution.retained.sum(axis=0).tolist(), savings.tolist()
+    for node, by_type in enumerate(attribution.loaded.T.tolist()):
+        yield ModelDataset(
+            urn=graph.urns[node],
+            direct=amount(direct[node]),
+            attributed=amount(total[node] - direct[node]),
+            total=amount(total[node]),
+            retained=amount(retained[node]),
+            by_type={name: amount(units) for name, units in zip(graph.types, by_type, strict=True)},
+            savings=amount(saved[node]),
+        )
+
+
+def amount(units: int) -> Decimal:
+    """Micro-units with no more digits after the point than they need."""
+    whole, rest = divmod(abs(units), MICRO)
+    text = f"{whole}.{rest:06}".rstrip("0").rstrip(".") if rest else str(whole)
+    return Decimal(f"-{text}" if units < 0 else text)
