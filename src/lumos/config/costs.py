@@ -116,6 +116,7 @@ class Costs(Section, frozen=True, kw_only=True):
     idle: dict[str, Amount] = field(default_factory=dict)
     shared: dict[str, Amount] = field(default_factory=dict)
     adjustments: dict[str, Amount] = field(default_factory=dict)
+    committed: Feature | None = None
 
 
 class CostModel(Costs, frozen=True, kw_only=True):

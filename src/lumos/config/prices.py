@@ -247,6 +247,11 @@ def overrides_of(settings: Settings) -> tuple[Override, ...]:
     return tuple(each for section in cost_sections(settings) for each in section.overrides)
 
 
+def committed_of(settings: Settings) -> tuple[Feature, ...]:
+    """What stays due although it ends: reserved capacity, storage under a retention or hold."""
+    return tuple(each.committed for each in cost_sections(settings) if each.committed is not None)
+
+
 def monthly_amounts(settings: Settings, kind: Literal["idle", "shared", "adjustments"]) -> Decimal:
     """What is idle, shared or adjusted in a month, all names together."""
     return sum(

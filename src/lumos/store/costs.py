@@ -22,8 +22,18 @@ from lumos.store.rows import replace
 ALWAYS: Final = date(1970, 1, 1)
 _TOGETHER: Final = 5_000
 _PAGED: Final = {"yield_per": 10_000}
+
+
+class _ToldSize(msgspec.Struct):
+    """Of statistics, how much there is."""
+
+    total_size_bytes: int = 0
+    bytes_by_class: dict[str, int] = {}
+
+
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
 _DECODE_METERED: Final = msgspec.json.Decoder(Metered).decode
+_DECODE_SIZE: Final = msgspec.json.Decoder(_ToldSize).decode
 _DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
 
 
@@ -153,8 +163,11 @@ class CostRecord:
             return tuple(each._replace(urn=moved.get(each.urn, each.urn)) for each in kept)
 
     def sizes(self, until: date) -> dict[str, Size]:
-        """The last known size of each dataset on or before a day, or else its first one."""
-        table, alias = tables.storage_size, tables.alias.c
+        """The last known size of each dataset on or before a day, or else its first one.
+
+        Of datasets that nobody scanned, such as imported ones, what their statistics say.
+        """
+        table, alias, aspect = tables.storage_size, tables.alias.c, tables.aspect.c
         found: dict[str, Size] = {}
         with self._database.reading() as connection:
             moved = {
@@ -168,6 +181,14 @@ class CostRecord:
                 if known is None or _counts_more(day, known.day, until):
                     kept = _DECODE_CLASSES(classes) if classes else {}
                     found[name] = Size(day, total, kept)
+            told = select(aspect.urn, aspect.updated_at, aspect.body).where(
+                aspect.name == "statistics", aspect.urn.not_in(select(table.c.urn))
+            )
+            for row in connection.execute(told, execution_options=_PAGED):
+                if row.urn not in found:
+                    said = _DECODE_SIZE(row.body)
+                    day = row.updated_at.date()
+                    found[row.urn] = Size(day, said.total_size_bytes, said.bytes_by_class)
         return found
 
     def periods(self) -> tuple[RecordedPeriod, ...]:

@@ -1,0 +1,150 @@
+"""Which nodes of the graph are meant by names: of datasets, of jobs, and of what ran."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from lumos.config import Settings
+from lumos.engine.costs.wiring import Wiring
+from lumos.errors import MisuseError
+from lumos.model.metering import Metered
+from lumos.model.urn import SCHEME, InvalidUrn, Urn
+from lumos.store.errors import AmbiguousName, UnknownDataset
+
+if TYPE_CHECKING:
+    from lumos.engine.lineage.names import Names
+    from lumos.model.catalog import Job
+    from lumos.store import Store
+
+_NEITHER: Final = re.compile(r"[^a-z0-9]+")
+
+
+class Finder:
+    """Finds nodes by whatever people and reporters call them."""
+
+    def __init__(self, store: "Store", settings: Settings, wiring: Wiring) -> None:
+        self._store = store
+        self._settings = settings
+        self._wiring = wiring
+        self._of_metered: dict[tuple[str, bool], tuple[int, ...]] = {}
+
+    def node(self, name: str) -> int:
+        """The dataset or job that a person names; a name that means nothing is an error."""
+        if (urn := self._jobs_by_name.get(name)) is not None:
+            return self._wiring.places[urn]
+        if name in self._wiring.places:
+            return self._wiring.places[name]
+        urn = self._store.find(name)
+        if urn not in self._wiring.places:
+            raise UnknownDataset(name)
+        return self._wiring.places[urn]
+
+    def moved(self, moves: Mapping[str, str]) -> dict[str, str]:
+        """Storage classes by the URNs of the datasets that are named."""
+        found = {}
+        for name, storage_class in moves.items():
+            urn = self._wiring.urns[self.node(name)]
+            if urn not in self._wiring.datasets:
+                raise MisuseError(f"{urn} is no dataset, so that it has no storage class.")
+            found[urn] = storage_class
+        return found
+
+    @property
+    def jobs(self) -> "Iterator[tuple[int, Job]]":
+        """All jobs that lineage knows."""
+        for urn, job in self._wiring.jobs.items():
+            yield self._wiring.places[urn], job
+
+    def jobs_of(self, name: str) -> tuple[int, ...]:
+        """The job that a person names, or those that write the dataset that is named."""
+        node = self.node(name)
+        if self._wiring.is_job[node]:
+            return (node,)
+        jobs = tuple(each for each in self._wiring.writers(node) if self._wiring.is_job[each])
+        if not jobs:
+            raise MisuseError(f"No job is known that writes {self._wiring.urns[node]}.")
+        return jobs
+
+    def metered(self, metered: Metered) -> tuple[int, ...]:
+        """The nodes that something is to be charged to; none where nobody knows it."""
+        key = metered.target, metered.is_dataset
+        if key not in self._of_metered:
+            self._of_metered[key] = self._charged(metered)
+        return self._of_metered[key]
+
+    def _charged(self, metered: Metered) -> tuple[int, ...]:
+        name = metered.target
+        if name in self._wiring.places:
+            return (self._wiring.places[name],)
+        if metered.is_dataset:
+            return self._dataset(name)
+        if (urn := self._jobs_by_name.get(name)) is not None:
+            return (self._wiring.places[urn],)
+        parts = self._jobs_by_application.get(_letters(name), ())
+        if parts:
+            return tuple(self._wiring.places[urn] for urn in parts)
+        outputs = sorted({node for place in metered.outputs for node in self._at(place)})
+        return (self._wiring.add_job(_job_urn(metered), outputs),) if outputs else ()
+
+    def _dataset(self, name: str) -> tuple[int, ...]:
+        try:
+            urn = self._store.find(name)
+        except (UnknownDataset, AmbiguousName, InvalidUrn):
+            return ()
+        return (self._wiring.places[urn],) if urn in self._wiring.places else ()
+
+    def _at(self, place: str) -> tuple[int, ...]:
+        """The dataset that lies in a place."""
+        from lumos.engine.lineage.found import Way
+        from lumos.lineage.reported import Place
+
+        found = self._names.find(Place(uri=place))
+        is_there = found.way is Way.PLACE and found.urn in self._wiring.datasets
+        return (self._wiring.places[found.urn],) if is_there else ()
+
+    @cached_property
+    def _names(self) -> "Names":
+        from lumos.engine.lineage.names import names_of
+
+        return names_of(self._settings, self._store)
+
+    @cached_property
+    def _jobs_by_name(self) -> dict[str, str]:
+        """Jobs by names that only one of them has, also with the namespace before it."""
+        found: dict[str, str] = {}
+        twice: set[str] = set()
+        for urn, job in self._wiring.jobs.items():
+            for name in names_of_job(job):
+                if found.setdefault(name, urn) != urn:
+                    twice.add(name)
+        return {name: urn for name, urn in found.items() if name not in twice}
+
+    @cached_property
+    def _jobs_by_application(self) -> dict[str, tuple[str, ...]]:
+        """Jobs that are steps of one application, as those are that Spark tells lineage of."""
+        found: dict[str, dict[str, None]] = {}
+        for urn, job in self._wiring.jobs.items():
+            first, dot, _ = job.name.partition(".")
+            parent = job.properties.get("parent", "").rpartition("/")[2]
+            for name in (first if dot else "", parent):
+                if letters := _letters(name):
+                    found.setdefault(letters, {})[urn] = None
+        return {name: tuple(urns) for name, urns in found.items()}
+
+
+def names_of_job(job: "Job") -> tuple[str, ...]:
+    """What a job is called by those who tell of it."""
+    namespace = job.properties.get("namespace")
+    named = (job.urn, job.name)
+    return (*named, f"{namespace}/{job.name}") if namespace else named
+
+
+def _letters(name: str) -> str:
+    return _NEITHER.sub("", name.lower())
+
+
+def _job_urn(metered: Metered) -> str:
+    if metered.target.startswith(SCHEME):
+        return metered.target
+    return str(Urn.of(metered.engine or "job", (metered.target,)))

@@ -1,0 +1,138 @@
+"""All that costs are computed from, put together as one graph for a period."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from lumos.analysis.cost.graph import Bools, CostGraph, Integers
+from lumos.config import Settings
+from lumos.config.prices import MissingPrices, monthly_amounts, prices_of
+from lumos.engine.costs.allotting import explicit_shares
+from lumos.engine.costs.computing import ComputeCosts
+from lumos.engine.costs.finding import Finder
+from lumos.engine.costs.holding import committed_nodes
+from lumos.engine.costs.overriding import override_costs
+from lumos.engine.costs.reading import Reading, readings
+from lumos.engine.costs.storing import StorageCosts
+from lumos.engine.costs.wiring import Wiring, wired
+from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, SHARED, UNALLOCATED
+from lumos.model.money import micros
+from lumos.model.period import Period
+
+if TYPE_CHECKING:
+    from lumos.store import Store
+
+_ALWAYS_TOLD: Final = 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inputs:
+    """The graph of a period, and what lineage does not carry, in micro-units of one currency.
+
+    `read` are the datasets that somebody was seen to read, `unverified` those of which nobody can
+    say whether anything else reads them. `avoidable` ([n]) is what ends with what it is spent on;
+    nothing where all does.
+    """
+
+    graph: CostGraph
+    currency: str
+    period: Period
+    remarks: tuple[str, ...]
+    unallocated: int
+    idle: int
+    shared: int
+    adjustment: int
+    read: frozenset[str]
+    unverified: frozenset[str]
+    avoidable: Bools | None
+
+
+def cost_graph(
+    store: "Store",
+    settings: Settings,
+    period: Period,
+    *,
+    prices: Mapping[str, Decimal] | None = None,
+    moves: Mapping[str, str] | None = None,
+    schedules: Mapping[str, str] | None = None,
+) -> Inputs:
+    """What was spent in a period, where, and who reads what.
+
+    Prices by keys such as `s3.glacier`, storage classes by dataset, and paces such as `weekly` or
+    `0.5x` by job are supposed to be so, whatever is known.
+    """
+    listed = prices_of(settings).changed(prices or {})
+    wiring = wired(store)
+    finder = Finder(store, settings, wiring)
+    storage = StorageCosts(store, listed, period, wiring, moves=finder.moved(moves or {}))
+    compute = ComputeCosts(store, listed, period, finder, schedules=schedules or {})
+    missing = {*storage.missing, *compute.missing}
+    if missing:
+        raise MissingPrices(missing)
+    # Jobs that lineage does not know, and whose outputs it does, have become nodes by now.
+    costs = np.zeros((len(COST_TYPES), len(wiring.urns)), dtype=np.int64)
+    storage.put_into(costs[COST_TYPES.index("storage")])
+    compute.put_into(costs)
+    remarks = override_costs(costs, store, settings, listed.currency, period, finder)
+    costs, types = _told(costs)
+    reading = readings(store, settings, wiring, period)
+    graph = CostGraph(
+        urns=wiring.urns,
+        types=types,
+        is_job=wiring.is_job,
+        costs=costs,
+        live=reading.live,
+        upstream=wiring.upstream,
+        downstream=wiring.downstream,
+        explicit=explicit_shares(settings, wiring, finder, types),
+        weights=reading.weights,
+        last_read=reading.last_read,
+    )
+    beside = _beside(settings, period, compute.reserved)
+    return Inputs(
+        graph=graph,
+        currency=listed.currency,
+        period=period,
+        remarks=(*storage.remarks, *compute.remarks, *remarks),
+        unallocated=beside[UNALLOCATED],
+        idle=beside[IDLE],
+        shared=beside[SHARED],
+        adjustment=beside[ADJUSTMENT],
+        read=reading.read,
+        unverified=reading.unverified,
+        avoidable=_avoidable(store, settings, wiring, reading),
+    )
+
+
+def _told(costs: Integers) -> tuple[Integers, tuple[str, ...]]:
+    """The cost types that there is something of, and those that everybody expects."""
+    rows = [row for row in range(len(costs)) if row < _ALWAYS_TOLD or costs[row].any()]
+    return costs[rows], tuple(COST_TYPES[row] for row in rows)
+
+
+def _beside(settings: Settings, period: Period, reserved: Mapping[str, int]) -> dict[str, int]:
+    """What no dataset and no job is charged with: metered, and from the configuration."""
+    configured: Mapping[str, Decimal] = {
+        IDLE: monthly_amounts(settings, "idle"),
+        SHARED: monthly_amounts(settings, "shared"),
+        ADJUSTMENT: monthly_amounts(settings, "adjustments"),
+        UNALLOCATED: Decimal(0),
+    }
+    return {
+        name: reserved.get(name, 0) + round(micros(amount) * period.months)
+        for name, amount in configured.items()
+    }
+
+
+def _avoidable(
+    store: "Store", settings: Settings, wiring: Wiring, reading: Reading
+) -> Bools | None:
+    held = committed_nodes(store, settings, wiring)
+    if not held:
+        return None
+    avoidable = np.ones(len(reading.live), dtype=np.bool_)
+    avoidable[held] = False
+    return avoidable

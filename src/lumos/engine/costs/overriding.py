@@ -1,0 +1,119 @@
+"""Own costs that people set, in the place of those that were measured."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from lumos.analysis.cost.graph import Integers
+from lumos.config import Settings
+from lumos.config.prices import CurrencyMix, exact, overrides_of
+from lumos.engine.costs.finding import Finder
+from lumos.errors import MisuseError
+from lumos.model.metering import COST_TYPES, CostType
+from lumos.model.money import amount_of, micros
+from lumos.model.period import Period
+from lumos.store.errors import UnknownDataset
+
+if TYPE_CHECKING:
+    from lumos.store import Store
+
+_A_DAY = timedelta(days=1)
+
+
+class _Stretch(NamedTuple):
+    """An amount per month, from a day on and before another."""
+
+    since: date
+    before: date
+    amount: int
+
+
+def override_costs(
+    costs: Integers,
+    store: "Store",
+    settings: Settings,
+    currency: str,
+    period: Period,
+    finder: Finder,
+) -> tuple[str, ...]:
+    """Puts what people set into the costs of a period; gives what should be known about it.
+
+    What was set with a command counts before the configuration. Days that nobody set anything for
+    count as measured.
+    """
+    kept, remarks = _kept(store, currency, finder)
+    for at, stretches in {**dict(_configured(settings, finder)), **kept}.items():
+        node, cost_type = at
+        row = COST_TYPES.index(cost_type)
+        costs[row, node] = _overridden(int(costs[row, node]), stretches, period)
+    return remarks
+
+
+def _overridden(measured: int, stretches: list[_Stretch], period: Period) -> int:
+    """Each day counts as set by the latest that began before it."""
+    end = period.last + _A_DAY
+    ordered = sorted(stretches)
+    covered, total = 0, Fraction(0)
+    for number, each in enumerate(ordered):
+        follows = ordered[number + 1].since if number + 1 < len(ordered) else end
+        days = (min(each.before, follows, end) - max(each.since, period.first)).days
+        if days > 0:
+            covered += days
+            total += each.amount * period.months * Fraction(days, period.days)
+    rest = measured * Fraction(period.days - covered, period.days)
+    return round(total + rest)
+
+
+def _kept(
+    store: "Store", currency: str, finder: Finder
+) -> tuple[dict[tuple[int, CostType], list[_Stretch]], tuple[str, ...]]:
+    found: dict[tuple[int, CostType], list[_Stretch]] = defaultdict(list)
+    gone: set[str] = set()
+    overrides = store.costs.overrides()
+    currencies = {currency, *(each.currency for each in overrides)}
+    if len(currencies) > 1:
+        raise CurrencyMix(currencies, "Overrides (lumos cost overrides) and prices are in")
+    for each in overrides:
+        try:
+            node = finder.node(each.urn)
+        except UnknownDataset:
+            gone.add(each.urn)
+            continue
+        before = date.max if each.until is None else each.until + _A_DAY
+        found[node, _cost_type(each.type)].append(_Stretch(each.since, before, each.amount))
+    remarks = tuple(
+        f"What was set for {urn} does not count: it is no dataset and no job any more."
+        for urn in sorted(gone)
+    )
+    return found, remarks
+
+
+def _configured(
+    settings: Settings, finder: Finder
+) -> Iterator[tuple[tuple[int, CostType], list[_Stretch]]]:
+    found: dict[tuple[int, CostType], list[_Stretch]] = defaultdict(list)
+    for each in overrides_of(settings):
+        node = finder.node(each.target)
+        since = each.first_day or date.min
+        before = date.max if each.last_day is None else each.last_day + _A_DAY
+        for cost_type, amount in each.costs.items():
+            stretch = _Stretch(since, before, micros(exact(amount)))
+            _refuse_overlap(each.target, cost_type, found[node, cost_type], stretch)
+            found[node, cost_type].append(stretch)
+    yield from found.items()
+
+
+def _refuse_overlap(name: str, cost_type: str, known: list[_Stretch], told: _Stretch) -> None:
+    for each in known:
+        if each.since < told.before and told.since < each.before:
+            raise MisuseError(
+                f"Two overrides of the configuration say what {name} costs at the same time, "
+                f"{amount_of(each.amount)} and {amount_of(told.amount)} for {cost_type}. Give "
+                "them 'since' and 'until', or keep one."
+            )
+
+
+def _cost_type(name: str) -> CostType:
+    return next(each for each in COST_TYPES if each == name)

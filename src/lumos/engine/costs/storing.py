@@ -1,0 +1,123 @@
+"""What the bytes of datasets cost, by provider and storage class."""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from lumos.analysis.cost.graph import Integers
+from lumos.config.prices import GB, Prices, charges_for_storage, class_of, provider_of, usual_class
+from lumos.engine.costs.wiring import Wiring
+from lumos.model.money import MICRO
+from lumos.model.period import Period
+from lumos.store.costs import Size
+
+if TYPE_CHECKING:
+    from lumos.store import Store
+
+
+class StorageCosts:
+    """The storage of all datasets in a period.
+
+    What was last measured on or before the last day of the period counts for all of it.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        prices: Prices,
+        period: Period,
+        wiring: Wiring,
+        *,
+        moves: Mapping[str, str],
+    ) -> None:
+        self._sizes = store.costs.sizes(period.last)
+        self._prices = prices
+        self._period = period
+        self._moves = moves
+        self._rates: dict[tuple[str, str], tuple[int, int] | None] = {}
+        self.missing: set[str] = set()
+        self._unpriced: dict[str, tuple[int, int]] = {}
+        self._later = 0
+        self._costs = dict(self._priced(wiring))
+
+    def put_into(self, costs: Integers) -> None:
+        """Adds the cost of each dataset to its place."""
+        for node, cost in self._costs.items():
+            costs[node] += cost
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What has no price although it takes room, and what was not measured in time."""
+        told = [
+            f"{datasets:,} dataset{'' if datasets == 1 else 's'} on {provider} "
+            f"({size / GB:,.1f} GB) {'is' if datasets == 1 else 'are'} not priced. Set "
+            f"{self._prices.storage_key(provider, '')} if that costs something."
+            for provider, (datasets, size) in sorted(self._unpriced.items())
+        ]
+        if self._later:
+            told.append(
+                f"The sizes of {self._later:,} dataset{'' if self._later == 1 else 's'} were first "
+                "measured after the period and count as they were then."
+            )
+        return tuple(told)
+
+    def _priced(self, wiring: Wiring) -> Iterator[tuple[int, int]]:
+        for urn, (platform, _) in wiring.datasets.items():
+            size = self._sizes.get(urn)
+            if size is None or size.bytes <= 0:
+                continue
+            self._later += size.day > self._period.last
+            provider = provider_of(platform)
+            if urn in self._moves:
+                provider, size = self._moved(provider, size, self._moves[urn])
+            cost = sum(
+                self._cost(provider, storage_class, held)
+                for storage_class, held in _by_class(provider, size).items()
+            )
+            if cost:
+                yield wiring.places[urn], cost
+
+    @staticmethod
+    def _moved(provider: str, size: Size, to: str) -> tuple[str, Size]:
+        elsewhere, dot, storage_class = to.rpartition(".")
+        moved = size._replace(classes={class_of(storage_class): size.bytes})
+        return (provider_of(elsewhere) if dot else provider), moved
+
+    def _cost(self, provider: str, storage_class: str, held: int) -> int:
+        at = provider, storage_class
+        if at not in self._rates:
+            self._rates[at] = self._rate(provider, storage_class)
+        rate = self._rates[at]
+        if rate is None:
+            self._note_missing(provider, storage_class, held)
+            return 0
+        above, below = rate
+        return (2 * held * above + below) // (2 * below)
+
+    def _rate(self, provider: str, storage_class: str) -> tuple[int, int] | None:
+        """Micro-units for a byte in the period, as a fraction."""
+        price = self._prices.of_storage(provider, storage_class)
+        if price is None:
+            return None
+        rate = Fraction(price) * MICRO * self._period.months / GB
+        return rate.numerator, rate.denominator
+
+    def _note_missing(self, provider: str, storage_class: str, held: int) -> None:
+        priced = any(each == provider for each, _ in self._prices.storage)
+        if priced or charges_for_storage(provider):
+            self.missing.add(self._prices.storage_key(provider, storage_class))
+        else:
+            datasets, size = self._unpriced.get(provider, (0, 0))
+            self._unpriced[provider] = datasets + 1, size + held
+
+
+def _by_class(provider: str, size: Size) -> dict[str, int]:
+    """Bytes by storage class; those of no known class are of the usual one."""
+    found: dict[str, int] = {}
+    for name, held in size.classes.items():
+        storage_class = class_of(name) or usual_class(provider)
+        found[storage_class] = found.get(storage_class, 0) + held
+    if rest := size.bytes - sum(found.values()):
+        usual = usual_class(provider)
+        found[usual] = found.get(usual, 0) + rest
+    return {name: held for name, held in found.items() if held > 0}
