@@ -389,16 +389,27 @@ def shop_with_models(folder: Path) -> Lumos:
 ASK = """
 import json, sys
 from lumos import Lumos
-lumos = Lumos(environment={}, overrides={"storage.path": sys.argv[1]})
-report = lumos.impact.of(sys.argv[2], drop=["note"])
-print(json.dumps([len(report.downstream), "pyspark" in sys.modules]))
+lumos = Lumos(environment={}, overrides=json.loads(sys.argv[1]))
+report = lumos.impact.of(sys.argv[2], drop=["note"], rehearse=sys.argv[3] == "yes")
+told = report.downstream[0].rehearsal
+states = [each.state for each in told] if isinstance(told, tuple) else None
+print(json.dumps([states, "pyspark" in sys.modules]))
 """
 
 
-def test_spark_starts_only_where_a_rehearsal_is_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rehearse", "told"), [("no", [None, False]), ("yes", [["fails"], True])], ids=["no", "yes"]
+)
+def test_spark_starts_only_where_a_rehearsal_is_asked_for_and_leaves_nothing(
+    tmp_path: Path, rehearse: str, told: object
+) -> None:
     shop_with_models(tmp_path)
+    settings = {**overrides(tmp_path), "spark.master": "local[2]"}
+    (tmp_path / "work").mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", ASK, str(tmp_path / "lumos.db"), urn("sales/orders")],
-        capture_output=True, text=True, check=True,
+        [sys.executable, "-c", ASK, json.dumps(settings), urn("sales/orders"), rehearse],
+        cwd=tmp_path / "work", capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert json.loads(done.stdout) == [1, False]
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout) == told
+    assert not [*(tmp_path / "work").iterdir()]

@@ -5,8 +5,10 @@ Only what Spark Connect has, too, is used here: queries as text, and temporary v
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from py4j.protocol import Py4JJavaError
@@ -14,6 +16,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+
+from lumos.pipeline.session import is_connect, spark_session
 
 # The JSON value of a StructType.
 SparkSchema = Mapping[str, Any]
@@ -102,6 +106,22 @@ class Stage:
         for name in self._views.values():
             self._session.catalog.dropTempView(name)
         self._views.clear()
+
+
+@contextmanager
+def stage_on(
+    *, master: str, settings: Mapping[str, str], meanwhile: Callable[[], None]
+) -> Iterator[Stage]:
+    """A stage on a master; `meanwhile` is done while Spark starts."""
+    with ExitStack() as stack:
+        if not is_connect(master):
+            # Spark makes the folder of its tables in the working folder, even if there are none.
+            folder = stack.enter_context(TemporaryDirectory(prefix="lumos-"))
+            settings = {"spark.sql.warehouse.dir": Path(folder).as_uri(), **settings}
+        session = stack.enter_context(
+            spark_session(master=master, settings=settings, meanwhile=meanwhile)
+        )
+        yield stack.enter_context(stage(session))
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def spark_session(
     with _clear_errors():
         with ThreadPoolExecutor(1) as thread:
             other = thread.submit(meanwhile)
-            if not _is_connect(master):
+            if not is_connect(master):
                 thread.submit(_import_what_pyspark_will)
             session = _started(master, settings, short=short, libraries=libraries)
         other.result()
@@ -164,12 +164,13 @@ def _started(
 ) -> "SparkSession":
     if is_local(master):
         return _local(master, settings, short=short)
-    session = (_connected if _is_connect(master) else _on_cluster)(master, settings)
+    session = (_connected if is_connect(master) else _on_cluster)(master, settings)
     shipment.ship_package(session, *libraries)
     return session
 
 
-def _is_connect(master: str) -> bool:
+def is_connect(master: str) -> bool:
+    """Whether a master is the address of a Spark Connect server."""
     return master.startswith("sc://")
 
 

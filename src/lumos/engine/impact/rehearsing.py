@@ -57,8 +57,7 @@ def rehearse(
 
     Tables are empty there: nothing is read, nothing is run, and nothing is left in the session.
     """
-    from lumos.pipeline.rehearsal import stage
-    from lumos.pipeline.session import spark_session
+    from lumos.pipeline.rehearsal import stage_on
 
     scripts = _Scripts()
     texts = [
@@ -69,15 +68,12 @@ def rehearse(
     ]
     spark = settings.spark
     announce("starting Spark")
-    with (
-        spark_session(
-            master=spark.master,
-            settings=spark.properties(),
-            # The texts are read while Spark starts.
-            meanwhile=lambda: scripts.read(texts),
-        ) as session,
-        stage(session) as empty,
-    ):
+    with stage_on(
+        master=spark.master,
+        settings=spark.properties(),
+        # The texts are read while Spark starts.
+        meanwhile=lambda: scripts.read(texts),
+    ) as empty:
         announce("rehearsing")
         start = None if present is None or proposed is None else Pair(present, proposed)
         rehearsal = Rehearsal(empty, world, impact, start, scripts=scripts)
