@@ -15,23 +15,38 @@ from lumos.model.meeting import Effect, Meeting, Output, TableVersions, Value
 from lumos.model.schema import Field
 from lumos.model.types import Unknown
 
+
+class _Words:
+    """Words to look for in a text of small letters."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+        self._pattern = re.compile(rf"\b(?:{'|'.join(words)})\b")
+
+    def are_in(self, text: str) -> bool:
+        # Most texts have none of them, and those are told at a tenth of a pattern's cost.
+        return any(word in text for word in self._words) and bool(self._pattern.search(text))
+
+
 _COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)")
-_WRITES: Final = re.compile(r"\b(?:insert|merge|update|delete|copy)\b")
-_OUTER: Final = re.compile(r"\b(?:left|right|full|outer|is\s+not\s+null)\b")
+_WRITES: Final = _Words("insert", "merge", "update", "delete", "copy")
+_OUTER: Final = _Words("left", "right", "full", "outer")
+_NOT_NULL: Final = re.compile(r"\bis\s+not\s+null\b")
 _COMPARING: Final = (UseKind.JOIN, UseKind.FILTER)
 _STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
 _SELECT: Final = re.compile(r"\bselect\b")
-_NESTING: Final = re.compile(
-    r"\b(?:with|union|intersect|except|minus|distinct|lateral|pivot|unpivot|unnest|using|values)\b"
-)
-_NATURAL: Final = re.compile(r"\bnatural\b")
+_NESTING: Final = _Words(
+    "with", "union", "intersect", "except", "minus", "distinct", "lateral", "pivot", "unpivot",
+    "unnest", "using", "values",
+)  # fmt: skip
+_NATURAL: Final = _Words("natural")
 
 
 def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool:
     """Whether the text certainly uses nothing that changes, by a name or by a star."""
     assert making.sql is not None
     text = making.sql.casefold()
-    if _NATURAL.search(text):
+    if _NATURAL.are_in(text):
         return False
     for versions in changed.values():
         if versions.is_doubtful:
@@ -54,9 +69,11 @@ def plain_effect(
     """What changes where changed columns are handed on and plainly used; None if there is more."""
     assert making.sql is not None
     text = making.sql.casefold()
-    if any(not _keeps_columns(each) for each in changed.values()) or _WRITES.search(text):
+    if any(not _keeps_columns(each) for each in changed.values()) or _WRITES.are_in(text):
         return None
-    if any(_changes_nulls(each) for each in changed.values()) and _OUTER.search(text):
+    if any(_changes_nulls(each) for each in changed.values()) and (
+        _OUTER.are_in(text) or _NOT_NULL.search(text)
+    ):
         return None
     targets: dict[str, int] = {}
     for edge in making.edges:
@@ -82,7 +99,7 @@ def plain_effect(
 
 def _is_nested(text: str) -> bool:
     """Whether a name in one clause may mean what another query made of the column."""
-    return len(_SELECT.findall(text)) != 1 or _NESTING.search(text) is not None
+    return len(_SELECT.findall(text)) != 1 or _NESTING.are_in(text)
 
 
 def _met(
@@ -121,7 +138,7 @@ def names_what_goes(making: Making, changed: Mapping[str, TableVersions]) -> boo
         return False
     text = making.sql.casefold()
     # A table with columns of its own keeps them.
-    return _WRITES.search(text) is None and _are_explained(changed, text, making.edges)
+    return not _WRITES.are_in(text) and _are_explained(changed, text, making.edges)
 
 
 def _only_goes(versions: TableVersions) -> bool:
