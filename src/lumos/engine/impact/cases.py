@@ -19,7 +19,7 @@ from lumos.model.urn import Urn
 if TYPE_CHECKING:
     from lumos.engine.schemas.proposals import Kind, Proposal
 
-_INFERRED: Final = "no scan found its schema; it is taken from the SQL that makes it"
+_INFERRED: Final = "no scan found the schema of {}; it is taken from the SQL that makes it"
 
 
 class Case(NamedTuple):
@@ -52,7 +52,7 @@ def case_of(
     present = Schemas(world, reason).known(urn)
     remarks: list[str] = []
     if present is not None and world.schema(urn) is None:
-        remarks.append(_INFERRED)
+        remarks.append(_INFERRED.format(urn))
     base = present
     if proposing is not None:
         proposal = _proposal(world, proposing, dialect)

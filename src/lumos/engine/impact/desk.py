@@ -201,8 +201,8 @@ def _remarks(world: StoredDownstream, *, is_known: bool) -> Iterator[str]:
         )
     elif not world.datasets:
         yield (
-            "nothing that was taken in with lumos lineage ingest reads it; who else may is not "
-            "known"
+            f"nothing that was taken in with lumos lineage ingest reads {world.urn}; who else may "
+            "is not known"
         )
     if world.gone:
         names = listed([name_of(urn) for urn in sorted(world.gone)])

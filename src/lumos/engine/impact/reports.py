@@ -265,7 +265,9 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
             dict.fromkeys(each for report in datasets for each in report.recommendations)
         ),
         coverage=share,
-        remarks=tuple(remarks),
+        remarks=tuple(
+            dict.fromkeys([*remarks, *(each for report in datasets for each in report.remarks)])
+        ),
     )
 
 
