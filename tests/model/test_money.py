@@ -29,7 +29,8 @@ def test_amounts_are_written_with_the_sign_of_their_currency(units, currency, te
 def test_decimals_become_micro_units_and_return() -> None:
     assert micros("0.0000014") == 1
     assert micros(Decimal("5800")) == 5_800_000_000
-    assert amount_of(micros("12.345678")) == Decimal("12.345678")
+    for text in ("12.345678", "-0.5", "1500", "0", "100"):
+        assert str(amount_of(micros(text))) == text
 
 
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "1e30"])

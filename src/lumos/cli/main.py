@@ -18,6 +18,7 @@ from lumos import __version__
 from lumos.cli import (
     changes,
     config,
+    cost,
     datasets,
     db,
     diff,
@@ -87,6 +88,7 @@ app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
 app.add_typer(notify.app, name="notify")
 app.add_typer(usage.app, name="usage")
+app.add_typer(cost.app, name="cost")
 
 
 def _print_version(asked: bool) -> None:

@@ -36,6 +36,7 @@ from lumos.store.database import HEAD
 
 if TYPE_CHECKING:
     from lumos.engine.changes import EventReport, ForgetReport
+    from lumos.engine.costs.desk import CostDesk
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.estates import Estates
     from lumos.engine.impact.desk import ImpactDesk
@@ -376,6 +377,13 @@ class Lumos:
             self._store,
             lambda: Store.open(self.database, create=True, listeners=self._listeners),
         )
+
+    @cached_property
+    def cost(self) -> "CostDesk":
+        """What datasets cost through everything upstream, and what their end would save."""
+        from lumos.engine.costs.desk import CostDesk
+
+        return CostDesk(self.settings, self._store)
 
     def explain(self, path: str | Path) -> ExplainReport:
         """What was decided about a file or folder, by which rule, and why."""

@@ -27,8 +27,10 @@ def micros(amount: Decimal | int | str) -> int:
 
 
 def amount_of(units: int) -> Decimal:
-    """Micro-units as a decimal."""
-    return Decimal(units).scaleb(-_DIGITS)
+    """Micro-units as a decimal without idle zeros."""
+    whole, rest = divmod(abs(units), MICRO)
+    text = f"{whole}.{rest:06d}".rstrip("0").removesuffix(".")
+    return Decimal(f"-{text}" if units < 0 else text)
 
 
 def digits_of(currency: str) -> int:

@@ -103,9 +103,9 @@ def _parsed(text: str) -> Period:
         raise MisuseError(f"The period '{text}' ends before it begins. Write {last}..{first}")
     if not dots:
         return Period(name=str(first), kind="day", first=first, last=last)
-    month = month_of(first)
-    if (month.first, month.last) == (first, last):
-        return month
+    whole = month_of(first)
+    if (whole.first, whole.last) == (first, last):
+        return whole
     return Period(name=f"{first}..{last}", kind="custom", first=first, last=last)
 
 

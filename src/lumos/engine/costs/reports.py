@@ -218,13 +218,17 @@ class CostPath(Report, frozen=True, kw_only=True):
 
 
 class ExplainReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost explain`; the ways and the rest add up to the total."""
+    """The answer of `lumos cost explain`; the ways and the rest add up to the total.
+
+    Where all ways are listed it is `complete`, and the rest comes of rounding and of cycles alone.
+    """
 
     dataset: str
     name: str
     total_cost: Decimal
     paths: tuple[CostPath, ...]
     rest: Decimal
+    complete: bool
     cycles: tuple[tuple[str, ...], ...] = ()
 
 
@@ -293,24 +297,33 @@ class SavingsReport(CostAnswer, frozen=True, kw_only=True):
 
 
 class RetireStep(Report, frozen=True, kw_only=True):
-    """What to retire together; `ends` are the outputs, the rest goes since only they need it."""
+    """What to retire together: the end uses, and `datasets`, all that goes with them.
+
+    `is_read` says that somebody was seen to read one of the end uses.
+    """
 
     datasets: tuple[str, ...]
-    names: tuple[str, ...]
     ends: tuple[str, ...]
+    names: tuple[str, ...]
     teams: tuple[str, ...]
     monthly_savings: Decimal
     cumulative: Decimal
+    is_read: bool
     is_verified: bool
 
 
 class RetireReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost retire`; `exact` says that no other choice saves more."""
+    """The answer of `lumos cost retire`; `exact` says that no other choice saves more.
+
+    `unneeded` is what no end use needs today; it may go in any case and is no part of the steps.
+    """
 
     steps: tuple[RetireStep, ...]
     monthly_savings: Decimal
     annual_savings: Decimal
     exact: bool
+    unneeded: tuple[Removed, ...]
+    unneeded_savings: Decimal
     spent: Decimal
 
 

@@ -1,0 +1,144 @@
+"""Reports on cost as comma-separated values; amounts are exact and add up as they stand."""
+
+import csv
+import io
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
+
+from lumos.engine.costs.reports import (
+    ByReport,
+    CostAnswer,
+    CostReport,
+    ExplainReport,
+    RetireReport,
+    SavingsReport,
+    TopReport,
+    TrendReport,
+)
+
+Cells = tuple[object, ...]
+
+# What spreadsheets take for a formula.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def as_csv(report: CostAnswer) -> str:
+    """A report as text; a name that a spreadsheet would compute stands behind an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_cell(cell) for cell in row] for row in rows_of(report))
+    return text.getvalue()
+
+
+def rows_of(report: CostAnswer) -> Iterator[Cells]:
+    """The head and the rows of a report."""
+    match report:
+        case CostReport():
+            return _report_rows(report)
+        case TopReport():
+            return _top_rows(report)
+        case ByReport():
+            return _by_rows(report)
+        case TrendReport():
+            return _trend_rows(report)
+        case ExplainReport():
+            return _explain_rows(report)
+        case SavingsReport():
+            return _savings_rows(report)
+        case RetireReport():
+            return _retire_rows(report)
+        case _:
+            raise TypeError(f"a {type(report).__name__} has no rows")
+
+
+def _cell(cell: object) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, Decimal):
+        return f"{cell:f}"
+    text = str(cell)
+    return f"'{text}" if isinstance(cell, str) and text.startswith(_FORMULA) else text
+
+
+def _report_rows(report: CostReport) -> Iterator[Cells]:
+    """What a total is made of; the column `cost` adds up to it."""
+    types = list(report.breakdown.by_type)
+    yield ("dataset", "period", "currency", "upstream", "name", "kind", "team", *types, "cost")
+    facts = (report.dataset, report.period, report.currency)
+    for each in report.breakdown.by_upstream:
+        amounts = (each.by_type.get(name, Decimal(0)) for name in types)
+        yield (*facts, each.urn, each.name, each.kind, each.team, *amounts, each.cost)
+
+
+def _top_rows(report: TopReport) -> Iterator[Cells]:
+    """Datasets, the others and what stands beside; own and retained add up to what was spent."""
+    yield ("period", "currency", "urn", "name", "kind", "team", "own", "total", "retained",
+           "before")  # fmt: skip
+    facts = (report.period, report.currency)
+    for row in report.datasets:
+        yield (*facts, row.urn, row.name, row.kind, row.team, row.own, row.total, row.retained,
+               row.before)  # fmt: skip
+    rest = report.others
+    if rest.count:
+        yield (*facts, "", f"{rest.count} others", "", "", rest.own, None, rest.retained,
+               rest.before)  # fmt: skip
+    for name, amount in report.beside.items():
+        yield (*facts, "", name, "", "", amount, None, amount, None)
+
+
+def _by_rows(report: ByReport) -> Iterator[Cells]:
+    """Groups and what stands beside; own and retained add up to what was spent."""
+    yield ("period", "currency", report.by, "datasets", "own", "retained", "before")
+    facts = (report.period, report.currency)
+    for group in report.groups:
+        yield (*facts, group.name, group.datasets, group.own, group.retained, group.before)
+    for name, amount in report.beside.items():
+        yield (*facts, name, None, amount, amount, None)
+
+
+def _trend_rows(report: TrendReport) -> Iterator[Cells]:
+    """Periods, the earliest first; the last one is computed now."""
+    points = (*report.points, report.now)
+    types = list(dict.fromkeys(name for point in points for name in point.by_type))
+    yield ("dataset", "period", "first_day", "last_day", "currency", *types, "cost", "recorded_at")
+    for point in points:
+        amounts = (point.by_type.get(name, Decimal(0)) for name in types)
+        yield (report.dataset, point.period, point.first_day, point.last_day, report.currency,
+               *amounts, point.cost, point.recorded_at)  # fmt: skip
+
+
+def _explain_rows(report: ExplainReport) -> Iterator[Cells]:
+    """Ways and what is not listed; the column `cost` adds up to the total."""
+    yield ("dataset", "period", "currency", "origin", "type", "own_cost", "share", "cost", "way")
+    facts = (report.dataset, report.period, report.currency)
+    for path in report.paths:
+        way = " -> ".join(step.urn for step in path.steps)
+        yield (*facts, path.steps[0].urn, path.type, path.own_cost, path.share, path.cost, way)
+    if report.rest:
+        yield (*facts, "", "", None, None, report.rest, "ways that are not listed")
+
+
+def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
+    """What disappears, what stays and what breaks; `monthly` of what disappears is saved."""
+    yield ("outcome", "urn", "name", "kind", "owners", "monthly", "currency", "reason")
+    for gone in report.disappears:
+        reason = "asked for" if gone.is_asked else "only needed by what ends"
+        yield ("disappears", gone.urn, gone.name, gone.kind, gone.team, gone.monthly,
+               report.currency, reason)  # fmt: skip
+    for stays in report.stays:
+        yield ("stays", stays.urn, stays.name, stays.kind, "", stays.monthly, report.currency,
+               stays.reason)  # fmt: skip
+    for broken in report.broken:
+        yield ("breaks", broken.urn, broken.name, broken.kind, ", ".join(broken.owners), None,
+               report.currency, "an end use" if broken.is_live else "")  # fmt: skip
+
+
+def _retire_rows(report: RetireReport) -> Iterator[Cells]:
+    """What nobody needs, then one row for each step."""
+    yield ("step", "datasets", "teams", "monthly_savings", "currency", "in_use", "verified")
+    for each in report.unneeded:
+        yield (0, each.urn, each.team, each.monthly, report.currency, False, each.is_verified)
+    for number, step in enumerate(report.steps, start=1):
+        yield (number, " ".join(step.ends), ", ".join(step.teams), step.monthly_savings,
+               report.currency, step.is_read, step.is_verified)  # fmt: skip

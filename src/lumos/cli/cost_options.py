@@ -1,0 +1,186 @@
+"""Options that the commands on cost share, and how their reports leave."""
+
+import enum
+import sys
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from lumos.cli.options import print_json
+from lumos.errors import MisuseError
+
+if TYPE_CHECKING:
+    from lumos.engine.costs.desk import How
+    from lumos.engine.costs.reports import CostAnswer
+
+
+class Form(enum.StrEnum):
+    """How a report leaves."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    HTML = "html"
+
+
+_BY_ENDING: Final = {
+    ".json": Form.JSON, ".csv": Form.CSV, ".html": Form.HTML, ".htm": Form.HTML,
+}  # fmt: skip
+_WHAT_IF: Final = "What if"
+
+Dataset = Annotated[
+    str,
+    typer.Argument(
+        metavar="URN", help="A dataset or job by URN, name or end of path.", show_default=False
+    ),
+]
+PeriodOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERIOD",
+        help="2024-01, 2024-01-15 or 2024-01-01..2024-01-31. Default: the last 30 days, as a "
+        "month.",
+    ),
+]
+MethodOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="METHOD",
+        help="Try another attribution: lineage_weighted, equal_split or last_touch.",
+    ),
+]
+PriceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="KEY=PRICE",
+        help="Suppose another price, as in s3.standard=0.021. May be repeated.",
+        rich_help_panel=_WHAT_IF,
+    ),
+]
+MoveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--move",
+        metavar="URN=CLASS",
+        help="Suppose a dataset in another storage class, as in events=glacier.",
+        rich_help_panel=_WHAT_IF,
+    ),
+]
+ScheduleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schedule",
+        metavar="JOB=PACE",
+        help="Suppose that a job runs weekly, daily, monthly or, say, 0.5x as often.",
+        rich_help_panel=_WHAT_IF,
+    ),
+]
+FormOption = Annotated[
+    Form | None,
+    typer.Option("--format", help="Default: text, or what the ending of --output says."),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")
+]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
+
+
+def how_of(
+    period: str | None,
+    method: str | None,
+    price: list[str] | None,
+    move: list[str] | None,
+    schedule: list[str] | None,
+) -> "How":
+    """What the shared options ask for."""
+    return {
+        "period": period,
+        "method": method,
+        "prices": dict(_price(each) for each in price or ()),
+        "moves": dict(_pair(each, "--move", "events=glacier") for each in move or ()),
+        "schedules": dict(_pair(each, "--schedule", "clean=weekly") for each in schedule or ()),
+    }
+
+
+def _pair(text: str, option: str, example: str) -> tuple[str, str]:
+    # URNs may hold the sign themselves, what follows it never does.
+    name, sign, value = text.rpartition("=")
+    if not (name.strip() and sign and value.strip()):
+        raise MisuseError(f"'{text}' says nothing to {option}. Write {option} {example}")
+    return name.strip(), value.strip()
+
+
+def _price(text: str) -> tuple[str, Decimal]:
+    key, value = _pair(text, "--price", "s3.standard=0.021")
+    try:
+        price = Decimal(value)
+    except InvalidOperation:
+        price = Decimal("nan")
+    if not price.is_finite():
+        raise MisuseError(f"'{value}' is no price. Write --price {key}=0.021")
+    return key, price
+
+
+def form_of(format: Form | None, output: Path | None, *, json: bool, csv: bool) -> Form:
+    """The form that is asked for, by whichever option."""
+    wanted = [
+        *([format] if format else []), *([Form.JSON] if json else []), *([Form.CSV] if csv else [])
+    ]  # fmt: skip
+    if len(set(wanted)) > 1:
+        raise MisuseError(f"{' and '.join(wanted)} contradict each other. Ask for one of them.")
+    if wanted:
+        return wanted[0]
+    if output is None:
+        return Form.TEXT
+    form = _BY_ENDING.get(output.suffix.lower())
+    if form is None:
+        endings = ", ".join(_BY_ENDING)
+        raise MisuseError(f"{output} does not say its format. End it with {endings}.")
+    return form
+
+
+def deliver(
+    form: Form,
+    output: Path | None,
+    answer: "Callable[[], CostAnswer]",
+    *,
+    page: Callable[[], str] | None = None,
+) -> None:
+    """Prints or writes a report in one of its forms."""
+    match form:
+        case Form.TEXT:
+            if output is not None:
+                raise MisuseError(f"Text is for the screen. End {output} with .csv or .json")
+            from lumos.cli.cost_text import print_answer
+
+            print_answer(answer())
+        case Form.JSON if output is None:
+            print_json(answer())
+        case Form.JSON:
+            from lumos.model.codec import to_json
+
+            write(to_json(answer(), indent=2).decode() + "\n", output)
+        case Form.CSV:
+            from lumos.cli.cost_csv import as_csv
+
+            write(as_csv(answer()), output)
+        case Form.HTML:
+            if page is None:
+                raise MisuseError("There is no page for this report. Try: lumos cost page")
+            write(page(), output)
+
+
+def write(text: str, output: Path | None) -> None:
+    """Writes to a file, or to stdout."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text, encoding="utf-8", newline="")
+    from lumos.cli.screen import stderr
+
+    stderr().print(f"[ok] {output} is written.")

@@ -1,0 +1,81 @@
+"""lumos cost savings and lumos cost retire"""
+
+from typing import Annotated
+
+import typer
+
+from lumos.cli.cost_options import (
+    AsCsv,
+    FormOption,
+    MoveOption,
+    OutputOption,
+    PeriodOption,
+    PriceOption,
+    ScheduleOption,
+    deliver,
+    form_of,
+    how_of,
+)
+from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands to the group."""
+    app.command(
+        epilog="Examples:\n\n"
+        "lumos cost savings marts/legacy_report\n\n"
+        "lumos cost savings --feature recommendations\n\n"
+        "lumos cost savings --tag deprecated --json"
+    )(savings)
+    app.command(epilog="Example: lumos cost retire --top 10")(retire)
+
+
+def savings(
+    urns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[URN...]",
+            help="Datasets or jobs by URN, name or end of path.",
+            show_default=False,
+        ),
+    ] = None,
+    feature: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All datasets of a configured feature.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="All datasets with a tag.")] = None,
+    period: PeriodOption = None,
+    price: PriceOption = None,
+    move: MoveOption = None,
+    schedule: ScheduleOption = None,
+    format: FormOption = None,
+    output: OutputOption = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+    csv: AsCsv = False,
+) -> None:
+    """Show what would truly disappear if some datasets ended, what would stay, and what breaks."""
+    form = form_of(format, output, json=json, csv=csv)
+    desk, how = lumos_of(config, store).cost, how_of(period, None, price, move, schedule)
+    deliver(form, output, lambda: desk.savings(*(urns or ()), feature=feature, tag=tag, **how))
+
+
+def retire(
+    top: Annotated[
+        int, typer.Option("--top", "-n", min=1, max=1000, help="At most so many outputs.")
+    ] = 10,
+    period: PeriodOption = None,
+    price: PriceOption = None,
+    move: MoveOption = None,
+    schedule: ScheduleOption = None,
+    format: FormOption = None,
+    output: OutputOption = None,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+    csv: AsCsv = False,
+) -> None:
+    """Show what to retire together so that most is saved."""
+    form = form_of(format, output, json=json, csv=csv)
+    desk, how = lumos_of(config, store).cost, how_of(period, None, price, move, schedule)
+    deliver(form, output, lambda: desk.retire(top, **how))

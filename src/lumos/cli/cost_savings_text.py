@@ -1,0 +1,152 @@
+"""What would be saved, as text."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from lumos.cli.cost_screen import (
+    Purse,
+    facts,
+    heading,
+    percent,
+    print_remarks,
+    print_what_if,
+    purse_of,
+    shortened,
+)
+from lumos.cli.screen import stdout
+from lumos.engine.costs.reports import RetireReport, SavingsReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_ROWS: Final = 12
+_RISKS: Final = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold red"}
+
+
+def print_savings(report: SavingsReport) -> None:
+    """The answer of `lumos cost savings`."""
+    console = stdout()
+    purse = purse_of(report, report.monthly_savings)
+    asked = [each.name for each in report.disappears if each.is_asked]
+    what = f"the feature {report.feature_name}" if report.feature_name else _few(asked)
+    console.print(f"If {what} ended", style="bold")
+    console.print(f"{facts(report)}\n")
+    monthly, annual = purse(report.monthly_savings), purse(report.annual_savings)
+    console.print(f"  Saves {monthly} a month, {annual} a year", style="bold")
+    parts = purse.column(report.breakdown.values())
+    for name, text in zip(report.breakdown, parts, strict=True):
+        console.print(f"    {name:<10}{text}")
+    attributed = report.attributed_cost
+    if attributed is not None and attributed > report.monthly_savings:
+        goes_on = purse(attributed - report.monthly_savings)
+        console.print(
+            f"  Through everything upstream it costs {purse(attributed)}; {goes_on} of that is\n"
+            "  also needed by others and would go on."
+        )
+    print_what_if(console, report, purse)
+    gone = purse.column(each.monthly for each in report.disappears)
+    _part(
+        console,
+        "DISAPPEARS",
+        [
+            (each.name, each.kind, text, "" if each.is_asked else "only needed by what ends")
+            for each, text in zip(report.disappears, gone, strict=True)
+        ],
+    )
+    stays = purse.column(each.monthly for each in report.stays)
+    _part(
+        console,
+        "STAYS",
+        [
+            (each.name, each.kind, text, each.reason)
+            for each, text in zip(report.stays, stays, strict=True)
+        ],
+    )
+    _part(
+        console,
+        "BREAKS",
+        [
+            (each.name, each.kind, ", ".join(each.owners) or "(no owner)",
+             "an end use" if each.is_live else "")
+            for each in report.broken
+        ],
+    )  # fmt: skip
+    impact = report.impact_analysis
+    heading(console, "RISK ")
+    console.print(f"  {impact.risk_level}", style=_RISKS[impact.risk_level])
+    for reason in impact.reasons:
+        console.print(f"  - {reason}")
+    if report.unverified:
+        console.print("\nWho reads these is not known; no log tells of it:", style="yellow")
+        for urn in report.unverified[:_ROWS]:
+            console.print(f"  {urn}")
+        if len(report.unverified) > _ROWS:
+            console.print(f"  and {len(report.unverified) - _ROWS:,} more")
+    print_remarks(report, report.monthly_savings, purse)
+
+
+def print_retire(report: RetireReport) -> None:
+    """The answer of `lumos cost retire`."""
+    console = stdout()
+    purse = purse_of(report, report.spent)
+    if not report.steps and not report.unneeded:
+        console.print("There is nothing whose end would save anything.")
+        return
+    console.print(facts(report))
+    if report.unneeded:
+        amount, share = report.unneeded_savings, percent(report.unneeded_savings, report.spent)
+        title = f"Nobody needs these: {purse(amount)} a month, {share} of all"
+        texts = purse.column(each.monthly for each in report.unneeded)
+        shown = [
+            (each.name, each.kind, text, each.team)
+            for each, text in zip(report.unneeded, texts, strict=True)
+        ]
+        _part(console, title, shown)
+    if report.steps:
+        monthly, annual = purse(report.monthly_savings), purse(report.annual_savings)
+        share = percent(report.monthly_savings, report.spent)
+        heading(console, f"Giving up these saves {monthly} a month, {share} of all")
+        _print_steps(console, report, purse)
+        tried = "No other choice of so many saves more." if report.exact else (
+            "Chosen one after the other; another choice might save more."
+        )  # fmt: skip
+        console.print(f"\n{annual} a year. {tried}", style="dim")
+        console.print("The second amount adds up what is saved so far.", style="dim")
+    print_what_if(console, report, purse)
+    print_remarks(report, report.spent, purse)
+
+
+def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None:
+    saved = purse.column(each.monthly_savings for each in report.steps)
+    sums = [purse(each.cumulative) for each in report.steps]
+    width = max(map(len, sums))
+    indent = len(saved[0]) + width + 8
+    steps = zip(report.steps, saved, sums, strict=True)
+    for number, (step, text, total) in enumerate(steps, start=1):
+        use = "in use" if step.is_read else "" if step.is_verified else "readers not known"
+        told = ", ".join(filter(None, (*step.teams, use)))
+        console.print(f"{number:>3}  {text}  {total:>{width}}  {_few(step.names)} ({told})")
+        also = len(step.datasets) - len(step.ends)
+        if also:
+            console.print(f"{'':>{indent}}with {also:,} more that only this needs", style="dim")
+
+
+def _part(console: "Console", title: str, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    if not rows:
+        return
+    heading(console, title)
+    shown = [
+        (shortened(f"{name} (job)" if kind == "job" else name, 32), amount, note)
+        for name, kind, amount, note in rows[:_ROWS]
+    ]
+    names = max(len(name) for name, _, _ in shown)
+    amounts = max(len(amount) for _, amount, _ in shown)
+    for name, amount, note in shown:
+        console.print(f"  {name:<{names}}  {amount:<{amounts}}  {note}".rstrip())
+    if len(rows) > _ROWS:
+        console.print(f"  and {len(rows) - _ROWS:,} more; --json has all")
+
+
+def _few(names: Sequence[str], most: int = 3) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

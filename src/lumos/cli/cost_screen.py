@@ -1,0 +1,189 @@
+"""How costs look on a screen: amounts that add up, and bars beside them."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from lumos.model.money import balanced, digits_of, micros, written
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lumos.engine.costs.reports import CostAnswer, TrendPoint
+
+# What a screen has at least.
+WIDTH: Final = 80
+_LONGEST_NAME: Final = 34
+_BAR: Final = 22
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+# Below one unit of money, cents say nothing.
+_FINER: Final = 4
+
+
+class Purse:
+    """Writes the amounts of one report: to the cent, or finer where all of it is less than 1."""
+
+    def __init__(self, currency: str, whole: Decimal) -> None:
+        self._currency = currency
+        is_small = 0 < abs(whole) < 1
+        self.digits = _FINER if is_small else digits_of(currency)
+
+    def __call__(self, amount: Decimal) -> str:
+        return written(micros(amount), self._currency, self.digits)
+
+    def signed(self, amount: Decimal) -> str:
+        """A difference, with its sign."""
+        text = self(amount)
+        return text if text.startswith("-") else f"+{text}"
+
+    def balanced(self, amounts: Iterable[Decimal]) -> list[Decimal]:
+        """Amounts rounded so that they give their rounded sum."""
+        shown = balanced([micros(amount) for amount in amounts], self.digits)
+        return [Decimal(units).scaleb(-6) for units in shown]
+
+    def column(self, amounts: Iterable[Decimal]) -> list[str]:
+        """Amounts as text that add up to their sum as text, aligned at the right."""
+        texts = [self(amount) for amount in self.balanced(amounts)]
+        width = max(map(len, texts), default=0)
+        return [f"{text:>{width}}" for text in texts]
+
+
+def purse_of(report: "CostAnswer", whole: Decimal) -> Purse:
+    """The purse for a report with such a headline."""
+    return Purse(report.currency, whole)
+
+
+def bar(amount: Decimal, most: Decimal, width: int = _BAR) -> str:
+    """A bar of eighths of characters."""
+    if most <= 0 or amount <= 0:
+        return ""
+    eighths = max(1, round(float(amount / most) * width * 8))
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + (_EIGHTHS[rest] if rest else "")
+
+
+def percent(amount: Decimal, whole: Decimal) -> str:
+    """How much of a whole something is."""
+    if not whole:
+        return ""
+    share = float(amount / whole) * 100
+    return "<1%" if 0 < share < 0.5 else f"{share:.0f}%"
+
+
+def shortened(name: str, most: int = _LONGEST_NAME) -> str:
+    """The end of a long name, which says more than its beginning."""
+    return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
+def heading(console: "Console", text: str) -> None:
+    """The head of a part of a report."""
+    console.print(f"\n{text}", style="bold")
+
+
+def bars(
+    console: "Console",
+    rows: Sequence[tuple[str, Decimal]],
+    purse: Purse,
+    *,
+    more: tuple[str, Decimal] | None = None,
+    total: bool = False,
+) -> None:
+    """Rows with amounts, shares and bars; `more` is what is not listed, `total` adds them up."""
+    listed = [*rows, *([more] if more else [])]
+    if not listed:
+        return
+    whole = sum((amount for _, amount in listed), Decimal(0))
+    amounts = purse.column(amount for _, amount in listed)
+    summed = purse(whole)
+    width = max(len(summed) if total else 0, *(len(each) for each in amounts))
+    names = [shortened(name) for name, _ in listed]
+    column = max(map(len, names))
+    most = max(amount for _, amount in listed)
+    for name, text, (_, amount) in zip(names, amounts, listed, strict=True):
+        share = percent(amount, whole)
+        drawn = bar(amount, most, max(6, min(_BAR, WIDTH - column - width - 12)))
+        console.print(f"  {name:<{column}}  {text:>{width}}  {share:>4}  {drawn}".rstrip())
+    if total:
+        console.print(f"  {'':<{column}}  {'-' * width}")
+        console.print(f"  {'':<{column}}  {summed:>{width}}")
+
+
+def ledger(
+    console: "Console",
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    sums: Sequence[str],
+    drawn: Sequence[Decimal],
+) -> None:
+    """Rows of names and amounts with bars behind them, above their sums."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, sums, strict=True)]
+    room = max(4, min(_BAR, WIDTH - sum(widths) - 2 * len(widths)))
+    most = max(drawn, default=Decimal(0))
+
+    def aligned(cells: Sequence[str]) -> str:
+        first = f"{cells[0]:<{widths[0]}}"
+        numbers = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join((first, *numbers))
+
+    console.print(aligned(head).rstrip(), style="bold")
+    for row, amount in zip(rows, drawn, strict=True):
+        console.print(f"{aligned(row)}  {bar(amount, most, room)}".rstrip())
+    rules = ["-" * width if cell else "" for cell, width in zip(sums, widths, strict=True)]
+    console.print(aligned(rules).rstrip())
+    console.print(aligned(sums).rstrip())
+
+
+def facts(report: "CostAnswer") -> str:
+    """Of which days a report tells, and by which method."""
+    if report.period == f"{report.first_day}..{report.last_day}":
+        days = f"{report.first_day} to {report.last_day}"
+        when = f"The last 30 days, {days}, as a month" if report.is_monthly else days
+    else:
+        when = report.period
+    return f"{when}, {report.method}"
+
+
+def print_what_if(console: "Console", report: "CostAnswer", purse: Purse) -> None:
+    """What was supposed, and what comes of it."""
+    supposed = report.what_if
+    if supposed is None:
+        return
+    heading(console, "WHAT IF")
+    for change in supposed.changes:
+        console.print(f"  {change}")
+    before, after = purse(supposed.before), purse(supposed.after)
+    style = "green" if supposed.difference < 0 else "red" if supposed.difference > 0 else ""
+    console.print(f"  before {before}, after {after}: ", end="")
+    console.print(purse.signed(supposed.difference), style=style)
+
+
+def print_remarks(report: "CostAnswer", whole: Decimal, purse: Purse) -> None:
+    """What a report rests on, beside what was measured."""
+    from lumos.cli.screen import stderr
+
+    console = stderr()
+    if report.assumed:
+        share = percent(report.assumed, whole)
+        console.print(
+            f"{purse(report.assumed)} ({share}) rest on assumptions: it is not known who read how "
+            "much there, so readers share equally."
+        )
+    for remark in report.remarks:
+        console.print(remark, style="yellow")
+
+
+def print_trend(console: "Console", points: "Sequence[TrendPoint]", purse: Purse) -> None:
+    """Periods one below the other, the earliest first."""
+    most = max((point.cost for point in points), default=Decimal(0))
+    texts = [purse(point.cost) for point in points]
+    width = max(map(len, texts), default=0)
+    names = [point.period if point.recorded_at else "last 30 days" for point in points]
+    column = max(map(len, names), default=0)
+    before: Decimal | None = None
+    for name, text, point in zip(names, texts, points, strict=True):
+        change = ""
+        if before:
+            change = f"{float((point.cost - before) / before) * 100:+.0f}%"
+        drawn = bar(point.cost, most, 36)
+        console.print(f"  {name:<{column}}  {text:>{width}}  {change:>6}  {drawn}".rstrip())
+        before = point.cost

@@ -1,0 +1,288 @@
+"""Reports on cost as text of at most 80 columns, where names allow."""
+
+from decimal import Decimal
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+from lumos.cli.cost_screen import (
+    WIDTH,
+    Purse,
+    bars,
+    facts,
+    heading,
+    ledger,
+    percent,
+    print_remarks,
+    print_trend,
+    print_what_if,
+    purse_of,
+    shortened,
+)
+from lumos.cli.screen import plural, stdout
+from lumos.engine.costs.reports import (
+    ByReport,
+    Compared,
+    CostAnswer,
+    CostPath,
+    CostReport,
+    CostRow,
+    ExplainReport,
+    Others,
+    RecordReport,
+    RetireReport,
+    SavingsReport,
+    TopReport,
+    TrendReport,
+    Trends,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+_ROWS: Final = 12
+# Shares from here on are written as all of it.
+_WHOLE: Final = 0.9995
+_BESIDE: Final = {
+    "__unallocated__": "belongs to no dataset",
+    "__idle__": "paid for and not used",
+    "__shared__": "for all alike",
+    "__adjustment__": "credits and corrections",
+}
+
+
+def print_answer(report: CostAnswer) -> None:
+    """Any report on cost."""
+    from lumos.cli.cost_savings_text import print_retire, print_savings
+
+    match report:
+        case CostReport():
+            _print_report(report)
+        case TopReport():
+            _print_top(report)
+        case ByReport():
+            _print_by(report)
+        case TrendReport():
+            _print_trend(report)
+        case ExplainReport():
+            _print_explain(report)
+        case RecordReport():
+            _print_record(report)
+        case SavingsReport():
+            print_savings(report)
+        case RetireReport():
+            print_retire(report)
+
+
+def _print_report(report: CostReport) -> None:
+    """The answer of `lumos cost report`."""
+    console, summary = stdout(), report.summary
+    purse = purse_of(report, summary.total_cost)
+    console.print(report.name, style="bold", end="  ")
+    console.print(report.dataset, style="dim")
+    console.print(f"{facts(report)}\nTeam: {report.team}\n")
+    direct, attributed = purse.column((summary.direct_cost, summary.attributed_cost))
+    width = max(map(len, (direct, attributed, purse(summary.total_cost))))
+    console.print(f"  Total       {purse(summary.total_cost):>{width}}", style="bold")
+    console.print(f"  direct      {direct:>{width}}  {_direct(report, purse)}")
+    console.print(f"  attributed  {attributed:>{width}}  from everything upstream")
+    stays, goes = purse.column((summary.retained_cost, summary.passed_on_cost))
+    console.print(
+        f"  {stays.strip()} of it stays here, {goes.strip()} is carried on by its readers."
+    )
+    print_what_if(console, report, purse)
+    breakdown = report.breakdown
+    heading(console, "BY TYPE")
+    bars(console, list(breakdown.by_type.items()), purse)
+    heading(console, "BY TEAM, whose datasets and jobs cause it")
+    teams, others = _cut(list(breakdown.by_team.items()))
+    bars(console, teams, purse, more=others)
+    heading(console, "BY UPSTREAM DATASET, where it was spent")
+    spent = [(_named(each.name, each.kind), each.cost) for each in breakdown.by_upstream]
+    listed, rest = _cut(spent)
+    bars(console, listed, purse, more=rest, total=True)
+    heading(console, "TREND")
+    _print_trends(console, report.trends, purse)
+    if report.optimization:
+        heading(console, "OPTIMIZATION")
+        for hint in report.optimization:
+            console.print(f"  - {hint}")
+        console.print(f"  Potential savings: {purse(report.potential_savings)} a month")
+    if not report.is_verified:
+        console.print("\nWhether anybody reads it is not known: no log tells of reads there.")
+    print_remarks(report, summary.total_cost, purse)
+
+
+def _named(name: str, kind: str) -> str:
+    return shortened(f"{name} (job)" if kind == "job" else name, 30)
+
+
+def _direct(report: CostReport, purse: Purse) -> str:
+    summary = report.summary
+    if not summary.jobs_cost:
+        return "of its own"
+    own, jobs = purse.column((summary.own_cost, summary.jobs_cost))
+    return f"{own.strip()} of its own, {jobs.strip()} of the jobs that write it"
+
+
+def _cut(
+    rows: "Sequence[tuple[str, Decimal]]",
+) -> "tuple[Sequence[tuple[str, Decimal]], tuple[str, Decimal] | None]":
+    """The first rows, and all others as one."""
+    if len(rows) <= _ROWS:
+        return rows, None
+    rest = rows[_ROWS - 1 :]
+    return rows[: _ROWS - 1], (f"{len(rest):,} others", sum((each for _, each in rest), Decimal(0)))
+
+
+def _print_trends(console: "Console", trends: Trends, purse: Purse) -> None:
+    if trends.last_month is None and trends.last_quarter is None:
+        console.print("  Nothing is recorded of earlier months yet: lumos cost record")
+        return
+    for name, compared in (("month", trends.last_month), ("quarter", trends.last_quarter)):
+        console.print(f"  vs last {name:<8} {_compared(compared, purse)}")
+
+
+def _compared(compared: Compared | None, purse: Purse) -> str:
+    if compared is None:
+        return "not recorded"
+    change = "" if compared.percent is None else f"{compared.percent:+.0f}%"
+    several = len(compared.periods) > 1
+    when = f"{compared.periods[0]} to {compared.periods[-1]}" if several else compared.periods[0]
+    return f"{change:>6}  {purse(compared.cost)}{' a month' if several else ''} in {when}"
+
+
+def _print_top(report: TopReport) -> None:
+    """The answer of `lumos cost top`."""
+    console = stdout()
+    purse = purse_of(report, report.spent)
+    console.print(f"Spent {purse(report.spent)}", style="bold")
+    console.print(facts(report))
+    print_what_if(console, report, purse)
+    console.print()
+    rest = report.others
+    others = [rest] if rest.count else []
+    names = [_named(each.name, each.kind) for each in report.datasets]
+    names += [*(plural(each.count, "other") for each in others), *report.beside]
+    listed: list[CostRow | Others] = [*report.datasets, *others]
+    beside = list(report.beside.values())
+    own = purse.column([*(each.own for each in listed), *beside])
+    retained = [*(each.retained for each in listed), *beside]
+    shown = purse.column(retained)
+    # What nothing reads has one amount, which is not rounded in two ways.
+    totals = [
+        shown[place].strip() if each.total == each.retained else purse(each.total)
+        for place, each in enumerate(report.datasets)
+    ]
+    totals += [""] * (len(names) - len(totals))
+    rows = list(zip(names, own, totals, shown, strict=True))
+    whole = purse(report.spent)
+    ledger(console, ("", "OWN", "TOTAL", "RETAINED"), rows, ("", whole, "", whole), retained)
+    console.print(
+        "\nOWN was spent on it alone. TOTAL is OWN and its part of everything upstream; totals\n"
+        "overlap and are never added up. RETAINED is what no reader carries on.",
+        style="dim",
+    )
+    print_remarks(report, report.spent, purse)
+
+
+def _print_by(report: ByReport) -> None:
+    """The answer of `lumos cost by`."""
+    console = stdout()
+    purse = purse_of(report, report.spent)
+    console.print(f"Spent {purse(report.spent)}, by {report.by}", style="bold")
+    console.print(facts(report))
+    print_what_if(console, report, purse)
+    console.print()
+    beside = list(report.beside.values())
+    names = [*(shortened(each.name, 28) for each in report.groups), *report.beside]
+    counts = [*(f"{each.datasets:,}" for each in report.groups), *([""] * len(beside))]
+    own = purse.column([*(each.own for each in report.groups), *beside])
+    retained = [*(each.retained for each in report.groups), *beside]
+    shares = [percent(each, report.spent) for each in retained]
+    rows = list(zip(names, counts, own, purse.column(retained), shares, strict=True))
+    whole = purse(report.spent)
+    head = (report.by.upper(), "DATASETS", "OWN", "RETAINED", "")
+    ledger(console, head, rows, ("", "", whole, whole, ""), retained)
+    console.print(
+        f"\nOWN is spent on what a {report.by} has. RETAINED is what its outputs carry in the\n"
+        "end, through everything upstream, whoever has that. Both add up to what was spent.",
+        style="dim",
+    )
+    for name in report.beside:
+        console.print(f"{name}: {_BESIDE[name]}", style="dim")
+    print_remarks(report, report.spent, purse)
+
+
+def _print_trend(report: TrendReport) -> None:
+    """The answer of `lumos cost trend`."""
+    console = stdout()
+    purse = purse_of(report, report.now.cost)
+    what = "All that was spent" if report.name is None else f"Total cost of {report.name}"
+    console.print(what, style="bold", end="  ")
+    console.print(report.dataset or "", style="dim")
+    console.print()
+    print_trend(console, (*report.points, report.now), purse)
+    console.print()
+    _print_trends(console, report.trends, purse)
+    print_what_if(console, report, purse)
+    print_remarks(report, report.now.cost, purse)
+
+
+def _print_explain(report: ExplainReport) -> None:
+    """The answer of `lumos cost explain`."""
+    console = stdout()
+    purse = purse_of(report, report.total_cost)
+    console.print(report.name, style="bold", end="  ")
+    console.print(report.dataset, style="dim")
+    console.print(f"{facts(report)}\n")
+    amounts = purse.column([*(path.cost for path in report.paths), report.rest])
+    whole = purse(report.total_cost)
+    width = max(len(whole), *map(len, amounts))
+    for amount, path in zip(amounts, report.paths, strict=False):
+        lines = wrap(
+            _way(path, purse), WIDTH - width - 4, break_long_words=False, break_on_hyphens=False
+        )
+        for number, line in enumerate(lines):
+            console.print(f"{'' if number else amount:>{width}}  {'  ' if number else ''}{line}")
+    if not report.complete or round(report.rest, purse.digits):
+        where = "in cycles" if report.complete else "along ways that are not listed; see --limit"
+        console.print(f"{amounts[-1]:>{width}}  {where}")
+    console.print("-" * width)
+    console.print(f"{whole:>{width}}  total", style="bold")
+    for cycle in report.cycles:
+        names = ", ".join(cycle[:5])
+        console.print(f"A cycle, in which cost goes round: {names}", style="yellow")
+    if any(step.assumed for path in report.paths for step in path.steps):
+        console.print("~ is an equal share, for want of usage.", style="dim")
+    print_what_if(console, report, purse)
+    print_remarks(report, report.total_cost, purse)
+
+
+def _way(path: CostPath, purse: Purse) -> str:
+    """raw_events storage $500.00 -60%-> cleaned_events -> feature_store"""
+    words = [f"{path.steps[0].name} {path.type} {purse(path.own_cost)}"]
+    for before, step in zip(path.steps, path.steps[1:], strict=False):
+        share = before.share
+        mark = "~" if before.assumed else ""
+        is_whole = share is None or share > _WHOLE
+        arrow = "->" if is_whole else f"-{mark}{(share or 0) * 100:.3g}%->"
+        words.append(f"{arrow} {step.name}{' (job)' if step.kind == 'job' else ''}")
+    return " ".join(words)
+
+
+def _print_record(report: RecordReport) -> None:
+    """The answer of `lumos cost record`."""
+    purse = purse_of(report, report.spent)
+    again = " again" if report.is_again else ""
+    console = stdout()
+    console.print(
+        f"Recorded {report.period}{again}: {purse(report.spent)} of "
+        f"{plural(report.datasets, 'dataset')} and jobs."
+    )
+    if report.aspects_written:
+        console.print(
+            f"The cost of {plural(report.aspects_written, 'dataset')} goes into snapshots."
+        )
+    print_remarks(report, report.spent, purse)

@@ -1,0 +1,161 @@
+"""A period reckoned up: who costs what, with names, in micro-units."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from lumos.analysis.cost.contributions import Contributions, contributions
+from lumos.analysis.cost.savings import avoidable_costs
+from lumos.engine.costs.labels import Labels
+from lumos.engine.costs.reports import CostRow, Kind
+from lumos.model.metering import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
+from lumos.model.money import amount_of
+
+if TYPE_CHECKING:
+    from lumos.analysis.cost.graph import Bools, CostGraph, Integers
+    from lumos.analysis.cost.solving import Attribution
+    from lumos.engine.costs.inputs import Inputs
+
+_NO_LINEAGE: Final = (
+    "No lineage is known, so everything costs what is spent on it alone. Take some in with: lumos "
+    "lineage ingest PATH"
+)
+
+
+class Books:
+    """What was spent in a period, and where lineage carries it."""
+
+    def __init__(
+        self, inputs: "Inputs", attribution: "Attribution", labels: Labels, method: str
+    ) -> None:
+        self.inputs = inputs
+        self.attribution = attribution
+        self.labels = labels
+        self.method = method
+        self.graph: CostGraph = inputs.graph
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The number of each dataset and job."""
+        return {urn: number for number, urn in enumerate(self.graph.urns)}
+
+    @cached_property
+    def own(self) -> "Integers":
+        """[n] own cost, all types together."""
+        return np.asarray(self.graph.costs.sum(axis=0))
+
+    @cached_property
+    def totals(self) -> "Integers":
+        """[n] loaded cost, all types together; never added up."""
+        return np.asarray(self.attribution.loaded.sum(axis=0))
+
+    @cached_property
+    def retained(self) -> "Integers":
+        """[n] what nothing downstream carries on, all types together."""
+        return np.asarray(self.attribution.retained.sum(axis=0))
+
+    @property
+    def beside(self) -> dict[str, int]:
+        """What lineage does not carry, as far as there is any."""
+        named = {
+            UNALLOCATED: self.inputs.unallocated,
+            IDLE: self.inputs.idle,
+            SHARED: self.inputs.shared,
+            ADJUSTMENT: self.inputs.adjustment,
+        }
+        return {name: amount for name, amount in named.items() if amount}
+
+    @property
+    def spent(self) -> int:
+        """All that was spent, what lineage does not carry included."""
+        return int(self.own.sum()) + sum(self.beside.values())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be kept in mind of all these figures."""
+        return (*self.inputs.remarks, *(() if self.graph.edges else (_NO_LINEAGE,)))
+
+    @property
+    def avoidable(self) -> "Bools | None":
+        """Which own costs end with what they are spent on; nothing where all do."""
+        return self.inputs.avoidable
+
+    def saved_by(self, nodes: "Integers") -> "Integers":
+        """[k, len(nodes)] what the end of some nodes saves in a month."""
+        costs = avoidable_costs(self.graph, self.avoidable)[:, nodes]
+        monthly = [[self.monthly(int(each)) for each in row] for row in costs]
+        return np.array(monthly, dtype=np.int64).reshape(costs.shape)
+
+    @property
+    def assumed(self) -> int:
+        """How much of what was spent went along an equal split for want of usage."""
+        return int(self.attribution.assumed_amount.sum())
+
+    def monthly(self, amount: int) -> int:
+        """An amount of the period as that of one month."""
+        found: Fraction = amount / self.inputs.period.months
+        return round(found)
+
+    def kind(self, node: int) -> Kind:
+        """Whether a node is a dataset or a job."""
+        return "job" if self.graph.is_job[node] else "dataset"
+
+    def urn(self, node: int) -> str:
+        """The URN of a node."""
+        return self.graph.urns[node]
+
+    def name(self, node: int) -> str:
+        """The short name of a node."""
+        return self.labels.name(self.urn(node))
+
+    def team(self, node: int) -> str:
+        """Whose a node is."""
+        return self.labels.team(self.urn(node))
+
+    def is_verified(self, node: int) -> bool:
+        """Whether readers of a node would be known."""
+        return self.urn(node) not in self.inputs.unverified
+
+    def by_type(self, amounts: Iterable[Any]) -> dict[str, Decimal]:
+        """Amounts by cost type, without those that are nothing."""
+        named = zip(self.graph.types, amounts, strict=True)
+        return {type: amount_of(int(amount)) for type, amount in named if amount}
+
+    def row(self, node: int) -> CostRow:
+        """A node with its costs."""
+        return CostRow(
+            urn=self.urn(node),
+            name=self.name(node),
+            kind=self.kind(node),
+            team=self.team(node),
+            own=amount_of(int(self.own[node])),
+            total=amount_of(int(self.totals[node])),
+            retained=amount_of(int(self.retained[node])),
+            by_type=self.by_type(self.attribution.loaded[:, node]),
+        )
+
+    def made_of(self, node: int) -> Contributions:
+        """What the loaded cost of a node is made of."""
+        return contributions(self.graph, self.attribution, node)
+
+    def jobs_of(self, node: int) -> "Integers":
+        """[k] what the jobs that write a dataset cost by themselves, as far as it carries them."""
+        edges = np.flatnonzero(self.graph.downstream == node)
+        above = self.graph.upstream[edges]
+        writing = self.graph.is_job[above] & (above != node)
+        edges, above = edges[writing], above[writing]
+        shares = self.attribution.shares.values[:, edges]
+        carried = (self.graph.costs[:, above] * shares).sum(axis=1)
+        return np.asarray(np.rint(carried), np.int64)
+
+    def cycle_of(self, node: int) -> tuple[str, ...]:
+        """The cycle that a node is in, or nothing."""
+        for component in self.attribution.components:
+            nodes = [int(each) for each in component.members]
+            if node in nodes:
+                return tuple(self.urn(each) for each in nodes)
+        return ()

@@ -1,0 +1,277 @@
+"""Costs as the SDK offers them."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
+
+from lumos.analysis.cost.graph import METHODS, Method
+from lumos.analysis.cost.solving import attribute
+from lumos.config import Settings
+from lumos.config.prices import method_of, prices_of
+from lumos.engine.audit import audit
+from lumos.engine.costs.books import Books
+from lumos.engine.costs.explaining import explain_report
+from lumos.engine.costs.hints import hints
+from lumos.engine.costs.inputs import Inputs, cost_graph
+from lumos.engine.costs.labels import Labels
+from lumos.engine.costs.meaning import feature_members, node_meant
+from lumos.engine.costs.page import dataset_page, estate_page
+from lumos.engine.costs.recording import record
+from lumos.engine.costs.reporting import answer, by_report, cost_report, top_report, what_if
+from lumos.engine.costs.reports import (
+    ByReport,
+    CostReport,
+    ExplainReport,
+    GroupBy,
+    Ranking,
+    RecordReport,
+    RetireReport,
+    SavingsReport,
+    TopReport,
+    TrendReport,
+)
+from lumos.engine.costs.retiring import retire_report
+from lumos.engine.costs.saving import savings_report
+from lumos.engine.costs.trending import History, point_now, spent_by_type
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.money import amount_of
+from lumos.model.period import Period, month_before, month_of, period_of, recent
+from lumos.store import Store
+
+_PAGE_ROWS: Final = 40
+_NO_PRICES: Final = """Nothing costs anything: no prices are configured. Write some into lumos.yaml:
+cost_model:
+  storage:
+    s3: {cost_per_gb_month: 0.023}
+  compute:
+    spark: {cost_per_core_hour: 0.15}"""
+
+
+class How(TypedDict, total=False):
+    """Of which period, by which method, and what is supposed to be otherwise.
+
+    Prices go by keys such as `s3.standard`, storage classes by dataset, and paces such as `weekly`
+    or `0.5x` by job.
+    """
+
+    period: str | None
+    method: str | None
+    prices: Mapping[str, Decimal]
+    moves: Mapping[str, str]
+    schedules: Mapping[str, str]
+
+
+class _Reckoned(NamedTuple):
+    books: Books
+    before: Books | None
+    changes: tuple[str, ...]
+
+    @property
+    def supposed(self) -> dict[str, Any]:
+        return {"before": self.before, "changes": self.changes}
+
+
+class CostDesk:
+    """What the datasets of one store cost."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Callable[[], Store],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings = settings
+        self._open = store
+        self._clock = clock
+
+    def report(self, urn: str, **how: Unpack[How]) -> CostReport:
+        """What one dataset or job costs: direct, through everything upstream, by type and team."""
+        reckoned = self._reckoned(how)
+        return self._report(reckoned, node_meant(self._store, reckoned.books, urn))
+
+    def top(
+        self, limit: int = 20, *, ranked_by: Ranking = "retained", **how: Unpack[How]
+    ) -> TopReport:
+        """The datasets that cost most."""
+        reckoned = self._reckoned(how)
+        return top_report(reckoned.books, limit=limit, ranked_by=ranked_by, **reckoned.supposed)
+
+    def by(self, by: GroupBy, **how: Unpack[How]) -> ByReport:
+        """What each team, domain, platform or tag owns, and what its outputs carry in the end."""
+        reckoned = self._reckoned(how)
+        return by_report(reckoned.books, by, **reckoned.supposed)
+
+    def trend(self, urn: str | None = None, **how: Unpack[How]) -> TrendReport:
+        """What is on record of earlier periods, and what is computed now."""
+        reckoned = self._reckoned(how)
+        node = None if urn is None else node_meant(self._store, reckoned.books, urn)
+        found = self._trend(reckoned, node)
+        if not found.points:
+            raise MisuseError(
+                "Nothing is recorded of earlier periods. Keep the last month with: lumos cost "
+                "record, or an earlier one with: lumos cost record --period "
+                f"{month_before(month_of(self._today)).name}"
+            )
+        return found
+
+    def explain(self, urn: str, *, limit: int = 20, **how: Unpack[How]) -> ExplainReport:
+        """Every way and share that makes a total, the largest first."""
+        reckoned = self._reckoned(how)
+        node = node_meant(self._store, reckoned.books, urn)
+        return explain_report(reckoned.books, node, limit=limit, **reckoned.supposed)
+
+    def savings(
+        self,
+        *urns: str,
+        feature: str | None = None,
+        tag: str | None = None,
+        **how: Unpack[How],
+    ) -> SavingsReport:
+        """What truly disappears where datasets end, by name, as a feature or with a tag."""
+        if not urns and feature is None and tag is None:
+            raise MisuseError("Name what would end: lumos cost savings URN, --feature or --tag")
+        reckoned = self._reckoned(how)
+        books = reckoned.books
+        nodes = [node_meant(self._store, books, urn) for urn in urns]
+        if feature is not None:
+            nodes += feature_members(self._store, self._settings, books, feature)
+        if tag is not None:
+            nodes += self._tagged(books, tag)
+        nodes = list(dict.fromkeys(nodes))
+        return savings_report(books, nodes, feature=feature, **reckoned.supposed)
+
+    def retire(self, top: int = 10, **how: Unpack[How]) -> RetireReport:
+        """What to retire together so that most is saved."""
+        reckoned = self._reckoned(how)
+        return retire_report(reckoned.books, top, **reckoned.supposed)
+
+    def record(self, period: str | None = None, *, aspects: bool = True) -> RecordReport:
+        """Keeps the figures of a period, by default of the last whole month."""
+        wanted = month_before(month_of(self._today)) if period is None else self._period(period)
+        if wanted.last >= self._today:
+            raise MisuseError(
+                f"{wanted.name} is not over yet. Record it when it is, or an earlier one: "
+                f"{month_before(month_of(self._today)).name}"
+            )
+        store, at = self._store, self._clock()
+        is_again = any(each.name == wanted.name for each in store.costs.periods())
+        books = self._books({}, wanted)
+        datasets, written = record(store, books, aspects=aspects, at=at)
+        with store.transaction() as transaction:
+            audit(transaction, "cost record", wanted.name, at=at, details=f"{datasets} figures")
+        return RecordReport(
+            **answer(books),
+            datasets=datasets,
+            spent=amount_of(books.spent),
+            aspects_written=written,
+            is_again=is_again,
+        )
+
+    def page(self, urn: str | None = None, **how: Unpack[How]) -> str:
+        """A self-contained page on one dataset, or on all that was spent."""
+        reckoned = self._reckoned(how)
+        books = reckoned.books
+        if urn is not None:
+            node = node_meant(self._store, books, urn)
+            return dataset_page(books, self._report(reckoned, node), self._trend(reckoned, node))
+        top = top_report(books, limit=_PAGE_ROWS, ranked_by="retained", **reckoned.supposed)
+        teams = by_report(books, "team", **reckoned.supposed)
+        return estate_page(books, top, teams, self._trend(reckoned, None))
+
+    def _report(self, reckoned: _Reckoned, node: int) -> CostReport:
+        books = reckoned.books
+        history = History(self._store, books.urn(node), books.inputs.currency)
+        trends = history.trends(books.inputs.period, int(books.totals[node]))
+        found = hints(self._store, books, node)
+        return cost_report(books, node, trends=trends, hints=found, **reckoned.supposed)
+
+    def _trend(self, reckoned: _Reckoned, node: int | None) -> TrendReport:
+        books, period = reckoned.books, reckoned.books.inputs.period
+        if node is None:
+            urn, cost, by_type = None, books.spent, spent_by_type(books)
+            assumed = books.assumed
+            earlier = None if reckoned.before is None else reckoned.before.spent
+        else:
+            urn, cost = books.urn(node), int(books.totals[node])
+            by_type = books.by_type(books.attribution.loaded[:, node])
+            assumed = int(books.attribution.assumed[:, node].sum())
+            was = reckoned.before
+            earlier = None if was is None else int(was.totals[was.places[urn]])
+        history = History(self._store, urn, books.inputs.currency)
+        return TrendReport(
+            **answer(books, assumed=assumed),
+            what_if=None if earlier is None else what_if(reckoned.changes, earlier, cost),
+            dataset=urn,
+            name=None if node is None else books.name(node),
+            points=history.points(until=period),
+            now=point_now(books, cost, by_type),
+            trends=history.trends(period, cost),
+        )
+
+    def _tagged(self, books: Books, tag: str) -> list[int]:
+        nodes = [books.places[urn] for urn in books.labels.tagged(tag) if urn in books.places]
+        if not nodes:
+            raise UnknownName("tag", tag, books.labels.tags, listed="Tags")
+        return nodes
+
+    def _reckoned(self, how: How) -> _Reckoned:
+        """The books as they are, or as they would be with what they were before."""
+        text = how.get("period")
+        period = recent(self._today) if text is None else self._period(text)
+        changes = tuple(_changes(how))
+        books = self._books(how, period)
+        if not changes:
+            return _Reckoned(books, None, ())
+        plain: How = {"method": how.get("method")}
+        return _Reckoned(books, self._books(plain, period), changes)
+
+    def _books(self, how: How, period: Period) -> Books:
+        inputs: Inputs = cost_graph(
+            self._store,
+            self._settings,
+            period,
+            prices=how.get("prices") or None,
+            moves=how.get("moves") or None,
+            schedules=how.get("schedules") or None,
+        )
+        method = self._method(how.get("method"))
+        books = Books(inputs, attribute(inputs.graph, method), self._labels, method)
+        prices = prices_of(self._settings)
+        if not (prices.storage or prices.compute or books.own.any() or books.beside):
+            raise MisuseError(_NO_PRICES)
+        return books
+
+    def _method(self, wanted: str | None) -> Method:
+        if wanted is None:
+            return method_of(self._settings)
+        for method in METHODS:
+            if method == wanted.strip().lower():
+                return method
+        raise UnknownName("method", wanted, METHODS)
+
+    def _period(self, text: str) -> Period:
+        return period_of(text, today=self._today)
+
+    @property
+    def _today(self) -> date:
+        return self._clock().date()
+
+    @cached_property
+    def _store(self) -> Store:
+        return self._open()
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels(self._store)
+
+
+def _changes(how: How) -> list[str]:
+    """What is supposed, in words."""
+    return [
+        *(f"{key} at {price}" for key, price in how.get("prices", {}).items()),
+        *(f"{name} in {storage}" for name, storage in how.get("moves", {}).items()),
+        *(f"{job} runs {pace}" for job, pace in how.get("schedules", {}).items()),
+    ]

@@ -1,0 +1,80 @@
+"""What could be saved on one dataset and everything upstream of it, as far as reads are known."""
+
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from lumos.analysis.cost.savings import savings_of
+from lumos.engine.costs.books import Books
+from lumos.model.money import written
+from lumos.store import Store
+
+
+class Hint(NamedTuple):
+    """A sentence, and the micro-units that it would save in a month."""
+
+    text: str
+    monthly: int
+
+
+def hints(store: Store, books: Books, node: int) -> list[Hint]:
+    """Datasets that nobody reads, and runs whose results nobody reads; the largest first."""
+    found = [_unread(books, node)]
+    upstream = map(int, books.made_of(node).nodes)
+    found += [_idle_runs(store, books, each) for each in upstream if books.graph.is_job[each]]
+    kept = [hint for hint in found if hint is not None]
+    return sorted(kept, key=lambda hint: -hint.monthly)
+
+
+def _unread(books: Books, node: int) -> Hint | None:
+    is_end = not (books.graph.upstream == node).any()
+    if not (is_end and books.is_verified(node)) or books.urn(node) in books.inputs.read:
+        return None
+    gone = savings_of(books.graph, [node], books.avoidable).gone
+    monthly = int(books.saved_by(gone).sum())
+    if monthly <= 0:
+        return None
+    saved = written(monthly, books.inputs.currency)
+    return Hint(f"nobody read {books.name(node)}; its end would save {saved} a month", monthly)
+
+
+def _idle_runs(store: Store, books: Books, job: int) -> Hint | None:
+    """Runs of a job after which nobody read what it writes, until the next one."""
+    period = books.inputs.period
+    outputs = books.graph.downstream[books.graph.upstream == job]
+    if not len(outputs) or not all(_is_known(books, int(each)) for each in outputs):
+        return None
+    runs = [
+        day for day in books.labels.run_days(books.urn(job)) if period.first <= day <= period.last
+    ]
+    reads = {
+        each.day for node in outputs for each in store.usage.of(books.urn(node), since=period.first)
+    }
+    idle = _without_reads(sorted(runs), reads, period.last)
+    own = books.monthly(int(books.own[job]))
+    monthly = round(Fraction(own * idle, len(runs))) if idle else 0
+    if monthly <= 0:
+        return None
+    saved = written(monthly, books.inputs.currency)
+    text = f"the job {books.name(job)} ran {len(runs):,} times, and after {idle:,} of these nobody "
+    return Hint(f"{text}read what it wrote: {saved} a month", monthly)
+
+
+def _is_known(books: Books, node: int) -> bool:
+    """Whether all that reads a dataset, jobs included, would be seen."""
+    edges = np.flatnonzero((books.graph.upstream == node) & (books.graph.downstream != node))
+    is_counted = not np.isnan(books.graph.weights[:, edges]).any()
+    return books.is_verified(node) and is_counted
+
+
+def _without_reads(runs: Sequence[date], reads: set[date], last: date) -> int:
+    """How many runs were followed by another one, or the end, before any read."""
+    ends = [*(after for _, after in pairwise(runs)), last]
+    return sum(
+        not any(start <= day <= end for day in reads)
+        for start, end in zip(runs, ends[: len(runs)], strict=True)
+    )

@@ -1,0 +1,331 @@
+"""The page on costs: figures to see first, how cost flows, who carries most, how it went."""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from lumos.engine.costs.books import Books
+from lumos.engine.costs.drawing import document as drawn
+from lumos.engine.costs.drawing.charts import Bar, bars, columns
+from lumos.engine.costs.drawing.document import Row, Tile
+from lumos.engine.costs.drawing.flow import flow
+from lumos.engine.costs.flowing import estate_flow, flow_to
+from lumos.engine.costs.reports import (
+    ByReport,
+    CostAnswer,
+    CostReport,
+    TopReport,
+    TrendReport,
+    Trends,
+    Upstream,
+)
+from lumos.model.money import MICRO, balanced, digits_of, micros, written
+
+_BARS: Final = 12
+_TABLE: Final = 40
+_FLOW_KEY: Final = (
+    ("spent", "spent here: its storage and the jobs that write it"),
+    ("whole", "carried from upstream"),
+    ("kept", "stays here: no reader carries it on"),
+)
+_WORDS: Final = {
+    "__unallocated__": "belongs to no dataset",
+    "__idle__": "paid for and not used",
+    "__shared__": "for all alike",
+    "__adjustment__": "credits and corrections",
+}
+
+Money = Callable[[int], str]
+
+
+def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendReport) -> str:
+    """The page on all that was spent."""
+    money = _money(top, top.spent)
+    types = list(top.by_type)
+    content = [
+        drawn.tiles(_estate_tiles(top, trend.trends, money)),
+        _flow_section(
+            "How cost flows through lineage",
+            "From what it is made of, at the left, to what it ends in. The height of a bar is what "
+            "the dataset costs through everything upstream; a band is what a reader carries of it.",
+            flow(*estate_flow(books), money),
+        ),
+        drawn.side_by_side(
+            drawn.section(
+                "What costs most",
+                "What each dataset costs in the end, through everything upstream of it.",
+                bars(_top_bars(top), types, money, label="Datasets that retain most"),
+                drawn.key(types),
+            ),
+            _trend_section("How it went", "All that was spent, by month.", trend, money),
+        ),
+        drawn.section(
+            "Whose it is",
+            "Own is spent on what a team has. Retained is what its outputs carry in the end, "
+            "whoever owns what they are made from. Both add up to what was spent.",
+            _team_table(teams, money),
+        ),
+        drawn.section(
+            "The figures",
+            "Totals overlap, since what is upstream is part of them; they are never added up.",
+            _top_table(top, money),
+        ),
+        *_remarks(top, top.spent, money),
+    ]
+    return _page("What data costs", top, content)
+
+
+def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) -> str:
+    """The page on one dataset."""
+    money = _money(report, report.summary.total_cost)
+    node = books.places[report.dataset]
+    breakdown = report.breakdown
+    types = list(breakdown.by_type)
+    upstream = [
+        Bar(_named(each), micros(each.cost), {k: micros(v) for k, v in each.by_type.items()})
+        for each in breakdown.by_upstream
+    ]
+    teams = [
+        Bar(name, micros(each), {"": micros(each)}) for name, each in breakdown.by_team.items()
+    ]
+    side = [
+        drawn.section(
+            "Whose datasets and jobs cause it",
+            "",
+            bars(_balanced(_cut(teams), report), [""], money, label="Cost by team"),
+        )
+    ]
+    if trend is not None:
+        side.append(_trend_section("How it went", "Its total, by month.", trend, money))
+    content = [
+        drawn.tiles(_dataset_tiles(report, money)),
+        _flow_section(
+            "How its cost comes together",
+            "Only what arrives here: the height of a bar is the part of this dataset's cost that "
+            "comes through the bar.",
+            flow(*flow_to(books, node), money),
+        ),
+        drawn.side_by_side(
+            drawn.section(
+                "Where it was spent",
+                "The dataset itself and everything upstream.",
+                bars(
+                    _balanced(_cut(upstream), report),
+                    types,
+                    money,
+                    label="Cost by upstream dataset",
+                ),
+                drawn.key(types),
+            ),
+            drawn.stacked(*side),
+        ),
+        *(
+            [drawn.section("What could be saved", "", drawn.listed(report.optimization))]
+            if report.optimization
+            else []
+        ),
+        *_remarks(report, report.summary.total_cost, money),
+    ]
+    return _page(f"What {report.name} costs", report, content, about=report.dataset)
+
+
+def _page(title: str, report: CostAnswer, content: Sequence[str], *, about: str = "") -> str:
+    days = f"{report.first_day} to {report.last_day}"
+    months = ", as one month" if report.is_monthly and report.period != report.period[:7] else ""
+    subtitle = f"{days}{months}, in {report.currency}, shared by {report.method}"
+    return drawn.page(
+        title=title,
+        subtitle=f"{about}  ·  {subtitle}" if about else subtitle,
+        footer="Made by Lumos. All amounts on this page add up to the cent.",
+        content=content,
+    )
+
+
+def _money(report: CostAnswer, whole: Decimal) -> Money:
+    digits = _digits(report.currency, micros(whole))
+    return lambda units: written(units, report.currency, digits)
+
+
+def _flow_section(heading: str, explanation: str, picture: str) -> str:
+    return drawn.section(heading, explanation, picture, drawn.named_key(_FLOW_KEY))
+
+
+def _estate_tiles(top: TopReport, trends: Trends, money: Money) -> list[Tile]:
+    spent = micros(top.spent)
+    beside = sum(map(micros, top.beside.values()))
+    count = len(top.datasets) + top.others.count
+    which = ", ".join(map(_words, top.beside))
+    dearest = top.datasets[0] if top.datasets else None
+    return [
+        Tile("Spent", money(spent), "a month" if top.is_monthly else "in the period"),
+        _trend_tile(trends, money),
+        Tile(
+            "Costs most",
+            money(micros(dearest.retained)) if dearest else "-",
+            dearest.name if dearest else "",
+        ),
+        Tile("Carried by no dataset", money(beside), which or "nothing"),
+        Tile(
+            "Rests on assumptions",
+            _percent(top.assumed, top.spent),
+            f"{count:,} datasets and jobs cost something",
+        ),
+    ]
+
+
+def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
+    summary = report.summary
+    whole = micros(summary.total_cost)
+    return [
+        Tile("Total", money(whole), "a month" if report.is_monthly else "in the period"),
+        Tile("Direct", money(micros(summary.direct_cost)), "its own and the jobs that write it"),
+        Tile("Attributed", money(micros(summary.attributed_cost)), "from everything upstream"),
+        _trend_tile(report.trends, money),
+        Tile(
+            "Rests on assumptions", _percent(report.assumed, summary.total_cost), f"{report.team}"
+        ),
+    ]
+
+
+def _trend_tile(trends: Trends, money: Money) -> Tile:
+    compared = trends.last_month
+    if compared is None or compared.percent is None:
+        return Tile("Against last month", "-", "not recorded yet")
+    tone = "up" if compared.percent > 0 else "down" if compared.percent < 0 else ""
+    quarter = trends.vs_last_quarter
+    more = "" if quarter is None else f", {quarter:+.0f}% against last quarter"
+    note = f"{money(micros(compared.cost))} in {compared.periods[0]}{more}"
+    return Tile("Against last month", f"{compared.percent:+.0f}%", note, tone)
+
+
+def _top_bars(top: TopReport) -> list[Bar]:
+    """Retained cost of the first, in the proportion of the types that a total is made of."""
+    found = []
+    for row in top.datasets[:_BARS]:
+        whole = sum(row.by_type.values(), Decimal(0))
+        parts = {
+            name: round(micros(row.retained) * amount / whole) if whole else 0
+            for name, amount in row.by_type.items()
+        }
+        found.append(Bar(row.name, micros(row.retained), parts))
+    return found
+
+
+def _cut(rows: Sequence[Bar]) -> list[Bar]:
+    if len(rows) <= _BARS:
+        return list(rows)
+    rest = rows[_BARS - 1 :]
+    parts: dict[str, int] = {}
+    for row in rest:
+        for name, amount in row.parts.items():
+            parts[name] = parts.get(name, 0) + amount
+    others = Bar(f"{len(rest):,} others", sum(row.amount for row in rest), parts)
+    return [*rows[: _BARS - 1], others]
+
+
+def _balanced(rows: Sequence[Bar], report: CostAnswer) -> list[Bar]:
+    amounts = _shown([row.amount for row in rows], report)
+    return [row._replace(amount=amount) for row, amount in zip(rows, amounts, strict=True)]
+
+
+def _named(each: Upstream) -> str:
+    return f"{each.name} (job)" if each.kind == "job" else each.name
+
+
+def _trend_section(heading: str, explanation: str, trend: TrendReport, money: Money) -> str:
+    points = (*trend.points[-11:], trend.now)
+    types = list(dict.fromkeys(name for point in points for name in point.by_type))
+    rows = [
+        Bar(
+            point.period if point.recorded_at else "now",
+            micros(point.cost),
+            {name: micros(amount) for name, amount in point.by_type.items()},
+            is_now=point.recorded_at is None,
+        )
+        for point in points
+    ]
+    hint = "" if trend.points else " Earlier months are kept by: lumos cost record"
+    picture = columns(rows, types, money, label="Cost by month")
+    return drawn.section(heading, explanation + hint, picture, drawn.key(types))
+
+
+def _team_table(teams: ByReport, money: Money) -> str:
+    beside = [(name, micros(amount)) for name, amount in teams.beside.items()]
+    rest = [amount for _, amount in beside]
+    own = _shown([*(micros(each.own) for each in teams.groups), *rest], teams)
+    kept = _shown([*(micros(each.retained) for each in teams.groups), *rest], teams)
+    names = [(each.name, f"{each.datasets:,}", "") for each in teams.groups]
+    names += [(f"{name}: {_WORDS[name]}", "", "beside") for name, _ in beside]
+    shares = [_percent(Decimal(stays), Decimal(sum(kept))) for stays in kept]
+    rows = [
+        Row((name, count, money(mine), money(stays), share), tone)
+        for (name, count, tone), mine, stays, share in zip(names, own, kept, shares, strict=True)
+    ]
+    rows.append(Row(("", "", money(sum(own)), money(sum(kept)), ""), "sum"))
+    head = ("Team", "Datasets", "Own", "Retained", "Share")
+    return drawn.table(head, rows, numbers=head[1:])
+
+
+def _top_table(top: TopReport, money: Money) -> str:
+    listed = top.datasets[:_TABLE]
+    hidden = top.datasets[_TABLE:]
+    others = (
+        sum((each.own for each in hidden), top.others.own),
+        sum((each.retained for each in hidden), top.others.retained),
+    )
+    count = len(hidden) + top.others.count
+    beside = [(name, micros(amount)) for name, amount in top.beside.items()]
+    rest = [amount for _, amount in beside]
+    own = _shown([*(micros(each.own) for each in listed), micros(others[0]), *rest], top)
+    kept = _shown([*(micros(each.retained) for each in listed), micros(others[1]), *rest], top)
+    rows = [
+        Row((each.name, each.team, money(mine), money(micros(each.total)), money(stays)))
+        for each, mine, stays in zip(listed, own, kept, strict=False)
+    ]
+    place = len(listed)
+    if count:
+        rows.append(
+            Row((f"{count:,} others", "", money(own[place]), "", money(kept[place])), "beside")
+        )
+    rows += [
+        Row((name, _WORDS[name], money(mine), "", money(stays)), "beside")
+        for (name, _), mine, stays in zip(beside, own[place + 1 :], kept[place + 1 :], strict=True)
+    ]
+    rows.append(Row(("", "", money(sum(own)), "", money(sum(kept))), "sum"))
+    head = ("Dataset", "Team", "Own", "Total", "Retained")
+    return drawn.table(head, rows, numbers=head[2:])
+
+
+def _shown(amounts: Sequence[int], report: CostAnswer) -> list[int]:
+    return balanced(amounts, _digits(report.currency, sum(amounts)))
+
+
+def _digits(currency: str, whole: int) -> int:
+    """Below one unit of money, cents say nothing."""
+    return 4 if 0 < abs(whole) < MICRO else digits_of(currency)
+
+
+def _remarks(report: CostAnswer, whole: Decimal, money: Money) -> list[str]:
+    told = list(report.remarks)
+    if report.assumed:
+        told.insert(
+            0,
+            f"{money(micros(report.assumed))} ({_percent(report.assumed, whole)}) rest on "
+            "assumptions: it is not known who read how much there, so readers share equally.",
+        )
+    if report.what_if is not None:
+        supposed = report.what_if
+        before, difference = money(micros(supposed.before)), money(micros(supposed.difference))
+        changes = "; ".join(supposed.changes)
+        told.insert(0, f"Supposed: {changes}. Without that: {before}, difference {difference}.")
+    if not told:
+        return []
+    return [drawn.section("To be kept in mind", "", drawn.listed(told), tone="remarks")]
+
+
+def _words(name: str) -> str:
+    return name.strip("_")
+
+
+def _percent(amount: Decimal, whole: Decimal) -> str:
+    return f"{float(amount / whole) * 100:.0f}%" if whole else "0%"

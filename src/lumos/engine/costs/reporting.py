@@ -1,0 +1,288 @@
+"""Reports on what datasets, teams and the whole estate cost."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+
+from lumos.engine.costs.books import Books
+from lumos.engine.costs.hints import Hint
+from lumos.engine.costs.labels import NOBODY
+from lumos.engine.costs.reports import (
+    Breakdown,
+    ByReport,
+    CostReport,
+    GroupBy,
+    GroupRow,
+    Others,
+    Ranking,
+    Summary,
+    TopReport,
+    Trends,
+    Upstream,
+    WhatIfReport,
+)
+from lumos.model.money import amount_of
+
+_OVERLAP: Final = "(counted under several tags)"
+_HOW_TO_NAME: Final = {
+    "team": "No dataset that costs something has an owner. Name some with: lumos owner assign",
+    "domain": "No dataset that costs something has a domain. Give some: lumos doc set --domain",
+    "platform": "No dataset that costs something is on a platform.",
+    "tag": "No dataset that costs something has a tag. Give some with: lumos tag set",
+}
+
+
+def answer(
+    books: Books, *, assumed: int | None = None, remarks: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """What every report says of how it came about."""
+    period = books.inputs.period
+    return {
+        "period": period.name,
+        "first_day": period.first,
+        "last_day": period.last,
+        "is_monthly": period.months == 1,
+        "currency": books.inputs.currency,
+        "method": books.method,
+        "assumed": amount_of(books.assumed if assumed is None else assumed),
+        "remarks": (*books.remarks, *remarks),
+    }
+
+
+def what_if(changes: tuple[str, ...], before: int, after: int) -> WhatIfReport:
+    """A supposition's headline."""
+    return WhatIfReport(
+        changes=changes,
+        before=amount_of(before),
+        after=amount_of(after),
+        difference=amount_of(after - before),
+    )
+
+
+def cost_report(
+    books: Books,
+    node: int,
+    *,
+    trends: Trends,
+    hints: Sequence[Hint],
+    before: Books | None,
+    changes: tuple[str, ...],
+) -> CostReport:
+    """What one dataset or job costs, and why."""
+    jobs = books.jobs_of(node)
+    own, total = int(books.own[node]), int(books.totals[node])
+    direct = own + int(jobs.sum())
+    retained = int(books.retained[node])
+    assumed = int(books.attribution.assumed[:, node].sum())
+    supposed: dict[str, Any] = {}
+    if before is not None:
+        was = before.places[books.urn(node)]
+        supposed = {
+            "what_if": what_if(changes, int(before.totals[was]), total),
+            "before": _breakdown(before, was),
+        }
+    return CostReport(
+        **answer(books, assumed=assumed, remarks=_remarks(books, node)),
+        dataset=books.urn(node),
+        name=books.name(node),
+        kind=books.kind(node),
+        team=books.team(node),
+        is_live=bool(books.graph.live[node]),
+        is_verified=books.is_verified(node),
+        summary=Summary(
+            total_cost=amount_of(total),
+            direct_cost=amount_of(direct),
+            attributed_cost=amount_of(total - direct),
+            own_cost=amount_of(own),
+            jobs_cost=amount_of(direct - own),
+            retained_cost=amount_of(retained),
+            passed_on_cost=amount_of(total - retained),
+        ),
+        breakdown=_breakdown(books, node),
+        direct_by_type=books.by_type(books.graph.costs[:, node] + jobs),
+        trends=trends,
+        optimization=tuple(each.text for each in hints),
+        potential_savings=amount_of(sum(each.monthly for each in hints)),
+        cycle=books.cycle_of(node),
+        **supposed,
+    )
+
+
+def _remarks(books: Books, node: int) -> tuple[str, ...]:
+    cycle = books.cycle_of(node)
+    if not cycle:
+        return ()
+    return (
+        f"It is in a cycle of {len(cycle)}, where cost goes round: what it carries can exceed what "
+        "was spent.",
+    )
+
+
+def _breakdown(books: Books, node: int) -> Breakdown:
+    made = books.made_of(node)
+    by_team: dict[str, int] = defaultdict(int)
+    rows: list[tuple[int, Upstream]] = []
+    for number, each in enumerate(map(int, made.nodes)):
+        amounts = made.amounts[:, number]
+        if not amounts.any():
+            continue
+        cost = int(amounts.sum())
+        for team, part in divided(cost, books.labels.of("team", books.urn(each))):
+            by_team[team] += part
+        row = Upstream(
+            urn=books.urn(each),
+            name=books.name(each),
+            kind=books.kind(each),
+            team=books.team(each),
+            own_cost=amount_of(int(books.own[each])),
+            cost=amount_of(cost),
+            by_type=books.by_type(amounts),
+        )
+        rows.append((cost, row))
+    rows.sort(key=lambda each: (-each[0], each[1].urn))
+    teams = sorted(by_team.items(), key=lambda each: (-each[1], each[0]))
+    loaded = books.attribution.loaded[:, node]
+    return Breakdown(
+        by_type=books.by_type(loaded),
+        by_team={team: amount_of(amount) for team, amount in teams},
+        by_upstream=tuple(row for _, row in rows),
+    )
+
+
+def divided(amount: int, among: tuple[str, ...]) -> list[tuple[str, int]]:
+    """An amount in equal parts, to the micro-unit."""
+    part, rest = divmod(amount, len(among))
+    return [(name, part + (number < rest)) for number, name in enumerate(among)]
+
+
+def top_report(
+    books: Books,
+    *,
+    limit: int,
+    ranked_by: Ranking,
+    before: Books | None,
+    changes: tuple[str, ...],
+) -> TopReport:
+    """The datasets that cost most."""
+    ranked = {"retained": books.retained, "total": books.totals, "own": books.own}[ranked_by]
+    order = np.lexsort((np.arange(len(ranked)), -ranked))
+    listed = [int(node) for node in order[:limit] if ranked[node]]
+    rest = np.ones(len(ranked), dtype=np.bool_)
+    rest[listed] = False
+    costing = rest & ((books.own != 0) | (books.retained != 0))
+    earlier: dict[str, Any] = {}
+    rows = []
+    for node in listed:
+        row = books.row(node)
+        if before is not None:
+            was = amount_of(_earlier(before, ranked_by, row.urn))
+            row = type(row)(
+                **{name: getattr(row, name) for name in row.__struct_fields__} | {"before": was}
+            )
+        rows.append(row)
+    if before is not None:
+        earlier = {"what_if": what_if(changes, before.spent, books.spent)}
+    shown_before = None
+    if before is not None and ranked_by != "total":
+        whole = {"retained": before.retained, "own": before.own}[ranked_by]
+        shown = sum(_earlier(before, ranked_by, books.urn(node)) for node in listed)
+        shown_before = amount_of(int(whole.sum()) - shown)
+    return TopReport(
+        **answer(books),
+        **earlier,
+        ranked_by=ranked_by,
+        spent=amount_of(books.spent),
+        datasets=tuple(rows),
+        others=Others(
+            count=int(costing.sum()),
+            own=amount_of(int(books.own[rest].sum())),
+            retained=amount_of(int(books.retained[rest].sum())),
+            before=shown_before,
+        ),
+        beside=beside_of(books),
+        by_type=books.by_type(books.graph.costs.sum(axis=1)),
+    )
+
+
+def _earlier(before: Books, ranked_by: Ranking, urn: str) -> int:
+    amounts = {"retained": before.retained, "total": before.totals, "own": before.own}[ranked_by]
+    node = before.places.get(urn)
+    return 0 if node is None else int(amounts[node])
+
+
+def beside_of(books: Books) -> dict[str, Decimal]:
+    """What lineage does not carry, by its name."""
+    return {name: amount_of(amount) for name, amount in books.beside.items()}
+
+
+def by_report(
+    books: Books, by: GroupBy, *, before: Books | None, changes: tuple[str, ...]
+) -> ByReport:
+    """What each team, domain, platform or tag owns, and what its outputs carry in the end."""
+    groups = _grouped(books, by)
+    earlier = {} if before is None else _grouped(before, by)
+    names = sorted(
+        {*groups, *earlier},
+        key=lambda name: (name == _OVERLAP, -groups.get(name, _NOTHING).retained, name),
+    )
+    rows = tuple(
+        GroupRow(
+            name=name,
+            datasets=group.datasets,
+            own=amount_of(group.own),
+            retained=amount_of(group.retained),
+            before=None if before is None else amount_of(earlier.get(name, _NOTHING).retained),
+        )
+        for name in names
+        for group in (groups.get(name, _NOTHING),)
+    )
+    is_unnamed = all(row.name == NOBODY[by] for row in rows)
+    return ByReport(
+        **answer(books, remarks=(_HOW_TO_NAME[by],) if is_unnamed else ()),
+        what_if=None if before is None else what_if(changes, before.spent, books.spent),
+        by=by,
+        spent=amount_of(books.spent),
+        groups=rows,
+        beside=beside_of(books),
+    )
+
+
+class _Group:
+    def __init__(self) -> None:
+        self.datasets = 0
+        self.own = 0
+        self.retained = 0
+
+
+_NOTHING: Final = _Group()
+
+
+def _grouped(books: Books, by: GroupBy) -> dict[str, _Group]:
+    """The groups with their sums, in micro-units.
+
+    What several teams own is divided among them. A tag is no owner: each has all that it stands on,
+    and one row takes back what is counted more than once.
+    """
+    groups: dict[str, _Group] = defaultdict(_Group)
+    for node in map(int, np.flatnonzero((books.own != 0) | (books.retained != 0))):
+        names = books.labels.of(by, books.urn(node))
+        own, retained = int(books.own[node]), int(books.retained[node])
+        if by == "tag" and len(names) > 1:
+            groups[_OVERLAP].own -= own * (len(names) - 1)
+            groups[_OVERLAP].retained -= retained * (len(names) - 1)
+            parts = [(name, own, retained) for name in names]
+        else:
+            parts = [
+                (name, mine, kept)
+                for (name, mine), (_, kept) in zip(
+                    divided(own, names), divided(retained, names), strict=True
+                )
+            ]
+        for name, mine, kept in parts:
+            groups[name].datasets += not books.graph.is_job[node]
+            groups[name].own += mine
+            groups[name].retained += kept
+    return dict(groups)

@@ -1,0 +1,176 @@
+"""What would truly disappear if some datasets ended, what would stay, and what would break."""
+
+from decimal import Decimal
+from typing import Final
+
+from lumos.analysis.cost.graph import Integers
+from lumos.analysis.cost.savings import Savings, savings_of
+from lumos.engine.costs.books import Books
+from lumos.engine.costs.reporting import answer, what_if
+from lumos.engine.costs.reports import (
+    Broken,
+    ImpactAnalysis,
+    Removed,
+    Risk,
+    SavingsReport,
+    Staying,
+)
+from lumos.model.money import amount_of
+
+_MANY: Final = 10
+_MONTHS: Final = 12
+
+
+def savings_report(
+    books: Books,
+    nodes: list[int],
+    *,
+    feature: str | None,
+    before: Books | None,
+    changes: tuple[str, ...],
+) -> SavingsReport:
+    """What the end of some datasets and jobs saves in a month."""
+    savings = savings_of(books.graph, nodes, books.avoidable)
+    saved = books.saved_by(savings.gone)
+    monthly = int(saved.sum())
+    supposed = None
+    if before is not None:
+        was = [before.places[books.urn(node)] for node in nodes]
+        gone = savings_of(before.graph, was, before.avoidable).gone
+        supposed = what_if(changes, int(before.saved_by(gone).sum()), monthly)
+    by_type = books.by_type(saved.sum(axis=1))
+    asked = set(nodes)
+    affected = [*savings.gone.tolist(), *savings.broken.tolist()]
+    return SavingsReport(
+        **answer(books, assumed=0, remarks=_remarks(books, savings)),
+        what_if=supposed,
+        feature_name=feature,
+        datasets_affected=tuple(
+            books.urn(node) for node in affected if not books.graph.is_job[node]
+        ),
+        monthly_savings=amount_of(monthly),
+        annual_savings=amount_of(monthly * _MONTHS),
+        storage_savings=by_type.get("storage", Decimal(0)),
+        compute_savings=by_type.get("compute", Decimal(0)),
+        breakdown=by_type,
+        impact_analysis=_impact(books, savings, asked),
+        disappears=_disappearing(books, savings.gone, saved.sum(axis=0), asked),
+        stays=_staying(books, savings),
+        broken=tuple(
+            Broken(
+                urn=books.urn(node),
+                name=books.name(node),
+                kind=books.kind(node),
+                owners=books.labels.owners(books.urn(node)),
+                is_live=bool(books.graph.live[node]),
+                is_verified=books.is_verified(node),
+            )
+            for node in savings.broken.tolist()
+        ),
+        unverified=tuple(
+            books.urn(node)
+            for node in affected
+            if not books.graph.is_job[node] and not books.is_verified(node)
+        ),
+        attributed_cost=amount_of(books.monthly(int(books.totals[nodes[0]])))
+        if len(nodes) == 1
+        else None,
+    )
+
+
+def _disappearing(
+    books: Books, gone: Integers, saved: Integers, asked: set[int]
+) -> tuple[Removed, ...]:
+    rows = [
+        Removed(
+            urn=books.urn(node),
+            name=books.name(node),
+            kind=books.kind(node),
+            team=books.team(node),
+            monthly=amount_of(int(amount)),
+            is_asked=node in asked,
+            is_verified=books.is_verified(node),
+        )
+        for node, amount in zip(gone.tolist(), saved, strict=True)
+    ]
+    return tuple(sorted(rows, key=lambda row: (not row.is_asked, -row.monthly, row.urn)))
+
+
+def _staying(books: Books, savings: Savings) -> tuple[Staying, ...]:
+    rows = []
+    for node, needed_by in zip(savings.staying.tolist(), savings.needed_by.tolist(), strict=True):
+        if not books.own[node]:
+            continue
+        if needed_by < 0:
+            reason = "nothing that somebody uses needs it, with or without this"
+        elif needed_by == node:
+            reason = "it is used itself"
+        else:
+            reason = f"{books.name(needed_by)} needs it"
+        rows.append(
+            Staying(
+                urn=books.urn(node),
+                name=books.name(node),
+                kind=books.kind(node),
+                monthly=amount_of(books.monthly(int(books.own[node]))),
+                reason=reason,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.monthly, row.urn)))
+
+
+def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
+    is_job, live = books.graph.is_job, books.graph.live
+    broken = [node for node in savings.broken.tolist() if not is_job[node]]
+    in_use = [node for node in broken if live[node]]
+    used_themselves = [node for node in asked if live[node] and _is_read(books, node)]
+    doubtful = [
+        node for node in (*asked, *broken) if not is_job[node] and not books.is_verified(node)
+    ]
+    reasons = []
+    if in_use:
+        reasons.append(f"{_few(books, in_use)} would break and {_are(in_use)} in use")
+    if len(broken) >= _MANY:
+        reasons.append(f"{len(broken):,} datasets downstream would break")
+    elif broken and not in_use:
+        reasons.append(f"{_few(books, broken)} would break, which nobody is known to use")
+    if used_themselves:
+        reasons.append(f"{_few(books, used_themselves)} {_are(used_themselves)} read by somebody")
+    if doubtful:
+        reasons.append(f"who reads {_few(books, doubtful)} is not known")
+    unowned = [node for node in broken if not books.labels.owners(books.urn(node))]
+    if unowned:
+        reasons.append(f"nobody is on record who could be asked about {_few(books, unowned)}")
+    risk: Risk = "LOW"
+    if in_use or len(broken) >= _MANY:
+        risk = "HIGH"
+    elif reasons:
+        risk = "MEDIUM"
+    return ImpactAnalysis(
+        direct_datasets=sum(not is_job[node] for node in asked),
+        downstream_datasets=len(broken),
+        risk_level=risk,
+        reasons=tuple(reasons) or ("nothing downstream needs it, and nobody was seen to read it",),
+    )
+
+
+def _is_read(books: Books, node: int) -> bool:
+    """Whether somebody was seen to read a dataset that counts as used."""
+    return books.urn(node) in books.inputs.read
+
+
+def _remarks(books: Books, savings: Savings) -> tuple[str, ...]:
+    due = int(savings.unavoidable.sum())
+    if not due:
+        return ()
+    amount = amount_of(books.monthly(due))
+    return (f"{amount:,} {books.inputs.currency} of what ends stays due: it is committed or held.",)
+
+
+def _few(books: Books, nodes: list[int], most: int = 3) -> str:
+    names = ", ".join(books.name(node) for node in nodes[:most])
+    return names if len(nodes) <= most else f"{names} and {len(nodes) - most:,} more"
+
+
+def _are(nodes: list[int]) -> str:
+    return "is" if len(nodes) == 1 else "are"

@@ -1,0 +1,175 @@
+"""lumos cost on the command line."""
+
+import csv
+import io
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.costs.founding import founding
+
+JANUARY = ("--period", "2024-01")
+
+
+@pytest.fixture
+def place(workplace: Path) -> Path:
+    """A folder with lumos.yaml and the store of the founding example."""
+    founding(workplace, beside=True)
+    return workplace
+
+
+def amounts(text: str) -> list[Decimal]:
+    found = re.findall(r"-?\$[\d,]+\.\d\d", text)
+    return [Decimal(each.replace("$", "").replace(",", "")) for each in found]
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.usefixtures("place")
+class TestReport:
+    def test_it_tells_total_direct_and_attributed(self, lumos: Any) -> None:
+        told = lumos("cost", "report", "ml_predictions", *JANUARY)
+        assert told.code == 0
+        assert "Total $5,800.00" in told.words
+        assert "direct $1,500.00" in told.words
+        assert "attributed $4,300.00" in told.words
+        assert "compute $5,300.00 91%" in told.words
+        assert "ml-platform $3,700.00 64%" in told.words
+        assert "lumos cost record" in told.words
+
+    def test_it_fits_80_columns_but_for_names(self, lumos: Any) -> None:
+        told = lumos("cost", "report", "ml_predictions", *JANUARY)
+        assert max(len(line) for line in told.out.splitlines()[1:]) <= 80
+
+    def test_its_rows_add_up_as_they_are_shown(self, lumos: Any) -> None:
+        told = lumos("cost", "report", "ml_predictions", "--period", "2024-01-15").out
+        part = told[told.index("BY UPSTREAM") : told.index("TREND")]
+        *shown, total = amounts(part)
+        assert sum(shown) == total
+
+    def test_as_json(self, lumos: Any) -> None:
+        report = lumos("cost", "report", "ml_predictions", *JANUARY, "--json").json
+        assert report["summary"]["total_cost"] == 5800
+        assert report["breakdown"]["by_type"] == {"storage": 500, "compute": 5300}
+        assert report["trends"]["vs_last_month"] is None
+
+    def test_as_csv(self, lumos: Any) -> None:
+        found = rows(lumos("cost", "report", "ml_predictions", *JANUARY, "--csv").out)
+        assert sum(Decimal(row["cost"]) for row in found) == 5800
+        assert {row["team"] for row in found} == {"ml-platform", "data-engineering"}
+
+    def test_as_a_page(self, lumos: Any, place: Path) -> None:
+        told = lumos("cost", "report", "ml_predictions", *JANUARY, "-o", "one.html")
+        assert told.code == 0
+        page = (place / "one.html").read_text()
+        assert "What ml_predictions costs" in page
+        assert "$5,800.00" in page
+
+
+@pytest.mark.usefixtures("place")
+class TestSums:
+    @pytest.mark.parametrize("words", [("top", "-n", "2"), ("by", "team"), ("by", "tag")])
+    def test_columns_add_up_as_they_are_shown(self, lumos: Any, words: tuple[str, ...]) -> None:
+        told = lumos("cost", *words, "--period", "2024-01-15").out
+        lines = [line for line in told.splitlines() if "$" in line][1:]
+        *listed, total = [(found[0], found[-1]) for found in map(amounts, lines)]
+        for column in (0, 1):
+            assert sum(each[column] for each in listed) == total[column]
+        assert "__idle__" in told
+
+    @pytest.mark.parametrize("words", [("top", "-n", "2"), ("by", "domain")])
+    def test_csv_adds_up_as_it_stands(self, lumos: Any, words: tuple[str, ...]) -> None:
+        found = rows(lumos("cost", *words, *JANUARY, "--csv").out)
+        for column in ("own", "retained"):
+            assert sum(Decimal(row[column]) for row in found) == Decimal("8370.65")
+
+    def test_top_is_written_where_its_ending_says(self, lumos: Any, place: Path) -> None:
+        for name in ("top.csv", "top.json", "top.html"):
+            assert lumos("cost", "top", "-o", name).code == 0
+            assert (place / name).stat().st_size
+
+    def test_what_if_shows_before_after_and_difference(self, lumos: Any, place: Path) -> None:
+        text = (place / "lumos.yaml").read_text()
+        (place / "lumos.yaml").write_text(text + "  storage_pricing: {aws_s3: {standard: 0.02}}\n")
+        told = lumos("cost", "top", *JANUARY, "--price", "s3.standard=0.01").words
+        assert "s3.standard at 0.01 before $8,370.65, after $8,370.65: +$0.00" in told
+
+
+def test_the_story_of_a_trend(place: Path, lumos: Any) -> None:
+    nothing = lumos("cost", "trend")
+    assert nothing.code == 2
+    assert "lumos cost record" in nothing.err
+    recorded = lumos("cost", "record")
+    assert "Recorded" in recorded.words
+    assert "$8,370.65 of 5 datasets and jobs" in recorded.words
+    assert "again" in lumos("cost", "record").words
+    told = lumos("cost", "trend", "ml_predictions")
+    assert told.words.count("$5,800.00") >= 2
+    assert "vs last month +0%" in told.words
+    assert (place / "lumos.yaml").exists()
+
+
+@pytest.mark.usefixtures("place")
+def test_explain_tells_every_way(lumos: Any) -> None:
+    told = lumos("cost", "explain", "ml_predictions", *JANUARY)
+    assert "$1,800.00 cleaned_events compute $3,000.00 -60%-> feature_store -> ml_predictions" in (
+        told.words
+    )
+    *ways, total = amounts("\n".join(re.findall(r"^ *\$\S+", told.out, re.MULTILINE)))
+    assert sum(ways) == total == 5800
+    short = lumos("cost", "explain", "ml_predictions", *JANUARY, "--limit", "1").words
+    assert "along ways that are not listed" in short
+
+
+@pytest.mark.usefixtures("place")
+def test_savings_say_what_goes_stays_and_breaks(lumos: Any) -> None:
+    told = lumos("cost", "savings", "cleaned_events", *JANUARY)
+    assert "Saves $3,000.00 a month, $36,000.00 a year" in told.words
+    assert "BREAKS feature_store ml-platform" in told.words
+    assert "HIGH" in told.words
+    found = rows(lumos("cost", "savings", "--feature", "predictions", *JANUARY, "--csv").out)
+    saved = sum(Decimal(row["monthly"]) for row in found if row["outcome"] == "disappears")
+    assert saved == 6700
+
+
+@pytest.mark.usefixtures("place")
+def test_retire_says_how_it_chose(lumos: Any) -> None:
+    told = lumos("cost", "retire", "--top", "1", *JANUARY).words
+    assert "saves $6,700.00 a month, 80% of all" in told
+    assert "No other choice of so many saves more" in told
+    assert len(rows(lumos("cost", "retire", *JANUARY, "--csv").out)) == 1
+
+
+def test_a_page_of_everything_holds_what_was_spent(place: Path, lumos: Any) -> None:
+    assert lumos("cost", "page", *JANUARY).code == 0
+    page = (place / "cost.html").read_text()
+    for words in ("$8,370.65", "How cost flows through lineage", "__idle__", "ml_predictions"):
+        assert words in page
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("report", "orders"), "No dataset orders"),
+        (("report", "raw_events", "--period", "january"), "'january' is no period"),
+        (("top", "--price", "s3.standard"), "says nothing to --price"),
+        (("top", "--price", "s3.standard=cheap"), "'cheap' is no price"),
+        (("top", "--json", "--csv"), "contradict"),
+        (("top", "-o", "top.doc"), "does not say its format"),
+        (("by", "team", "--format", "html"), "lumos cost page"),
+        (("savings",), "Name what would end"),
+        (("savings", "--feature", "x"), "No feature named 'x'. Features: everything, predictions"),
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_what_is_wrong_is_one_sentence_with_a_way_out(
+    lumos: Any, words: tuple[str, ...], told: str
+) -> None:
+    answer = lumos("cost", *words)
+    assert answer.code == 2
+    assert told in answer.err

@@ -1,0 +1,158 @@
+"""Reports on cost, from a store to decimals that add up."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from engine.costs.founding import founding, urn
+from lumos import Lumos
+from lumos.errors import MisuseError
+from lumos.store.errors import UnknownDataset
+
+JANUARY = "2024-01"
+
+
+@pytest.fixture
+def shop(workplace: Path) -> Lumos:
+    return founding(workplace)
+
+
+def plain(amounts: dict[str, Decimal]) -> dict[str, float]:
+    return {name: float(amount) for name, amount in amounts.items()}
+
+
+def test_the_founding_example_costs_what_it_says(shop: Lumos) -> None:
+    report = shop.cost.report("ml_predictions", period=JANUARY)
+    summary = report.summary
+    assert (summary.total_cost, summary.direct_cost, summary.attributed_cost) == (5800, 1500, 4300)
+    assert plain(report.breakdown.by_type) == {"storage": 500, "compute": 5300}
+    assert plain(report.breakdown.by_team) == {"ml-platform": 3700, "data-engineering": 2100}
+    upstream = {each.name: float(each.cost) for each in report.breakdown.by_upstream}
+    assert upstream == {
+        "feature_store": 2200, "cleaned_events": 1800, "ml_predictions": 1500, "raw_events": 300
+    }  # fmt: skip
+    assert (report.period, report.currency, report.dataset) == (
+        "2024-01", "USD", urn("ml/ml_predictions"),
+    )  # fmt: skip
+
+
+def test_without_an_allocation_the_reader_carries_all(shop: Lumos) -> None:
+    allocation = (
+        "    - {from: cleaned_events, to: feature_store, shares: {compute: 0.6, storage: 1.0}}\n"
+    )
+    file = Path(shop.settings.origin.folder or "") / "lumos.yaml"
+    file.write_text(file.read_text().replace(allocation, ""))
+    lumos = Lumos(file, environment={})
+    total = lumos.cost.report("ml_predictions", period=JANUARY).summary.total_cost
+    assert total == 7000
+
+
+def test_what_a_dataset_passes_on_and_what_it_keeps_is_its_total(shop: Lumos) -> None:
+    summary = shop.cost.report("cleaned_events", period=JANUARY).summary
+    assert summary.retained_cost == 1200
+    assert summary.retained_cost + summary.passed_on_cost == summary.total_cost == 3300
+
+
+@pytest.mark.parametrize("ranked_by", ["retained", "own", "total"])
+@pytest.mark.parametrize("limit", [1, 3, 50])
+def test_own_and_retained_of_all_rows_give_what_was_spent(
+    workplace: Path, ranked_by: str, limit: int
+) -> None:
+    shop = founding(workplace, beside=True)
+    report = shop.cost.top(limit, ranked_by=ranked_by, period=JANUARY)  # type: ignore[arg-type]
+    beside = sum(report.beside.values(), Decimal(0))
+    assert report.spent == Decimal("8370.65")
+    for column in ("own", "retained"):
+        listed = sum((getattr(row, column) for row in report.datasets), Decimal(0))
+        assert listed + getattr(report.others, column) + beside == report.spent
+    ranks = [getattr(row, ranked_by) for row in report.datasets]
+    assert ranks == sorted(ranks, reverse=True)
+    assert set(report.beside) == {"__idle__", "__shared__", "__adjustment__"}
+
+
+@pytest.mark.parametrize("by", ["team", "domain", "platform", "tag"])
+def test_groups_give_what_was_spent_by_both_sums(workplace: Path, by: str) -> None:
+    shop = founding(workplace, beside=True)
+    report = shop.cost.by(by, period=JANUARY)  # type: ignore[arg-type]
+    beside = sum(report.beside.values(), Decimal(0))
+    for column in ("own", "retained"):
+        assert sum((getattr(row, column) for row in report.groups), beside) == report.spent
+
+
+def test_a_team_owns_one_amount_and_its_outputs_carry_another(shop: Lumos) -> None:
+    groups = {row.name: row for row in shop.cost.by("team", period=JANUARY).groups}
+    assert (groups["data-engineering"].own, groups["data-engineering"].retained) == (3500, 1200)
+    assert (groups["ml-platform"].own, groups["ml-platform"].retained) == (3700, 5800)
+    assert groups["analytics"].datasets == 1
+
+
+def test_what_has_two_tags_counts_under_both_and_is_taken_back_once(shop: Lumos) -> None:
+    groups = {row.name: row.retained for row in shop.cost.by("tag", period=JANUARY).groups}
+    assert groups["gold"] == groups["kpi"] == 1200
+    assert groups["(counted under several tags)"] == -1200
+    assert groups["(no tag)"] == 5800
+
+
+def test_a_day_costs_its_part_of_the_month(shop: Lumos) -> None:
+    report = shop.cost.report("ml_predictions", period="2024-01-15")
+    assert float(report.summary.total_cost) == pytest.approx(5800 / 31, abs=1e-4)
+    assert not report.is_monthly
+
+
+def test_without_a_period_the_last_thirty_days_are_told_as_a_month(shop: Lumos) -> None:
+    report = shop.cost.report("ml_predictions")
+    assert report.summary.total_cost == 5800
+    assert (str(report.first_day), str(report.last_day)) == ("2024-02-09", "2024-03-09")
+    assert report.is_monthly
+
+
+def test_another_method_can_be_tried(shop: Lumos) -> None:
+    report = shop.cost.report("ml_predictions", period=JANUARY, method="equal_split")
+    assert report.method == "equal_split"
+    assert report.summary.total_cost == 5800
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (
+            lambda cost: cost.report("ml_prediction"),
+            "Did you mean lumos://s3/lake/ml/ml_predictions",
+        ),
+        (lambda cost: cost.report("orders"), "No dataset orders in the store"),
+        (lambda cost: cost.report("raw_events", period="2024-13"), "no month '2024-13'"),
+        (lambda cost: cost.report("raw_events", period="2024-04"), "lies in the future"),
+        (lambda cost: cost.report("raw_events", method="fair"), "No method named 'fair'"),
+        (lambda cost: cost.trend(), "lumos cost record"),
+        (lambda cost: cost.savings(), "Name what would end"),
+        (lambda cost: cost.savings(feature="prediction"), "Did you mean 'predictions'"),
+        (lambda cost: cost.savings(tag="golden"), "Did you mean 'gold'"),
+        (lambda cost: cost.record("2024-03"), "is not over yet"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_with_what_could(shop: Lumos, ask, words: str) -> None:
+    with pytest.raises((MisuseError, UnknownDataset), match=words):
+        ask(shop.cost)
+
+
+def test_without_prices_the_section_to_write_is_shown(workplace: Path) -> None:
+    shop = founding(workplace)
+    (workplace / "lumos.yaml").write_text("environment: PROD\n")
+    bare = Lumos(workplace / "lumos.yaml", environment={})
+    with pytest.raises(MisuseError, match="no prices are configured") as told:
+        bare.cost.top()
+    assert "cost_model:" in str(told.value)
+    assert shop.cost.top().spent == 8200
+
+
+def test_a_store_without_lineage_says_so(workplace: Path) -> None:
+    shop = founding(workplace)
+    for upstream, downstream in (("raw_events", "cleaned_events"), ("raw_events", "event_metrics"),
+                                 ("cleaned_events", "feature_store"),
+                                 ("feature_store", "ml_predictions")):  # fmt: skip
+        shop.lineage.remove(upstream, downstream)
+    text = (workplace / "lumos.yaml").read_text()
+    (workplace / "lumos.yaml").write_text(text[: text.index("  allocations")])
+    report = Lumos(workplace / "lumos.yaml", environment={}).cost.report("raw_events")
+    assert any("lumos lineage ingest" in remark for remark in report.remarks)
