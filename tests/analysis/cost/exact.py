@@ -139,10 +139,16 @@ def tried_savings(graph: CostGraph, removed: set[int]) -> tuple[list[int], set[i
     return [sum(int(row[node]) for node in gone) for row in graph.costs], gone
 
 
-def best_retirement(graph: CostGraph, ends: list[int], top: int) -> int:
-    """The most that giving up at most `top` of these end uses can save."""
-    sets = (chosen for size in range(top + 1) for chosen in combinations(ends, size))
-    return max(sum(tried_savings(graph, set(chosen))[0]) for chosen in sets)
+def best_retirement(graph: CostGraph, top: int) -> int:
+    """The most that giving up at most `top` end uses saves, no other end use being broken."""
+    pairs = list(zip(graph.upstream.tolist(), graph.downstream.tolist(), strict=True))
+    ends = set(np.flatnonzero(graph.live).tolist())
+    sets = (set(chosen) for size in range(top + 1) for chosen in combinations(ends, size))
+    return max(
+        sum(tried_savings(graph, chosen)[0])
+        for chosen in sets
+        if reached(chosen, pairs) & ends == chosen
+    )
 
 
 def random_graph(chance: random.Random, *, most: int = 9) -> tuple[CostGraph, Method]:
