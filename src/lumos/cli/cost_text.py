@@ -176,15 +176,36 @@ def _print_top(report: TopReport) -> None:
         for place, each in enumerate(report.datasets)
     ]
     totals += [""] * (len(names) - len(totals))
-    rows = list(zip(names, own, totals, shown, strict=True))
     whole = purse(report.spent)
-    ledger(console, ("", "OWN", "TOTAL", "RETAINED"), rows, ("", whole, "", whole), retained)
+    head, sums = ["", "OWN", "TOTAL", "RETAINED"], ["", whole, "", whole]
+    cells = [names, own, totals, shown]
+    _add_change(report, [*(each.before for each in listed)], retained, (head, cells, sums), purse)
+    ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
     console.print(
         "\nOWN was spent on it alone. TOTAL is OWN and its part of everything upstream; totals\n"
         "overlap and are never added up. RETAINED is what no reader carries on.",
         style="dim",
     )
     print_remarks(report, report.spent, purse)
+
+
+def _add_change(
+    report: TopReport | ByReport,
+    earlier: "Sequence[Decimal | None]",
+    retained: "Sequence[Decimal]",
+    columns: tuple[list[str], list[list[str]], list[str]],
+    purse: Purse,
+) -> None:
+    """One column more where something is supposed: by how much that changes what is retained."""
+    if report.what_if is None or report.beside_before is None:
+        return
+    beside = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
+    before = [*(each or Decimal(0) for each in earlier), *beside]
+    changes = [after - was for after, was in zip(retained, before, strict=True)]
+    head, cells, sums = columns
+    head.append("CHANGE")
+    cells.append([purse.signed(each) if each else "" for each in purse.balanced(changes)])
+    sums.append(purse.signed(sum(changes, Decimal(0))))
 
 
 def _print_by(report: ByReport) -> None:
@@ -201,10 +222,12 @@ def _print_by(report: ByReport) -> None:
     own = purse.column([*(each.own for each in report.groups), *beside])
     retained = [*(each.retained for each in report.groups), *beside]
     shares = [percent(each, report.spent) for each in retained]
-    rows = list(zip(names, counts, own, purse.column(retained), shares, strict=True))
     whole = purse(report.spent)
-    head = (report.by.upper(), "DATASETS", "OWN", "RETAINED", "")
-    ledger(console, head, rows, ("", "", whole, whole, ""), retained)
+    head = [report.by.upper(), "DATASETS", "OWN", "RETAINED", ""]
+    cells, sums = [names, counts, own, purse.column(retained), shares], ["", "", whole, whole, ""]
+    earlier = [each.before for each in report.groups]
+    _add_change(report, earlier, retained, (head, cells, sums), purse)
+    ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
     console.print(
         f"\nOWN is spent on what a {report.by} has. RETAINED is what its outputs carry in the\n"
         "end, through everything upstream, whoever has that. Both add up to what was spent.",

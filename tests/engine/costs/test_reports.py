@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.costs.founding import founding, urn
+from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
 from lumos.errors import MisuseError
+from lumos.model.dataset import Statistics
 from lumos.store.errors import UnknownDataset
 
 JANUARY = "2024-01"
@@ -156,3 +157,34 @@ def test_a_store_without_lineage_says_so(workplace: Path) -> None:
     (workplace / "lumos.yaml").write_text(text[: text.index("  allocations")])
     report = Lumos(workplace / "lumos.yaml", environment={}).cost.report("raw_events")
     assert any("lumos lineage ingest" in remark for remark in report.remarks)
+
+
+def test_what_is_supposed_is_told_beside_what_is(workplace: Path) -> None:
+    shop = founding(workplace, beside=True)
+    with shop._store().transaction() as transaction:
+        told = Statistics(file_count=1, total_size_bytes=1000 * 1024**3)
+        transaction.save_aspect(urn("raw/raw_events"), "statistics", told, writer="scan", at=NOW)
+    text = (workplace / "lumos.yaml").read_text()
+    prices = "  storage_pricing: {aws_s3: {standard: 0.02, glacier: 0.004}}\n"
+    text = text.replace("    - {dataset: raw_events, costs: {storage: 500}}\n", "") + prices
+    (workplace / "lumos.yaml").write_text(text)
+    cost = Lumos(workplace / "lumos.yaml", environment={}).cost
+    assert cost.report("raw_events").summary.own_cost == 20
+    for how in (
+        {"moves": {"raw_events": "glacier"}},
+        {"prices": {"s3.standard": Decimal("0.004")}},
+    ):
+        report = cost.report("ml_predictions", **how)  # type: ignore[arg-type]
+        assert report.what_if is not None
+        assert report.what_if.difference == Decimal("-9.6")
+        assert report.before is not None
+        assert report.before.by_type["storage"] == 212
+        top = cost.top(1, **how)  # type: ignore[arg-type]
+        assert top.what_if is not None
+        assert top.what_if.difference == -16
+        [row] = top.datasets
+        assert row.before is not None
+        assert top.others.before is not None
+        changes = row.retained - row.before + top.others.retained - top.others.before
+        assert changes == -16
+        assert top.beside == top.beside_before

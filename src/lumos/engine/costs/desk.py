@@ -12,13 +12,10 @@ from lumos.config import Settings
 from lumos.config.prices import method_of, prices_of
 from lumos.engine.audit import audit
 from lumos.engine.costs.books import Books
-from lumos.engine.costs.explaining import explain_report
 from lumos.engine.costs.hints import hints
 from lumos.engine.costs.inputs import Inputs, cost_graph
 from lumos.engine.costs.labels import Labels
 from lumos.engine.costs.meaning import feature_members, node_meant
-from lumos.engine.costs.page import dataset_page, estate_page
-from lumos.engine.costs.recording import record
 from lumos.engine.costs.reporting import answer, by_report, cost_report, top_report, what_if
 from lumos.engine.costs.reports import (
     ByReport,
@@ -32,8 +29,6 @@ from lumos.engine.costs.reports import (
     TopReport,
     TrendReport,
 )
-from lumos.engine.costs.retiring import retire_report
-from lumos.engine.costs.saving import savings_report
 from lumos.engine.costs.trending import History, point_now, spent_by_type
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.money import amount_of
@@ -119,6 +114,8 @@ class CostDesk:
 
     def explain(self, urn: str, *, limit: int = 20, **how: Unpack[How]) -> ExplainReport:
         """Every way and share that makes a total, the largest first."""
+        from lumos.engine.costs.explaining import explain_report
+
         reckoned = self._reckoned(how)
         node = node_meant(self._store, reckoned.books, urn)
         return explain_report(reckoned.books, node, limit=limit, **reckoned.supposed)
@@ -131,6 +128,8 @@ class CostDesk:
         **how: Unpack[How],
     ) -> SavingsReport:
         """What truly disappears where datasets end, by name, as a feature or with a tag."""
+        from lumos.engine.costs.saving import savings_report
+
         if not urns and feature is None and tag is None:
             raise MisuseError("Name what would end: lumos cost savings URN, --feature or --tag")
         reckoned = self._reckoned(how)
@@ -145,11 +144,15 @@ class CostDesk:
 
     def retire(self, top: int = 10, **how: Unpack[How]) -> RetireReport:
         """What to retire together so that most is saved."""
+        from lumos.engine.costs.retiring import retire_report
+
         reckoned = self._reckoned(how)
         return retire_report(reckoned.books, top, **reckoned.supposed)
 
     def record(self, period: str | None = None, *, aspects: bool = True) -> RecordReport:
         """Keeps the figures of a period, by default of the last whole month."""
+        from lumos.engine.costs.recording import record
+
         wanted = month_before(month_of(self._today)) if period is None else self._period(period)
         if wanted.last >= self._today:
             raise MisuseError(
@@ -172,6 +175,8 @@ class CostDesk:
 
     def page(self, urn: str | None = None, **how: Unpack[How]) -> str:
         """A self-contained page on one dataset, or on all that was spent."""
+        from lumos.engine.costs.page import dataset_page, estate_page
+
         reckoned = self._reckoned(how)
         books = reckoned.books
         if urn is not None:

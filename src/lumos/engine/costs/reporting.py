@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from lumos.engine.costs.books import Books
@@ -173,26 +174,20 @@ def top_report(
     rest = np.ones(len(ranked), dtype=np.bool_)
     rest[listed] = False
     costing = rest & ((books.own != 0) | (books.retained != 0))
-    earlier: dict[str, Any] = {}
-    rows = []
-    for node in listed:
-        row = books.row(node)
-        if before is not None:
-            was = amount_of(_earlier(before, ranked_by, row.urn))
-            row = type(row)(
-                **{name: getattr(row, name) for name in row.__struct_fields__} | {"before": was}
-            )
-        rows.append(row)
+    rows = [books.row(node) for node in listed]
+    supposed: dict[str, Any] = {}
+    rest_before = None
     if before is not None:
-        earlier = {"what_if": what_if(changes, before.spent, books.spent)}
-    shown_before = None
-    if before is not None and ranked_by != "total":
-        whole = {"retained": before.retained, "own": before.own}[ranked_by]
-        shown = sum(_earlier(before, ranked_by, books.urn(node)) for node in listed)
-        shown_before = amount_of(int(whole.sum()) - shown)
+        was = [_retained(before, row.urn) for row in rows]
+        rest_before = amount_of(int(before.retained.sum()) - sum(was))
+        rows = [
+            msgspec.structs.replace(row, before=amount_of(amount))
+            for row, amount in zip(rows, was, strict=True)
+        ]
+        supposed = _supposed(books, before, changes)
     return TopReport(
         **answer(books),
-        **earlier,
+        **supposed,
         ranked_by=ranked_by,
         spent=amount_of(books.spent),
         datasets=tuple(rows),
@@ -200,17 +195,23 @@ def top_report(
             count=int(costing.sum()),
             own=amount_of(int(books.own[rest].sum())),
             retained=amount_of(int(books.retained[rest].sum())),
-            before=shown_before,
+            before=rest_before,
         ),
         beside=beside_of(books),
         by_type=books.by_type(books.graph.costs.sum(axis=1)),
     )
 
 
-def _earlier(before: Books, ranked_by: Ranking, urn: str) -> int:
-    amounts = {"retained": before.retained, "total": before.totals, "own": before.own}[ranked_by]
-    node = before.places.get(urn)
-    return 0 if node is None else int(amounts[node])
+def _supposed(books: Books, before: Books, changes: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "what_if": what_if(changes, before.spent, books.spent),
+        "beside_before": beside_of(before),
+    }
+
+
+def _retained(books: Books, urn: str) -> int:
+    node = books.places.get(urn)
+    return 0 if node is None else int(books.retained[node])
 
 
 def beside_of(books: Books) -> dict[str, Decimal]:
@@ -242,7 +243,7 @@ def by_report(
     is_unnamed = all(row.name == NOBODY[by] for row in rows)
     return ByReport(
         **answer(books, remarks=(_HOW_TO_NAME[by],) if is_unnamed else ()),
-        what_if=None if before is None else what_if(changes, before.spent, books.spent),
+        **({} if before is None else _supposed(books, before, changes)),
         by=by,
         spent=amount_of(books.spent),
         groups=rows,

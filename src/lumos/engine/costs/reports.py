@@ -121,7 +121,7 @@ class CostReport(CostAnswer, frozen=True, kw_only=True):
 
 
 class CostRow(Report, frozen=True, kw_only=True):
-    """A dataset or job with its costs; `before` is what it was without what is supposed."""
+    """A dataset or job with its costs; `before` is what it retains without what is supposed."""
 
     urn: str
     name: str
@@ -154,6 +154,7 @@ class TopReport(CostAnswer, frozen=True, kw_only=True):
     datasets: tuple[CostRow, ...]
     others: Others
     beside: dict[str, Decimal]
+    beside_before: dict[str, Decimal] | None = None
     by_type: dict[str, Decimal]
 
 
@@ -174,6 +175,7 @@ class ByReport(CostAnswer, frozen=True, kw_only=True):
     spent: Decimal
     groups: tuple[GroupRow, ...]
     beside: dict[str, Decimal]
+    beside_before: dict[str, Decimal] | None = None
 
 
 class TrendPoint(Report, frozen=True, kw_only=True):
