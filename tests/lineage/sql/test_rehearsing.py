@@ -186,6 +186,11 @@ def test_named_queries_hide_tables_only_where_they_are_seen() -> None:
          "where no columns are listed"),
         ("postgres", "UPDATE t SET (a, b) = (SELECT x, y FROM u)", "several columns by one query"),
         ("clickhouse", "CREATE TABLE t AS SELECT * FROM s3('https://x/y.csv')", "S3 in the place"),
+        ("clickhouse", "INSERT INTO t SELECT a FROM u FINAL", "Spark has no words for it"),
+        ("oracle", "CREATE TABLE t AS SELECT u.a FROM u, v WHERE u.id = v.id (+)",
+         "Spark has no words for it"),
+        ("spark", f"CREATE TABLE t AS SELECT {'(' * 900}a{')' * 900} AS a FROM u", "too deeply"),
+        ("tsql", "SELECT * INTO #x FROM OPENJSON(@j); SELECT a INTO s.t FROM #x", "of #x, which"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_said(dialect: str, sql: str, reason: str) -> None:

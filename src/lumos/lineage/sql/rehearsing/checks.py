@@ -15,6 +15,7 @@ from lumos.lineage.sql.rehearsing.asking import Asked, NotAsked, asked, declared
 from lumos.lineage.sql.rehearsing.staging import Names, Staged, written_for_spark
 from lumos.lineage.sql.script import Parts, Script, Statement
 
+_TOO_DEEP: Final = "it is nested too deeply"
 _STAND_IN: Final = re.compile(r"`?(__lumos_table_\d+__)`?")
 
 
@@ -120,6 +121,8 @@ class _Script:
                 yield self._filled(check, each)
         except NotAsked as problem:
             yield replace(check, problem=str(problem))
+        except RecursionError:
+            yield replace(check, problem=_TOO_DEEP)
 
     def _filled(self, check: Check, ask: Asked) -> Check:
         staged = self._staged(ask.query)
@@ -176,6 +179,9 @@ class _Script:
             queries = [self._staged(each.query) for each in asked(node)]
         except NotAsked as problem:
             self._keep(table, [], str(problem))
+            return
+        except RecursionError:
+            self._keep(table, [], _TOO_DEEP)
             return
         held = self._held.get(self._names.of(table))
         if not queries:
