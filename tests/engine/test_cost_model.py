@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from lumos.engine.costs.model_errors import InvalidModel
-from lumos.engine.costs.model_file import ModelReport, computed
+from lumos.engine.costs.model_file import ModelReport
+from lumos.engine.costs.model_file import compute as compute_model
 from lumos.errors import MisuseError
 from lumos.model.codec import to_json
 
@@ -37,7 +38,7 @@ def compute(tmp_path: Path) -> Any:
     def of(model: object, name: str = "model.json") -> ModelReport:
         file = tmp_path / name
         file.write_text(model if isinstance(model, str) else json.dumps(model))
-        return computed(file)
+        return compute_model(file).report()
 
     return of
 
@@ -216,10 +217,25 @@ def test_what_cannot_be_computed_is_refused_with_what_is_right(
 
 def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match="There is no such file"):
-        computed(tmp_path / "none.json")
+        compute_model(tmp_path / "none.json")
     file = tmp_path / "model.json"
     file.write_bytes(b'{"datasets":\n "\xff"}')
     with pytest.raises(InvalidModel, match=r"model\.json:2: The model is not UTF-8 text"):
-        computed(file)
+        compute_model(file)
     with pytest.raises(InvalidModel, match="cannot be read"):
-        computed(tmp_path)
+        compute_model(tmp_path)
+
+
+def test_a_large_report_is_the_same_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model.yaml"
+    file.write_text(FOUNDING % "")
+    whole = compute_model(file)
+    assert not whole.is_large
+    assert b"".join(whole.json()) == to_json(whole.report())
+    monkeypatch.setattr("lumos.engine.costs.model_file._AT_ONCE", 2)
+    monkeypatch.setattr("lumos.engine.costs.model_reading._AT_ONCE", 2)
+    parts = compute_model(file)
+    assert parts.is_large
+    assert b"".join(parts.json()) == to_json(whole.report())

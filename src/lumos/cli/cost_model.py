@@ -1,5 +1,6 @@
 """lumos cost model"""
 
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,13 +38,17 @@ def model(
     Total is what a dataset costs through everything upstream; what is retained adds up to what
     was spent. Saved is what would disappear with that one alone.
     """
-    from lumos.engine.costs.model_file import computed
+    from lumos.engine.costs.model_file import compute
 
-    report = computed(file)
-    if json:
-        print_json(report)
+    computed = compute(file)
+    if json and computed.is_large:
+        for part in computed.json():
+            sys.stdout.buffer.write(part)
+        sys.stdout.buffer.write(b"\n")
+    elif json:
+        print_json(computed.report())
     else:
-        _show(report)
+        _show(computed.report())
 
 
 def _show(report: "ModelReport") -> None:

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -24,11 +25,15 @@ from lumos.analysis.cost.solving import Attribution, attribute
 from lumos.engine.costs.model_reading import ModelFile, WrittenEdge
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.errors import MisuseError, UnknownName, did_you_mean
+from lumos.model.codec import to_json
 from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, RESERVED, SHARED, UNALLOCATED
 from lumos.model.money import MICRO, micros
 
 # Nearest names among very many take longer than anybody waits for an error.
 _MOST_COMPARED: Final = 5000
+_NONE: Final = float("nan")
+# A report of more is written a part at a time, for all of it would take gigabytes.
+_AT_ONCE: Final = 20_000
 
 
 class ModelDataset(Report, frozen=True, kw_only=True):
@@ -85,14 +90,46 @@ class Model:
     remarks: list[str]
 
 
-def computed(file: Path) -> ModelReport:
+class ComputedModel:
+    """Attribution and savings of a model, as a report or as its JSON in parts."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._attribution = attribute(model.graph, model.method)
+        self._savings = savings_of_all(model.graph)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the report had better be written in parts."""
+        return self._model.graph.nodes > _AT_ONCE
+
+    def report(self) -> ModelReport:
+        """All of it."""
+        return _report(self._model, self._attribution, list(self._datasets()))
+
+    def json(self) -> Iterator[bytes]:
+        """The report as JSON, some datasets at a time."""
+        empty = to_json(_report(self._model, self._attribution, []))
+        before, field, after = empty.partition(b'"datasets":[')
+        yield before + field
+        datasets = self._datasets()
+        part = list(islice(datasets, _AT_ONCE))
+        while part:
+            yield to_json(part)[1:-1]
+            part = list(islice(datasets, _AT_ONCE))
+            yield b"," if part else b""
+        yield after
+
+    def _datasets(self) -> Iterator[ModelDataset]:
+        return _datasets(self._model.graph, self._attribution, self._savings)
+
+
+def compute(file: Path) -> ComputedModel:
     """Attribution and savings of the model in a file."""
-    model = read(file)
     try:
-        attribution = attribute(model.graph, model.method)
+        return ComputedModel(read(file))
     except InvalidShare as error:
         raise InvalidShare(f"{file}: {error}") from None
-    return _report(model, attribution, savings_of_all(model.graph))
 
 
 def read(file: Path) -> Model:
@@ -145,7 +182,7 @@ class _Nodes:
         self.jobs: list[int] = []
         self.apart: dict[str, int] = {}
         self._written = written
-        for entry in written.nodes():
+        for entry in chain.from_iterable(written.nodes()):
             if entry.urn in self.place or entry.urn in self.apart:
                 raise written.refusal(
                     f"The URN '{entry.urn}' stands twice under datasets. Keep one."
@@ -193,12 +230,24 @@ class _Edges:
         self.last_read = array("d")
         self.shares: dict[str, dict[int, float]] = {}
         self._of_all_types: dict[int, float] = {}
-        for number, entry in enumerate(written.edges()):
-            self.upstream.append(self._end(entry.upstream, entry, number))
-            self.downstream.append(self._end(entry.downstream, entry, number))
-            self.weights.append(self._weight(entry, number))
-            self.last_read.append(entry.read_at())
-            self._take_shares(entry, number)
+        place = nodes.place.get
+        for batch in written.edges():
+            start = len(self.upstream)
+            ends = [(place(edge.upstream, -1), place(edge.downstream, -1)) for edge in batch]
+            self.upstream.extend(end[0] for end in ends)
+            self.downstream.extend(end[1] for end in ends)
+            self.weights.extend(_NONE if edge.bytes is None else edge.bytes for edge in batch)
+            self.last_read.extend(edge.read_at() for edge in batch)
+            for number, (edge, pair) in enumerate(zip(batch, ends, strict=True), start=start):
+                if -1 in pair or edge.share is not None or edge.shares is not None:
+                    self._take(edge, number, pair)
+        negative = np.flatnonzero(np.array(self.weights) < 0)
+        if len(negative):
+            number = int(negative[0])
+            raise written.refusal(
+                f"edges[{number}]: the bytes read must be a number from 0 on, not "
+                f"{self.weights[number]:g}."
+            )
 
     def explicit(self, types: tuple[str, ...]) -> Floats:
         """[k, m], or one row where no edge tells types apart."""
@@ -222,37 +271,26 @@ class _Edges:
                 f"edges[{first}] and edges[{again}]. Keep one, with all that it carries."
             )
 
-    def _end(self, urn: str, entry: WrittenEdge, number: int) -> int:
-        node = self._nodes.place.get(urn)
-        if node is not None:
-            return node
+    def _take(self, entry: WrittenEdge, number: int, ends: tuple[int, int]) -> None:
+        """Takes the shares of an edge; raises where one of its ends is not known."""
         edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
-        if urn in RESERVED:
-            raise self._written.refusal(
-                f"{edge}: {urn} is never carried by lineage. Remove the edge."
-            )
-        known = list(self._nodes.place)
-        hint = did_you_mean(urn, known) if len(known) <= _MOST_COMPARED else ""
-        raise self._written.refusal(f"{edge}: '{urn}' does not stand under 'datasets'.{hint}")
-
-    def _weight(self, entry: WrittenEdge, number: int) -> float:
-        if entry.bytes is None:
-            return float("nan")
-        if not entry.bytes >= 0:
-            raise self._written.refusal(
-                f"edges[{number}] ({entry.upstream} -> {entry.downstream}): the bytes read must be "
-                f"a number from 0 on, not {entry.bytes:g}."
-            )
-        return entry.bytes
-
-    def _take_shares(self, entry: WrittenEdge, number: int) -> None:
-        edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
+        if -1 in ends:
+            raise self._unknown(entry.upstream if ends[0] < 0 else entry.downstream, edge)
         if entry.share is not None and entry.shares is not None:
             raise self._written.refusal(f"{edge}: give either 'share', or 'shares' by cost type.")
         if entry.share is not None:
             self._of_all_types[number] = self._share(entry.share, edge)
         for name, share in (entry.shares or {}).items():
             self.shares.setdefault(name, {})[number] = self._share(share, f"{edge}, {name}")
+
+    def _unknown(self, urn: str, edge: str) -> MisuseError:
+        if urn in RESERVED:
+            return self._written.refusal(
+                f"{edge}: {urn} is never carried by lineage. Remove the edge."
+            )
+        known = list(self._nodes.place)
+        hint = did_you_mean(urn, known) if len(known) <= _MOST_COMPARED else ""
+        return self._written.refusal(f"{edge}: '{urn}' does not stand under 'datasets'.{hint}")
 
     def _share(self, share: float, edge: str) -> float:
         if not 0 <= share <= 1 + NOISE:
@@ -262,12 +300,12 @@ class _Edges:
         return min(share, 1.0)
 
 
-def _report(model: Model, attribution: Attribution, savings: Integers) -> ModelReport:
+def _report(model: Model, attribution: Attribution, datasets: list[ModelDataset]) -> ModelReport:
     graph, apart = model.graph, model.apart
     spent = int(graph.costs.sum()) + sum(apart.values())
     return ModelReport(
         method=model.method,
-        datasets=list(_datasets(graph, attribution, savings)),
+        datasets=datasets,
         components=[
             ModelComponent(
                 urns=tuple(graph.urns[node] for node in each.members),
@@ -292,17 +330,24 @@ def _report(model: Model, attribution: Attribution, savings: Integers) -> ModelR
 def _datasets(
     graph: CostGraph, attribution: Attribution, savings: Integers
 ) -> Iterator[ModelDataset]:
-    direct, total = graph.costs.sum(axis=0).tolist(), attribution.loaded.sum(axis=0).tolist()
-    retained, saved = attribution.retained.sum(axis=0).tolist(), savings.tolist()
-    for node, by_type in enumerate(attribution.loaded.T.tolist()):
+    rows = zip(
+        graph.urns,
+        graph.costs.sum(axis=0).tolist(),
+        attribution.loaded.sum(axis=0).tolist(),
+        attribution.retained.sum(axis=0).tolist(),
+        attribution.loaded.T.tolist(),
+        savings.tolist(),
+        strict=True,
+    )
+    for urn, direct, total, retained, by_type, saved in rows:
         yield ModelDataset(
-            urn=graph.urns[node],
-            direct=amount(direct[node]),
-            attributed=amount(total[node] - direct[node]),
-            total=amount(total[node]),
-            retained=amount(retained[node]),
-            by_type={name: amount(units) for name, units in zip(graph.types, by_type, strict=True)},
-            savings=amount(saved[node]),
+            urn=urn,
+            direct=amount(direct),
+            attributed=amount(total - direct),
+            total=amount(total),
+            retained=amount(retained),
+            by_type=dict(zip(graph.types, map(amount, by_type), strict=True)),
+            savings=amount(saved),
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -84,41 +84,48 @@ class ModelFile:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.remarks: list[str] = []
-        (self._written,) = self._decoded(b"[%s]" % _content(file), _WrittenModel, _AnyModel, "")
-        self.method: str | None = self._written.method
+        written = self._decoded(_content(file), _WrittenModel, _AnyModel)
+        self.method: str | None = written.method
+        self._datasets: list[msgspec.Raw] = written.datasets or []
+        self._edges: list[msgspec.Raw] = written.edges or []
 
-    def nodes(self) -> Iterator[WrittenNode]:
-        """The datasets and jobs, as they stand in the file."""
-        for start, batch in _batches(self._written.datasets or []):
-            yield from self._decoded(batch, WrittenNode, _AnyNode, "datasets", start)
+    def nodes(self) -> Iterator[list[WrittenNode]]:
+        """The datasets and jobs, some at a time, as they stand in the file."""
+        for start, batch in _batches(self._datasets):
+            yield self._decoded(
+                batch, list[WrittenNode], list[_AnyNode], name="datasets", start=start
+            )
 
-    def edges(self) -> Iterator[WrittenEdge]:
-        """The edges, as they stand in the file."""
-        for start, batch in _batches(self._written.edges or []):
-            yield from self._decoded(batch, WrittenEdge, _AnyEdge, "edges", start)
+    def edges(self) -> Iterator[list[WrittenEdge]]:
+        """The edges, some at a time, as they stand in the file."""
+        for start, batch in _batches(self._edges):
+            yield self._decoded(batch, list[WrittenEdge], list[_AnyEdge], name="edges", start=start)
 
     def refusal(self, reason: str) -> InvalidModel:
         """What is wrong in this file, to be raised."""
         return InvalidModel(self.file, reason)
 
-    def _decoded(self, batch: bytes, kind: Any, lenient: Any, name: str, start: int = 0) -> Any:
-        """The entries of a batch; keys that are not known are told of, and mean nothing."""
+    def _decoded(
+        self, content: bytes, kind: Any, lenient: Any, *, name: str = "", start: int = 0
+    ) -> Any:
+        """What stands there; keys that are not known are told of, and mean nothing."""
         try:
-            return msgspec.json.decode(batch, type=list[kind])
+            return msgspec.json.decode(content, type=kind)
         except msgspec.ValidationError as error:
             if "unknown field" not in str(error):
                 raise self.refusal(_sentence(error, name, start)) from None
-        self._note_unknown(batch, kind, name)
         try:
-            return msgspec.json.decode(batch, type=list[lenient])
+            found = msgspec.json.decode(content, type=lenient)
         except msgspec.ValidationError as error:
             raise self.refusal(_sentence(error, name, start)) from None
+        self._note_unknown(msgspec.json.decode(content), lenient, name)
+        return found
 
-    def _note_unknown(self, batch: bytes, kind: Any, name: str) -> None:
-        known = [field.encode_name for field in msgspec.structs.fields(kind)]
-        used = {
-            key for entry in msgspec.json.decode(batch, type=list[dict[str, Any]]) for key in entry
-        }
+    def _note_unknown(self, plain: Any, kind: Any, name: str) -> None:
+        entries = plain if name else [plain]
+        fields = msgspec.structs.fields(get_args(kind)[0] if name else kind)
+        known = [field.encode_name for field in fields]
+        used = {key for entry in entries for key in entry}
         place = f" of {name}" if name else ""
         for key in sorted(used.difference(known)):
             hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
@@ -138,9 +145,8 @@ def _sentence(error: msgspec.ValidationError, name: str, start: int) -> str:
     assert found is not None
     reason, path = found["reason"], found["path"] or ""
     number = re.match(r"\[(\d+)\]", path)
-    if number is not None:
-        inside = path[number.end() :]
-        path = f"{name}[{start + int(number[1])}]{inside}" if name else inside
+    if name and number is not None:
+        path = f"{name}[{start + int(number[1])}]{path[number.end() :]}"
     place = path.replace("[...]", "").removeprefix(".") or "the file"
     words = re.sub(r"`([^`]*)`", lambda quoted: _in_words(quoted[1]), reason)
     return f"{place}: {words}. See: lumos cost model --help"
