@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lumos.cli import cost_model, cost_savings
+from lumos.cli import cost_inputs, cost_model, cost_savings
 from lumos.cli.cost_options import (
     AsCsv,
     Dataset,
@@ -246,3 +246,4 @@ def page(
 
 cost_savings.add_to(app)
 cost_model.add_to(app)
+cost_inputs.add_to(app)

@@ -37,6 +37,7 @@ from lumos.store.database import HEAD
 if TYPE_CHECKING:
     from lumos.engine.changes import EventReport, ForgetReport
     from lumos.engine.costs.desk import CostDesk
+    from lumos.engine.costs.sourcing import CostSources
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.estates import Estates
     from lumos.engine.impact.desk import ImpactDesk
@@ -384,6 +385,17 @@ class Lumos:
         from lumos.engine.costs.desk import CostDesk
 
         return CostDesk(self.settings, self._store)
+
+    @cached_property
+    def cost_sources(self) -> "CostSources":
+        """What costs are computed from: what jobs used, and what people set."""
+        from lumos.engine.costs.sourcing import CostSources
+
+        return CostSources(
+            self.settings,
+            self._store,
+            lambda: Store.open(self.database, create=True, listeners=self._listeners),
+        )
 
     def explain(self, path: str | Path) -> ExplainReport:
         """What was decided about a file or folder, by which rule, and why."""
