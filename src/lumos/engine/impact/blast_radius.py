@@ -15,7 +15,7 @@ from lumos.model.schema import Schema
 from lumos.store import Store
 
 MOST_NAMED: Final = 1_000
-MOST_REASONED: Final = 5_000
+MOST_REASONED: Final = 3_000
 _AFFECTED: Final = (Verdict.BREAKING, Verdict.UNDETERMINED)
 _log = logging.getLogger(__name__)
 
