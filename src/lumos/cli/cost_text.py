@@ -82,11 +82,18 @@ def _print_report(report: CostReport) -> None:
     console.print(report.name, style="bold", end="  ")
     console.print(report.dataset, style="dim")
     console.print(f"{facts(report)}\nTeam: {report.team}\n")
-    direct, attributed = purse.column((summary.direct_cost, summary.attributed_cost))
-    width = max(map(len, (direct, attributed, purse(summary.total_cost))))
-    console.print(f"  Total       {purse(summary.total_cost):>{width}}", style="bold")
-    console.print(f"  direct      {direct:>{width}}  {_direct(report, purse)}")
-    console.print(f"  attributed  {attributed:>{width}}  from everything upstream")
+    own, jobs, attributed = purse.balanced(
+        (summary.own_cost, summary.jobs_cost, summary.attributed_cost)
+    )
+    lines = (
+        ("direct", own + jobs, _direct(purse(own), purse(jobs) if jobs else None)),
+        ("attributed", attributed, "from everything upstream"),
+    )
+    total = purse(summary.total_cost)
+    width = max(len(total), *(len(purse(amount)) for _, amount, _ in lines))
+    console.print(f"  {'Total':<11} {total:>{width}}", style="bold")
+    for name, amount, note in lines:
+        console.print(f"  {name:<11} {purse(amount):>{width}}  {note}")
     stays, goes = purse.column((summary.retained_cost, summary.passed_on_cost))
     console.print(
         f"  {stays.strip()} of it stays here, {goes.strip()} is carried on by its readers."
@@ -118,12 +125,8 @@ def _named(name: str, kind: str) -> str:
     return shortened(f"{name} (job)" if kind == "job" else name, 30)
 
 
-def _direct(report: CostReport, purse: Purse) -> str:
-    summary = report.summary
-    if not summary.jobs_cost:
-        return "of its own"
-    own, jobs = purse.column((summary.own_cost, summary.jobs_cost))
-    return f"{own.strip()} of its own, {jobs.strip()} of the jobs that write it"
+def _direct(own: str, jobs: str | None) -> str:
+    return "of its own" if jobs is None else f"{own} of its own, {jobs} of the jobs that write it"
 
 
 def _cut(

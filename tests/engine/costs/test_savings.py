@@ -94,3 +94,20 @@ def test_what_to_retire_together_breaks_nothing_and_is_the_best_there_is(shop: L
     assert both.monthly_savings == 8200
     assert sum(each.monthly_savings for each in both.steps) == both.monthly_savings
     assert both.steps[-1].cumulative == both.monthly_savings
+
+
+def test_a_job_that_writes_nothing_else_ends_with_what_it_writes(workplace: Path) -> None:
+    job = "lumos://airflow/nightly"
+    prices = f"    - {{job: {job}, costs: {{compute: 40}}}}\n"
+    shop = founding(workplace)
+    shop.lineage.add(urn("raw/raw_events"), urn("core/event_metrics"), job=job)
+    text = (workplace / "lumos.yaml").read_text()
+    text = text.replace("  allocations:\n", prices + "  allocations:\n")
+    text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
+    (workplace / "lumos.yaml").write_text(text)
+    cost = Lumos(workplace / "lumos.yaml", environment={}).cost
+    report = cost.savings("event_metrics")
+    assert {each.name: each.kind for each in report.disappears} == {
+        "event_metrics": "dataset", "nightly": "job"
+    }  # fmt: skip
+    assert report.monthly_savings == 1040

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lumos.analysis.cost.contributions import Contributions, contributions
+from lumos.analysis.cost.reach import Ways
 from lumos.analysis.cost.savings import avoidable_costs
 from lumos.engine.costs.labels import Labels
 from lumos.engine.costs.reports import CostRow, Kind
@@ -57,6 +58,12 @@ class Books:
     def retained(self) -> "Integers":
         """[n] what nothing downstream carries on, all types together."""
         return np.asarray(self.attribution.retained.sum(axis=0))
+
+    @cached_property
+    def needed(self) -> "Bools":
+        """[n] whether some end use needs it."""
+        against = Ways(self.graph.nodes, self.graph.downstream, self.graph.upstream)
+        return np.asarray(against.origins(np.flatnonzero(self.graph.live)) >= 0)
 
     @property
     def beside(self) -> dict[str, int]:
@@ -151,6 +158,19 @@ class Books:
         shares = self.attribution.shares.values[:, edges]
         carried = (self.graph.costs[:, above] * shares).sum(axis=1)
         return np.asarray(np.rint(carried), np.int64)
+
+    def with_writers(self, nodes: Iterable[int]) -> list[int]:
+        """Some nodes, and the jobs that write nothing but these: who ends a dataset ends them."""
+        chosen = np.zeros(self.graph.nodes, dtype=np.bool_)
+        chosen[list(nodes)] = True
+        written = self.graph.upstream != self.graph.downstream
+        above, below = self.graph.upstream[written], self.graph.downstream[written]
+        writes_one = np.bincount(above, chosen[below], minlength=self.graph.nodes) > 0
+        writes_other = np.bincount(above, ~chosen[below], minlength=self.graph.nodes) > 0
+        return [
+            int(each)
+            for each in np.flatnonzero(chosen | (self.graph.is_job & writes_one & ~writes_other))
+        ]
 
     def cycle_of(self, node: int) -> tuple[str, ...]:
         """The cycle that a node is in, or nothing."""

@@ -76,6 +76,7 @@ def _flow(books: Books, arriving: Floats, kept: Floats, most: int) -> tuple[list
             total=round(float(totals[node])),
             direct=round(direct[node]),
             kept=round(float(kept[node])),
+            unneeded=not books.needed[node],
         )
         for node in sorted(chosen)
     ]

@@ -23,18 +23,20 @@ class Hint(NamedTuple):
 
 def hints(store: Store, books: Books, node: int) -> list[Hint]:
     """Datasets that nobody reads, and runs whose results nobody reads; the largest first."""
-    found = [_unread(books, node)]
-    upstream = map(int, books.made_of(node).nodes)
-    found += [_idle_runs(store, books, each) for each in upstream if books.graph.is_job[each]]
-    kept = [hint for hint in found if hint is not None]
-    return sorted(kept, key=lambda hint: -hint.monthly)
+    ending = _unread(books, node)
+    if ending is not None:
+        # All that is upstream for it alone ends with it, its runs included.
+        return [ending]
+    upstream = [int(each) for each in books.made_of(node).nodes if books.graph.is_job[each]]
+    found = [_idle_runs(store, books, job) for job in upstream]
+    return sorted(filter(None, found), key=lambda hint: -hint.monthly)
 
 
 def _unread(books: Books, node: int) -> Hint | None:
     is_end = not (books.graph.upstream == node).any()
     if not (is_end and books.is_verified(node)) or books.urn(node) in books.inputs.read:
         return None
-    gone = savings_of(books.graph, [node], books.avoidable).gone
+    gone = savings_of(books.graph, books.with_writers([node]), books.avoidable).gone
     monthly = int(books.saved_by(gone).sum())
     if monthly <= 0:
         return None

@@ -6,7 +6,7 @@ from typing import Final
 
 from lumos.engine.costs.books import Books
 from lumos.engine.costs.drawing import document as drawn
-from lumos.engine.costs.drawing.charts import Bar, bars, columns
+from lumos.engine.costs.drawing.charts import Bar, bars, columns, in_order
 from lumos.engine.costs.drawing.document import Row, Tile
 from lumos.engine.costs.drawing.flow import flow
 from lumos.engine.costs.flowing import estate_flow, flow_to
@@ -27,7 +27,9 @@ _FLOW_KEY: Final = (
     ("spent", "spent here: its storage and the jobs that write it"),
     ("whole", "carried from upstream"),
     ("kept", "stays here: no reader carries it on"),
+    ("unneeded", "stays here, and nobody is known to need it"),
 )
+_EQUALLY: Final = "shared equally, for want of usage"
 _WORDS: Final = {
     "__unallocated__": "belongs to no dataset",
     "__idle__": "paid for and not used",
@@ -41,9 +43,9 @@ Money = Callable[[int], str]
 def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendReport) -> str:
     """The page on all that was spent."""
     money = _money(top, top.spent)
-    types = list(top.by_type)
+    types = in_order(top.by_type)
     content = [
-        drawn.tiles(_estate_tiles(top, trend.trends, money)),
+        drawn.tiles(_estate_tiles(books, top, trend.trends, money)),
         _flow_section(
             "How cost flows through lineage",
             "From what it is made of, at the left, to what it ends in. The height of a bar is what "
@@ -80,7 +82,7 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
     money = _money(report, report.summary.total_cost)
     node = books.places[report.dataset]
     breakdown = report.breakdown
-    types = list(breakdown.by_type)
+    types = in_order(breakdown.by_type)
     upstream = [
         Bar(_named(each), micros(each.cost), {k: micros(v) for k, v in each.by_type.items()})
         for each in breakdown.by_upstream
@@ -126,7 +128,8 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
         ),
         *_remarks(report, report.summary.total_cost, money),
     ]
-    return _page(f"What {report.name} costs", report, content, about=report.dataset)
+    about = f"{report.dataset}  ·  team {report.team}"
+    return _page(f"What {report.name} costs", report, content, about=about)
 
 
 def _page(title: str, report: CostAnswer, content: Sequence[str], *, about: str = "") -> str:
@@ -147,13 +150,15 @@ def _money(report: CostAnswer, whole: Decimal) -> Money:
 
 
 def _flow_section(heading: str, explanation: str, picture: str) -> str:
-    return drawn.section(heading, explanation, picture, drawn.named_key(_FLOW_KEY))
+    met = [(name, words) for name, words in _FLOW_KEY if f'class="{name}"' in picture]
+    return drawn.section(heading, explanation, picture, drawn.named_key(met))
 
 
-def _estate_tiles(top: TopReport, trends: Trends, money: Money) -> list[Tile]:
+def _estate_tiles(books: Books, top: TopReport, trends: Trends, money: Money) -> list[Tile]:
     spent = micros(top.spent)
     beside = sum(map(micros, top.beside.values()))
-    count = len(top.datasets) + top.others.count
+    unneeded = int(books.own[~books.needed].sum())
+    share = _percent(Decimal(unneeded), Decimal(spent))
     which = ", ".join(map(_words, top.beside))
     dearest = top.datasets[0] if top.datasets else None
     return [
@@ -164,12 +169,9 @@ def _estate_tiles(top: TopReport, trends: Trends, money: Money) -> list[Tile]:
             money(micros(dearest.retained)) if dearest else "-",
             dearest.name if dearest else "",
         ),
-        Tile("Carried by no dataset", money(beside), which or "nothing"),
-        Tile(
-            "Rests on assumptions",
-            _percent(top.assumed, top.spent),
-            f"{count:,} datasets and jobs cost something",
-        ),
+        Tile("Nobody needs", money(unneeded), f"{share} of all, as far as reads are known"),
+        Tile("Beside lineage", money(beside), which or "nothing"),
+        Tile("Assumed", _percent(top.assumed, top.spent), _EQUALLY),
     ]
 
 
@@ -181,9 +183,7 @@ def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
         Tile("Direct", money(micros(summary.direct_cost)), "its own and the jobs that write it"),
         Tile("Attributed", money(micros(summary.attributed_cost)), "from everything upstream"),
         _trend_tile(report.trends, money),
-        Tile(
-            "Rests on assumptions", _percent(report.assumed, summary.total_cost), f"{report.team}"
-        ),
+        Tile("Assumed", _percent(report.assumed, summary.total_cost), _EQUALLY),
     ]
 
 
@@ -234,7 +234,7 @@ def _named(each: Upstream) -> str:
 
 def _trend_section(heading: str, explanation: str, trend: TrendReport, money: Money) -> str:
     points = (*trend.points[-11:], trend.now)
-    types = list(dict.fromkeys(name for point in points for name in point.by_type))
+    types = in_order(name for point in points for name in point.by_type)
     rows = [
         Bar(
             point.period if point.recorded_at else "now",

@@ -30,13 +30,13 @@ def savings_report(
     changes: tuple[str, ...],
 ) -> SavingsReport:
     """What the end of some datasets and jobs saves in a month."""
-    savings = savings_of(books.graph, nodes, books.avoidable)
+    savings = savings_of(books.graph, books.with_writers(nodes), books.avoidable)
     saved = books.saved_by(savings.gone)
     monthly = int(saved.sum())
     supposed = None
     if before is not None:
         was = [before.places[books.urn(node)] for node in nodes]
-        gone = savings_of(before.graph, was, before.avoidable).gone
+        gone = savings_of(before.graph, before.with_writers(was), before.avoidable).gone
         supposed = what_if(changes, int(before.saved_by(gone).sum()), monthly)
     by_type = books.by_type(saved.sum(axis=1))
     asked = set(nodes)

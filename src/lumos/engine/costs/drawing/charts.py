@@ -1,21 +1,22 @@
 """Bars of datasets and teams, and columns of months."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from lumos.engine.costs.drawing.svg import shortened, tag, text, title
+from lumos.model.metering import COST_TYPES
 
 _WIDTH: Final = 560
 _ROW: Final = 26
 _NAMES: Final = 176
 _AMOUNTS: Final = 92
-_LONGEST: Final = 25
+_LONGEST: Final = 22
 _CHART: Final = 190
 _FOOT: Final = 40
 _LEFT: Final = 64
 _WIDEST_COLUMN: Final = 64
-# More colours than that nobody tells apart.
-_COLOURS: Final = 6
+
+_ORDER: Final[tuple[str, ...]] = COST_TYPES
 
 Money = Callable[[int], str]
 
@@ -30,9 +31,17 @@ class Bar(NamedTuple):
     is_now: bool = False
 
 
-def colour_of(part: str, parts: Sequence[str]) -> str:
+def colour_of(part: str) -> str:
     """The class of a part's colour, the same in every picture."""
-    return f"part{min(parts.index(part), _COLOURS - 1)}"
+    return f"part{_ORDER.index(part)}" if part in _ORDER else f"part{len(_ORDER)}"
+
+
+def in_order(parts: Iterable[str]) -> list[str]:
+    """Parts in the order of all pictures."""
+    known = list(dict.fromkeys(parts))
+    return [each for each in _ORDER if each in known] + [
+        each for each in known if each not in _ORDER
+    ]
 
 
 def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
@@ -57,7 +66,7 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str)
             width = max(row.parts.get(part, 0), 0) / most * room if most > 0 else 0.0
             if width > 0:
                 pieces.append(
-                    tag("rect", class_=colour_of(part, parts), x=x, y=y + 4, width=width, height=18)
+                    tag("rect", class_=colour_of(part), x=x, y=y + 4, width=width, height=18)
                 )
                 x += width
         shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
@@ -93,7 +102,7 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: s
         for part in parts:
             height = max(row.parts.get(part, 0), 0) / top * _CHART
             y -= height
-            name = colour_of(part, parts) + (" now" if row.is_now else "")
+            name = colour_of(part) + (" now" if row.is_now else "")
             pieces.append(tag("rect", class_=name, x=x, y=y, width=width, height=height))
         shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
         if (len(rows) - 1 - number) % every == 0:

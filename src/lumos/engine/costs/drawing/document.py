@@ -70,7 +70,7 @@ def stacked(*sections: str) -> str:
 
 def key(parts: Sequence[str]) -> str:
     """Which colour stands for what, where colours go by number."""
-    return named_key((colour_of(part, parts), part) for part in parts)
+    return named_key((colour_of(part), part) for part in parts)
 
 
 def named_key(pairs: Iterable[tuple[str, str]]) -> str:

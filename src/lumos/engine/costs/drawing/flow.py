@@ -22,7 +22,7 @@ class Stop(NamedTuple):
     """A dataset that cost flows through, in micro-units.
 
     `direct` is spent there, `kept` stays there; the rest comes from and goes to others, whether or
-    not they are in the picture.
+    not they are in the picture. Nobody needs what is `unneeded`.
     """
 
     key: str
@@ -31,6 +31,7 @@ class Stop(NamedTuple):
     total: int
     direct: int
     kept: int
+    unneeded: bool = False
 
 
 class Band(NamedTuple):
@@ -138,11 +139,13 @@ def _stop(stop: Stop, box: _Box, scale: float, money: Callable[[int], str]) -> s
         title(
             f"{stop.name} ({stop.team})\ntotal {money(stop.total)}\nspent here {money(stop.direct)}"
             f"\nfrom upstream {money(stop.total - stop.direct)}\nstays here {money(stop.kept)}"
+            + ("\nnobody is known to need it" if stop.unneeded else "")
         ),
         tag("rect", class_="whole", x=box.x, y=box.y, width=_BAR, height=box.height),
     ]
     # Bands enter and leave from the top, so what is spent and what stays is below them.
-    for amount, name, x in ((spent, "spent", box.x), (kept, "kept", box.x + half)):
+    stays = "unneeded" if stop.unneeded else "kept"
+    for amount, name, x in ((spent, "spent", box.x), (kept, stays, box.x + half)):
         if amount > 0:
             y = box.y + box.height - amount
             parts.append(tag("rect", class_=name, x=x, y=y, width=half, height=amount))

@@ -1,0 +1,94 @@
+"""What could be saved on a dataset, where it is known who reads."""
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from engine.costs.founding import NOW, founding, urn
+from lumos import Lumos
+from lumos.engine.costs.desk import CostDesk
+from lumos.engine.costs.hints import _without_reads
+from lumos.store.usage import Reads
+
+DAY = NOW.date() - timedelta(days=1)
+
+
+def read(shop: Lumos, name: str, reader: str, *, days_ago: int) -> None:
+    at = NOW - timedelta(days=days_ago)
+    with shop._store().transaction() as transaction:
+        transaction.usage.add("log:x", [Reads(urn(name), at.date(), reader, 3, at)])
+
+
+@pytest.fixture
+def shop(workplace: Path) -> Lumos:
+    """The founding example, whose reads are known for a year."""
+    made = founding(workplace)
+    read(made, "core/cleaned_events", "ann", days_ago=365)
+    return made
+
+
+def test_an_end_that_nobody_reads_could_be_saved(shop: Lumos) -> None:
+    report = shop.cost.report("event_metrics")
+    [hint] = report.optimization
+    assert hint == "nobody read event_metrics; its end would save $1,000.00 a month"
+    assert report.potential_savings == 1000
+
+
+def test_what_somebody_reads_is_no_waste(shop: Lumos) -> None:
+    read(shop, "core/event_metrics", "bob", days_ago=20)
+    report = shop.cost.report("event_metrics")
+    assert report.optimization == ()
+    assert report.is_live
+
+
+def test_nothing_is_said_where_reads_are_not_known(workplace: Path) -> None:
+    assert founding(workplace).cost.report("event_metrics").optimization == ()
+
+
+def test_runs_after_which_nobody_read_could_be_saved(shop: Lumos, workplace: Path) -> None:
+    events = [
+        {
+            "eventType": "COMPLETE", "eventTime": (NOW - timedelta(days=back)).isoformat(),
+            "run": {"runId": f"00000000-0000-4000-8000-{back:012}"},
+            "job": {"namespace": "airflow", "name": "count_events"},
+            "inputs": [{"namespace": "lumos", "name": urn("raw/raw_events")}],
+            "outputs": [{"namespace": "lumos", "name": urn("core/event_metrics")}],
+        }
+        for back in (24, 16, 8)
+    ]  # fmt: skip
+    (workplace / "events.ndjson").write_text("\n".join(map(json.dumps, events)))
+    shop.lineage.ingest(workplace / "events.ndjson")
+    read(shop, "core/event_metrics", "bob", days_ago=5)
+    [job] = [each.urn for each in shop._store().lineage.jobs()]
+    text = (workplace / "lumos.yaml").read_text()
+    cost = f"    - {{job: {job}, costs: {{compute: 90}}}}\n  allocations:\n"
+    text = text.replace("  allocations:\n", cost)
+    text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
+    (workplace / "lumos.yaml").write_text(text)
+    settings = Lumos(workplace / "lumos.yaml", environment={}).settings
+    report = CostDesk(settings, shop._store, clock=lambda: NOW).report("event_metrics")
+    [hint] = report.optimization
+    assert hint == (
+        "the job count_events ran 3 times, and after 2 of these nobody read what it wrote: "
+        "$60.00 a month"
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "reads", "idle"),
+    [
+        pytest.param([1, 2, 3], [], 3, id="nobody reads"),
+        pytest.param([1, 2, 3], [1, 2, 3], 0, id="everything is read"),
+        pytest.param([1, 5, 9], [6], 2, id="one of three is read"),
+        pytest.param([1, 5], [5], 0, id="on the day of the next run it may be either"),
+        pytest.param([1], [9], 0, id="the last run is read later"),
+        pytest.param([], [3], 0, id="no runs"),
+    ],
+)
+def test_runs_before_another_without_a_read_between_are_idle(
+    runs: list[int], reads: list[int], idle: int
+) -> None:
+    days = [date(2024, 1, day) for day in runs]
+    assert _without_reads(days, {date(2024, 1, day) for day in reads}, date(2024, 1, 31)) == idle
