@@ -17,7 +17,7 @@ from lumos.model.change import (
 )
 from lumos.model.meeting import Output, TableVersions, Value
 from lumos.model.schema import Field, Schema
-from lumos.model.types import UNKNOWN
+from lumos.model.types import UNKNOWN, Unknown
 
 Pair = tuple[Field | None, Field | None]
 Path = tuple[tuple[str, str], ...]
@@ -95,7 +95,7 @@ def next_versions(
 
 def _changed(name: str, output: Output, stored: Field | None) -> Pair:
     before = stored
-    if before is None and output.before is not None:
+    if output.before is not None and (before is None or isinstance(before.type, Unknown)):
         before = Field(
             name=name, type=output.before.type, nullable=output.before.nullable is not False
         )

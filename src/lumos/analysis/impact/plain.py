@@ -6,8 +6,8 @@ the same. Whatever is not as plain as that is left to those who read the whole s
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,28 +17,37 @@ from lumos.model.meeting import Act, Meeting, Place, TableVersions, Value
 from lumos.model.schema import Field
 from lumos.model.types import INT32, STRING
 
-_NAME: Final = r"(?:[a-z_]\w*\s*\.\s*)*([a-z_]\w*)"
+_NAME: Final = r"((?:[a-z_]\w*\.)*([a-z_]\w*))"
 _LITERAL: Final = r"('[^']*'|\d{1,9})"
-_COLUMN: Final = re.compile(_NAME)
-_BOTH: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_NAME}")
-_WITH_LITERAL: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_LITERAL}")
+_COLUMN: Final = re.compile(_NAME, re.IGNORECASE)
+_BOTH: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_NAME}", re.IGNORECASE)
+_WITH_LITERAL: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_LITERAL}", re.IGNORECASE)
 _CLAUSES: Final = {
-    UseKind.JOIN: (re.compile(r"on\s+"), Place.JOIN),
-    UseKind.FILTER: (re.compile(r"where\s+"), Place.FILTER),
-    UseKind.GROUP_BY: (re.compile(r"group\s+by\s+"), Place.GROUP_BY),
-    UseKind.SORT: (re.compile(r"order\s+by\s+"), Place.SORT),
+    UseKind.JOIN: (re.compile(r"on\s+", re.IGNORECASE), Place.JOIN),
+    UseKind.FILTER: (re.compile(r"where\s+", re.IGNORECASE), Place.FILTER),
+    UseKind.GROUP_BY: (re.compile(r"group\s+by\s+", re.IGNORECASE), Place.GROUP_BY),
+    UseKind.SORT: (re.compile(r"order\s+by\s+", re.IGNORECASE), Place.SORT),
 }
 _LISTS: Final = {UseKind.GROUP_BY: Act.GROUPED, UseKind.SORT: Act.SORTED}
-_DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$")
-_PIECES: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case|not)\b|,")
+_WORD: Final = re.compile(r"[\w$]+")
+_ALIAS: Final = re.compile(r"\bas\s+([\w$]+)")
+_DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
+_PIECES: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case)\b|,", re.IGNORECASE)
 
 
 class Side(NamedTuple):
-    """A column that is compared, and what it is compared with: another one, or a literal."""
+    """A column that is compared, and the text of what it is compared with.
+
+    That is a literal unless `other` is the name of a column.
+    """
 
     column: str
+    text: str
     other: str | None = None
-    literal: str | None = None
+
+    @property
+    def is_literal(self) -> bool:
+        return self.other is None
 
 
 Versions = Callable[[str], TableVersions]
@@ -56,8 +65,7 @@ def meetings(
     if is_odd or use.usage not in _CLAUSES or use.expression is None:
         return None
     begins, place = _CLAUSES[use.usage]
-    clause = use.expression.casefold()
-    start = begins.match(clause)
+    start = begins.match(use.expression)
     if start is None:
         return None
     before, after = (Value(type=each.type, nullable=each.nullable) for each in pair)
@@ -66,7 +74,7 @@ def meetings(
         clause=use.expression, line=use.line, origins=((edge.upstream, pair[0].name),),
     )  # fmt: skip
     name = use.upstream.casefold()
-    body = clause[start.end() :].strip()
+    body = use.expression[start.end() :].strip()
     if use.usage in _LISTS:
         return _listed(plain, name, body, _LISTS[use.usage])
     sides = _sides(name, body)
@@ -77,11 +85,11 @@ def meetings(
         partner = _partner(side, use, edge, beside, versions)
         if partner is None:
             return None
-        old, new, text = partner
+        old, new = partner
         found.append(
             msgspec.structs.replace(
-                plain, partner_before=old, partner=new, partner_text=text,
-                is_literal=side.literal is not None,
+                plain, partner_before=old, partner=new, partner_text=side.text,
+                is_literal=side.is_literal,
             )
         )  # fmt: skip
     return found or None
@@ -92,7 +100,7 @@ def _listed(plain: Meeting, name: str, body: str, act: Act) -> list[Meeting] | N
     if not all(each is not None or item.strip().isdigit()
                for each, item in zip(names, body.split(","), strict=True)):  # fmt: skip
         return None
-    if name not in [each.group(1) for each in names if each is not None]:
+    if name not in [each.group(2).casefold() for each in names if each is not None]:
         return None
     return [msgspec.structs.replace(plain, act=act)]
 
@@ -103,9 +111,8 @@ def _sides(name: str, body: str) -> list[Side] | None:
     if conditions is None:
         return None
     found = []
-    word = _word(name)
     for condition in conditions:
-        if word.search(condition) is None:
+        if name not in _WORD.findall(condition.casefold()):
             continue
         side = _side(name, condition.strip())
         if side is None:
@@ -116,20 +123,22 @@ def _sides(name: str, body: str) -> list[Side] | None:
 
 def _side(name: str, condition: str) -> Side | None:
     with_literal = _WITH_LITERAL.fullmatch(condition)
-    if with_literal is not None and with_literal.group(1) == name:
-        return Side(name, literal=with_literal.group(2))
+    if with_literal is not None and with_literal.group(2).casefold() == name:
+        return Side(name, with_literal.group(3))
     both = _BOTH.fullmatch(condition)
-    if both is None or name not in both.groups():
+    if both is None:
         return None
-    left, right = both.groups()
-    return Side(name, other=right if left == name else left)
+    left, right = both.group(2).casefold(), both.group(4).casefold()
+    if left == name:
+        return Side(name, both.group(3), right)
+    return Side(name, both.group(1), left) if right == name else None
 
 
 def _conditions(body: str) -> list[str] | None:
     """The parts between ANDs; None where something else than AND holds them together."""
     parts, start, depth = [], 0, 0
     for piece in _PIECES.finditer(body):
-        text = piece.group()
+        text = piece.group().lower()
         if text == "(":
             depth += 1
         elif text == ")":
@@ -144,12 +153,10 @@ def _conditions(body: str) -> list[str] | None:
 
 def _partner(
     side: Side, use: ColumnUse, edge: Edge, beside: Sequence[Edge], versions: Versions
-) -> tuple[Value, Value, str] | None:
-    if side.literal is not None:
-        type = STRING if side.literal.startswith("'") else INT32
-        value = Value(type=type, nullable=False)
-        return value, value, side.literal
-    assert side.other is not None
+) -> tuple[Value, Value] | None:
+    if side.other is None:
+        value = Value(type=STRING if side.text.startswith("'") else INT32, nullable=False)
+        return value, value
     holders = {
         other.upstream
         for other in beside
@@ -166,7 +173,7 @@ def _partner(
     before, after = table.columns[name]
     if before is None or after is None:
         return None
-    return _value(before), _value(after), name
+    return _value(before), _value(after)
 
 
 def _is_in(each: ColumnUse, use: ColumnUse, name: str) -> bool:
@@ -181,24 +188,28 @@ def _value(field: Field) -> Value:
     return Value(type=field.type, nullable=field.nullable)
 
 
-def is_explained(name: str, text: str, edges: Sequence[Edge]) -> bool:
+def are_explained(names: Iterable[str], text: str, edges: Sequence[Edge]) -> bool:
     """Whether edges and aliases account for every place in a statement where a name stands."""
-    word = _word(name)
-    clauses: set[tuple[object, str | None]] = set()
+    clauses: dict[str, set[tuple[object, str]]] = {name: set() for name in names}
+    if not all(map(_WORD.fullmatch, clauses)):
+        return False
     for edge in edges:
-        clauses.update((each.downstream, each.transformation) for each in edge.columns
-                       if each.upstream.casefold() == name and not each.star)  # fmt: skip
-        clauses.update((each.usage, each.expression) for each in edge.uses
-                       if each.upstream.casefold() == name)  # fmt: skip
-    explained = sum(len(word.findall((clause or "").casefold())) for _, clause in clauses)
-    return len(word.findall(text)) == explained + len(_alias(name).findall(text))
-
-
-@lru_cache(maxsize=1024)
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-
-
-@lru_cache(maxsize=1024)
-def _alias(name: str) -> re.Pattern[str]:
-    return re.compile(rf"\bas\s+{re.escape(name)}(?![\w$])")
+        for mapping in edge.columns:
+            known = clauses.get(mapping.upstream.casefold())
+            if known is not None and not mapping.star:
+                known.add((mapping.downstream, mapping.transformation or ""))
+        for use in edge.uses:
+            known = clauses.get(use.upstream.casefold())
+            if known is not None:
+                known.add((use.usage, use.expression or ""))
+    found, aliases = Counter(_WORD.findall(text)), Counter(_ALIAS.findall(text))
+    words: dict[str, Counter[str]] = {}
+    for name, told in clauses.items():
+        explained = aliases[name]
+        for _, clause in told:
+            if clause not in words:
+                words[clause] = Counter(_WORD.findall(clause.casefold()))
+            explained += words[clause][name]
+        if explained != found[name]:
+            return False
+    return True

@@ -9,7 +9,7 @@ import msgspec
 from lumos.analysis.impact import plain
 from lumos.analysis.impact.downstream import Making, Versions
 from lumos.analysis.impact.facts import ALL
-from lumos.analysis.impact.plain import is_explained
+from lumos.analysis.impact.plain import are_explained
 from lumos.model.lineage import ColumnMapping, Derivation, Edge, UseKind
 from lumos.model.meeting import Effect, Meeting, Output, TableVersions, Value
 from lumos.model.schema import Field
@@ -149,7 +149,7 @@ def _only_goes(versions: TableVersions) -> bool:
 
 def _are_explained(changed: Mapping[str, TableVersions], text: str, edges: Sequence[Edge]) -> bool:
     names = {name.casefold() for each in changed.values() for name in each.changed}
-    return all(is_explained(name, text, edges) for name in names)
+    return are_explained(names, text, edges)
 
 
 def _handed_on(

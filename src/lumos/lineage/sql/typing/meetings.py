@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Container, Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from sqlglot import exp
@@ -189,8 +190,7 @@ class Meetings:
             beside = self._values.of_node(other) if other is not None else None
             self.tell(leaf, Act.CALCULATED, state,
                       partner=beside.after if beside else None,
-                      partner_before=beside.before if beside else None,
-                      partner_text=_text(parent))  # fmt: skip
+                      partner_before=beside.before if beside else None)  # fmt: skip
         elif isinstance(parent, exp.Distinct | exp.ApproxDistinct):
             self.tell(leaf, Act.GROUPED, state)
         elif isinstance(parent, exp.Count):
@@ -389,5 +389,7 @@ def _is_literal(node: exp.Expr) -> bool:
 
 
 def _text(node: exp.Expr) -> str:
+    if next(islice(node.walk(), _LONGEST, None), None) is not None:
+        return "an expression"
     text = node.sql()
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -35,9 +35,21 @@ class Nullability:
         """Whether the expression may be null; None if that is not known."""
         key = (id(node), version)
         if key not in self._known:
-            self._known[key] = self._of(node, version)
-            self._kept.append(node)
+            # From the inside out, lest a sum of thousands needs as many frames.
+            for each in reversed(self._unknown_in_chain(node, version)):
+                self._known[id(each), version] = self._of(each, version)
+                self._kept.append(each)
         return self._known[key]
+
+    def _unknown_in_chain(self, node: exp.Expr, version: int) -> list[exp.Expr]:
+        """The node, and what it begins with if both are operators, as in a + b - c."""
+        chain = [node]
+        while isinstance(node, exp.Binary) and isinstance(node.this, exp.Binary):
+            node = node.this
+            if (id(node), version) in self._known:
+                break
+            chain.append(node)
+        return chain
 
     def _of(self, node: exp.Expr, version: int) -> bool | None:
         if isinstance(node, exp.Column):

@@ -35,7 +35,11 @@ def effects(
     `tables` and `is_wanted` are asked for names as the dialect folds them, not as they were quoted.
     `with_fields` asks for the types of all columns that it gives them, too.
     """
-    return _Reasoning(dialect, tables).effects(sql, dialect, is_wanted, with_fields=with_fields)
+    try:
+        return _Reasoning(dialect, tables).effects(sql, dialect, is_wanted, with_fields=with_fields)
+    except RecursionError:
+        # Nested too deeply for the parser or for us; who asks takes it for not understood.
+        return ()
 
 
 class _Write(NamedTuple):

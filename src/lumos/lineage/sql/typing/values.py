@@ -51,6 +51,23 @@ UNTOUCHED: Final = State(_NOTHING, _NOTHING)
 LOST: Final = State(_NOTHING, _NOTHING, True)
 
 
+class _Leaves(NamedTuple):
+    """What holds for any of some columns."""
+
+    is_gone: bool = False
+    is_touched: bool = False
+    has_other_types: bool = False
+    has_other_nulls: bool = False
+
+    @classmethod
+    def of(cls, state: State) -> "_Leaves":
+        has_other_types = state.is_lost or not _same_types(state)
+        return cls(state.is_gone, state.is_touched, has_other_types, not _same_nulls(state))
+
+
+_NO_LEAVES: Final = _Leaves()
+
+
 class Values:
     """Values of one script; they are worked out when somebody asks."""
 
@@ -64,6 +81,7 @@ class Values:
         self._states: dict[int, State] = {}
         self._types: tuple[dict[int, DataType], dict[int, DataType]] = ({}, {})
         self._typed: set[int] = set()
+        self._summed: dict[int, _Leaves] = {}
         self._open: set[int] = set()
         self._kept: list[object] = []
         self._nulls = Nullability(self._nullable)
@@ -269,9 +287,8 @@ class Values:
             return self._leaf(node)
         if isinstance(node, exp.Alias | exp.Paren | exp.Ordered):
             return self.of_node(node.this)
-        leaves = list(self.leaves(node))
-        gone = next((state for state in leaves if state.is_gone), None)
-        if gone is not None:
+        leaves = self._leaves(node)
+        if leaves.is_gone:
             return State(_NOTHING, None)
         self._type(node)
         before, after = (
@@ -279,16 +296,25 @@ class Values:
                   nullable=self._nulls.of(node, version))
             for version in (BEFORE, AFTER)
         )  # fmt: skip
-        is_touched = any(state.is_touched for state in leaves)
-        if not is_touched:
+        if not leaves.is_touched:
             return State(before, before)
         is_vague = isinstance(before.type, Unknown) or isinstance(after.type, Unknown)
-        has_other_types = any(state.is_lost or not _same_types(state) for state in leaves)
-        has_other_nulls = any(not _same_nulls(state) for state in leaves)
-        is_lost = (is_vague and has_other_types) or (
-            has_other_nulls and None in (before.nullable, after.nullable)
+        is_lost = (is_vague and leaves.has_other_types) or (
+            leaves.has_other_nulls and None in (before.nullable, after.nullable)
         )
         return State(before, after, is_lost)
+
+    def _leaves(self, node: exp.Expr) -> "_Leaves":
+        """What holds for any of the columns that are named in an expression."""
+        known = self._summed.get(id(node))
+        if known is None:
+            inside = self._summed.get(id(node.this)) if isinstance(node, exp.Binary) else None
+            rest = node.expression if inside is not None else node
+            parts = [_Leaves.of(state) for state in self.leaves(rest)]
+            known = _Leaves(*map(any, zip(inside or _NO_LEAVES, *parts, strict=True)))
+            self._summed[id(node)] = known
+            self._kept.append(node)
+        return known
 
     def _leaf(self, node: exp.Column) -> State:
         """A named column; where fields follow behind it, the column that has them."""
