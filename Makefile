@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-full bench docs lock clean
+.PHONY: help setup demo demo-cost test check test-full bench docs lock clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,6 +16,9 @@ $(INSTALLED): requirements.lock pyproject.toml scripts/setup
 
 demo: setup ## Generate a lake, scan it, change it, scan it again
 	@$(BIN)/python demo/run.py
+
+demo-cost: setup ## Show what the data of a web shop costs, and what its end would save
+	@$(BIN)/python demo/cost.py
 
 test: check ## Everything that CI runs: house rules and all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term --cov-report=xml:build/coverage.xml
