@@ -208,8 +208,12 @@ def test_what_is_retained_adds_up_to_what_was_spent(seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "limits", [{"_TRIALS": 100}, {"_HOPELESS": 0, "_TRIALS": -1, "_NEW_EDGES": 10**9}],
+    ids=["iterated", "eliminated"],
+)  # fmt: skip
 def test_large_cycles_are_solved_like_small_ones(
-    method: Method, monkeypatch: pytest.MonkeyPatch
+    method: Method, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = np.random.default_rng(4)
     nodes, edges = 500, 1500
@@ -220,4 +224,16 @@ def test_large_cycles_are_solved_like_small_ones(
     whole = attribute(graph, method)
     assert len(whole.components[0].members) > 300
     monkeypatch.setattr(circulation, "_DENSE", 5)
+    for name, limit in limits.items():
+        monkeypatch.setattr(circulation, name, limit)
     assert np.abs(attribute(graph, method).loaded - whole.loaded).max() <= 1
+
+
+def test_cost_goes_round_a_long_ring_as_often_as_it_must() -> None:
+    nodes = 3000
+    costs = {f"n{node}": {"c": 1000} for node in range(nodes)}
+    links = [(f"n{node}", f"n{(node + 1) % nodes}") for node in range(nodes)]
+    found = attribute(CostGraph.of(costs, links, live={"n0": True}))
+    # Half of what comes to n0 stays, so that twice of all that is spent comes to it.
+    assert found.loaded[0, 0] == 2 * 1000 * nodes
+    assert found.retained[0].tolist() == [1000 * nodes, *[0] * (nodes - 1)]
