@@ -39,7 +39,7 @@ def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
     assert set(orders["location"]) == {"uri", "partitioning", "partition_keys"}
     assert orders["location"]["uri"] == str(lake / "orders")
     assert set(orders["statistics"]) == {
-        "file_count", "total_size_bytes", "total_size_exact", "row_count", "row_count_exact", "last_modified",
+        "file_count", "total_size_bytes", "total_size_exact", "bytes_by_class", "row_count", "row_count_exact", "last_modified",
         "alternating", "columns",
     }  # fmt: skip
     assert set(orders["schema"]["fields"][0]) >= {
@@ -144,11 +144,10 @@ def test_init_writes_a_file_that_config_check_accepts(lumos: Any, tmp_path: Path
 
 
 def test_config_check_names_what_is_not_used_yet(lumos: Any, tmp_path: Path) -> None:
-    write_text(tmp_path / "lumos.yaml", ["cost_model:", "  storage:", "    s3:",
-               "      cost_per_gb_month: 0.023"])  # fmt: skip
+    write_text(tmp_path / "lumos.yaml", ["features:", "  auto_detection: true"])
     result = lumos("config", "check")
     assert result.code == 0
-    assert "cost_model (line 1)" in result.out
+    assert "features (line 1)" in result.out
 
 
 def test_the_version_is_shown(lumos: Any) -> None:

@@ -26,6 +26,7 @@ from lumos.store import KnownDataset, Store, Transaction
 
 _WRITER = "scan"
 _BATCH = 50
+_USUAL_CLASS = "standard"
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
 
@@ -107,7 +108,7 @@ class Recorder:
     def _tells_more(self, urn: str, found: FoundDataset) -> bool:
         # What files tell of themselves only changes with them; tables are counted now and then.
         is_counted_anew = (
-            bool(found.statistics.columns)
+            bool(found.statistics.columns) or self._lies_otherwise(urn, found)
             if found.told is None
             else self._statistics.get(urn) != found.statistics
         )
@@ -116,6 +117,15 @@ class Recorder:
             or self.locations.get(urn) != found.location
             or self._says_otherwise(urn, found)
         )
+
+    def _lies_otherwise(self, urn: str, found: FoundDataset) -> bool:
+        """Whether files went to another storage class, which leaves them as they are."""
+        by_class = found.statistics.bytes_by_class
+        if not by_class or by_class.keys() == {_USUAL_CLASS}:
+            # Nothing comes back from another class without being written anew.
+            return False
+        known = self._statistics.get(urn)
+        return known is None or known.bytes_by_class != by_class
 
     def _says_otherwise(self, urn: str, found: FoundDataset) -> bool:
         """Whether the place has other words now behind those of people; files change with them."""

@@ -98,6 +98,7 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
     file_count: int
     total_size_bytes: int
     total_size_exact: bool
+    bytes_by_class: dict[str, int]
     row_count: int | None
     row_count_exact: bool
     last_modified: datetime | None
@@ -112,6 +113,7 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
             file_count=statistics.file_count,
             total_size_bytes=statistics.total_size_bytes,
             total_size_exact=statistics.total_size_exact,
+            bytes_by_class=statistics.bytes_by_class,
             row_count=statistics.row_count,
             row_count_exact=statistics.row_count_exact,
             last_modified=statistics.last_modified,

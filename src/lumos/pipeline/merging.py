@@ -79,6 +79,7 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
         statistics=Statistics(
             file_count=files,
             total_size_bytes=sum(place.size for place in places),
+            bytes_by_class=_classes(places),
             row_count=_total_rows(places),
             row_count_exact=all(place.row_count_exact for place in places),
             last_modified=_time(max(place.modified for place in places)),
@@ -92,6 +93,14 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
         merged_from=group.merged_from,
     )
     return Merged(found, choice.memory)
+
+
+def _classes(places: Iterable[PlaceSummary]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for place in places:
+        for name, size in place.classes.items():
+            found[name] = found.get(name, 0) + size
+    return dict(sorted(found.items()))
 
 
 def _total_rows(places: Iterable[PlaceSummary]) -> int | None:

@@ -19,7 +19,7 @@ from lumos.pipeline.summaries import FileRow, Summary
 from lumos.storage import Access, Stretch, storage_of
 
 # Raised whenever files must be read or placed anew because Lumos understands them better.
-VERSION: Final = 3
+VERSION: Final = 4
 
 _FILES: Final = pa.schema(
     [
@@ -35,13 +35,14 @@ _FILES: Final = pa.schema(
         ("code", pa.string()),
         ("reason", pa.string()),
         ("columns", pa.binary()),
+        ("storage_class", pa.string()),
     ]
 )
 _SUMMARY: Final = b"lumos.summary"
-_IDENTITY: Final = ["path", "size", "modified", "etag"]
+_IDENTITY: Final = ["path", "size", "modified", "etag", "storage_class"]
 
-# What tells whether a file is as it was: size, time and etag by path.
-Identities = dict[str, tuple[int, int, str]]
+# What tells whether a file is as it was, and where: size, time, etag and storage class by path.
+Identities = dict[str, tuple[int, int, str, str]]
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 from lumos.formats import UnreadableFile, pack_columns, read_file
 from lumos.pipeline.summaries import FileRow
@@ -36,14 +36,14 @@ class Reader:
         try:
             return self._read(listed)
         except UnreadableFile as problem:
-            failed = FileRow(*listed, failed=True, code=problem.code, reason=problem.reason)
+            failed = _failed(listed, problem.code, problem.reason)
         except FileNotFoundError:
-            failed = _failed(listed, "vanished", "The file was gone before it could be read.")
+            failed = _not_opened(listed, "vanished", "The file was gone before it could be read.")
         except PermissionError:
-            failed = _failed(listed, "permission_denied", "No permission to read the file.")
+            failed = _not_opened(listed, "permission_denied", "No permission to read the file.")
         except Exception as problem:  # noqa: BLE001 - one hostile file must never end a scan
             reason = f"It could not be read: {type(problem).__name__}: {problem}"
-            failed = _failed(listed, "unreadable", reason)
+            failed = _not_opened(listed, "unreadable", reason)
         if known is None or known.full is None:
             return failed
         return known._replace(failed=True, code=failed.code, reason=failed.reason)
@@ -53,23 +53,31 @@ class Reader:
             name = listed.path.rpartition("/")[2]
             found = read_file(name, file, column_stats=self._column_stats)
         if found is None:
-            return FileRow(*listed)
+            return _row(listed)
         format, facts = found
         full = facts.known.full
         if full not in self.bodies:
             self.bodies[full] = facts.known.body
         code, reason = facts.remarks[0] if facts.remarks else (None, None)
-        return FileRow(
-            *listed,
-            format.name,
-            full,
-            facts.row_count,
-            facts.row_count_exact,
+        return _row(
+            listed,
+            format=format.name,
+            full=full,
+            row_count=facts.row_count,
+            row_count_exact=facts.row_count_exact,
             code=code,
             reason=reason,
             columns=pack_columns(facts.columns) if self._column_stats else None,
         )
 
 
+def _row(listed: Listed, **facts: Any) -> FileRow:
+    return FileRow(*listed[:4], storage_class=listed.storage_class, **facts)
+
+
 def _failed(listed: Listed, code: str, reason: str) -> FileRow:
-    return FileRow(*listed._replace(size=_TRY_AGAIN), failed=True, code=code, reason=reason)
+    return _row(listed, failed=True, code=code, reason=reason)
+
+
+def _not_opened(listed: Listed, code: str, reason: str) -> FileRow:
+    return _failed(listed._replace(size=_TRY_AGAIN), code, reason)

@@ -46,6 +46,7 @@ class FileRow(NamedTuple):
     code: str | None = None
     reason: str | None = None
     columns: bytes | None = None
+    storage_class: str = ""
 
 
 class PartitionKey(msgspec.Struct, array_like=True, order=True, frozen=True):
@@ -82,6 +83,8 @@ class PlaceSummary(msgspec.Struct, array_like=True):
     keys: list[PartitionKey] = []
     # Nothing where the files were opened without asking for statistics of columns.
     columns: tuple[ColumnFacts, ...] | None = None
+    # Bytes by storage class, as far as the storage tells.
+    classes: dict[str, int] = {}
 
     def merge(self, other: "PlaceSummary") -> None:
         """Takes in what another task summed up of the same place."""
@@ -92,6 +95,8 @@ class PlaceSummary(msgspec.Struct, array_like=True):
         self.last_path = max(self.last_path, other.last_path)
         self.file_count += other.file_count
         self.size += other.size
+        for name, size in other.classes.items():
+            self.classes[name] = self.classes.get(name, 0) + size
         self.row_count = _sum(self.row_count, other.row_count)
         self.row_count_exact &= other.row_count_exact
         self.content = (self.content + other.content) & _ALL_BITS
@@ -212,6 +217,9 @@ def _places(rows: Iterable[FileRow], root: str, hints: Hints | None) -> Iterable
             found.last_path = max(found.last_path, row.path)
         found.file_count += 1
         found.size += row.size
+        if row.storage_class:
+            known_size = found.classes.get(row.storage_class, 0)
+            found.classes[row.storage_class] = known_size + row.size
         found.row_count = _sum(found.row_count, row.row_count)
         found.row_count_exact &= row.row_count_exact
         found.content = (found.content + _print(row)) & _ALL_BITS

@@ -155,10 +155,15 @@ def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[
     known, before = _known(job, work)
     rows: list[FileRow] = []
     fresh: list[tuple[Listed, FileRow | None]] = []
+    moved: list[str] = []
     for each in listed:
         row = known.pop(each.path, None)
         is_told = row is not None and (row.columns is not None or not job.column_stats)
-        if row is not None and is_told and each[1:] == row[1:4]:
+        if row is not None and is_told and each[1:4] == row[1:4]:
+            # Another storage class is no reason to open a file, which may not even be possible.
+            if each.storage_class != row.storage_class:
+                row = row._replace(storage_class=each.storage_class)
+                moved.append(each.path)
             rows.append(row)
         else:
             fresh.append((each, row))
@@ -176,7 +181,7 @@ def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[
     earlier = None
     if before is not None:
         gone = known.keys() - {row.path for row in hidden_rows}
-        earlier = Earlier(before, [*gone, *(each.path for each, _ in fresh)])
+        earlier = Earlier(before, [*gone, *moved, *(each.path for each, _ in fresh)])
     summary = summarise(rows, root=job.selection.root, hints=job.selection.hints, earlier=earlier)
     part = write_part(job.parts_folder, rows, summary, work.places, access=job.state_access)
     problems = [Problem(path=each.path, code=each.code, reason=each.reason) for each in unlisted]

@@ -21,13 +21,15 @@ USUAL: Final = Access()
 class Listed(NamedTuple):
     """A file as its storage lists it; `modified` is in microseconds since 1970, UTC.
 
-    `etag` changes with the file's bytes; it is empty where a storage has no such thing.
+    `etag` changes with the file's bytes; it is empty where a storage has no such thing, and so is
+    `storage_class`, which may change while the file stays as it is.
     """
 
     path: str
     size: int
     modified: int
     etag: str = ""
+    storage_class: str = ""
 
 
 class Unlisted(NamedTuple):

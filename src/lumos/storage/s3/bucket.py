@@ -46,6 +46,7 @@ class Entry(NamedTuple):
     size: int
     modified: int
     etag: str
+    storage_class: str
 
 
 class Page(NamedTuple):
@@ -319,6 +320,7 @@ def _page(body: bytes) -> Page:
             int(node.findtext(f"{space}Size", "0")),
             _microseconds(node.findtext(f"{space}LastModified", "")),
             _bare(node.findtext(f"{space}ETag", "")),
+            node.findtext(f"{space}StorageClass", "").lower(),
         )
         for node in root.iter(f"{space}Contents")
     ]

@@ -216,7 +216,7 @@ def _is_hidden(prefix: str, key: str) -> bool:
 
 
 def _listed(bucket: Bucket, entry: Entry) -> Listed:
-    return Listed(f"{SCHEME}{bucket.name}/{entry.key}", entry.size, entry.modified, entry.etag)
+    return Listed(f"{SCHEME}{bucket.name}/{entry.key}", *entry[1:])
 
 
 def _unlisted(folder: str, problem: S3Error) -> Unlisted:
