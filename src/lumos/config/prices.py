@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.config.costs import (
@@ -145,12 +146,14 @@ class Prices(NamedTuple):
         return self._replace(storage=storage, compute=compute)
 
 
+@cache
 def provider_of(name: str) -> str:
     """The provider that is meant: `s3` for aws_s3 and s3a, `local` for file."""
     plain = _plain(name)
     return _PROVIDERS.get(plain, plain)
 
 
+@cache
 def class_of(name: str) -> str:
     """The storage class that is meant: `standard_ia` for STANDARD_IA and infrequent_access."""
     plain = _plain(name)

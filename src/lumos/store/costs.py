@@ -1,13 +1,23 @@
 """What costs are computed from and what came of it: meters, overrides, sizes, and their history."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, case, delete, func, select, text
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Select,
+    case,
+    delete,
+    func,
+    select,
+    text,
+    type_coerce,
+)
 
 from lumos.errors import MisuseError
 from lumos.model.dataset import Statistics
@@ -34,6 +44,7 @@ class _ToldSize(msgspec.Struct):
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
 _DECODE_METERED: Final = msgspec.json.Decoder(Metered).decode
 _DECODE_SIZE: Final = msgspec.json.Decoder(_ToldSize).decode
+_NO_CLASSES: Final[Mapping[str, int]] = {}
 _DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
 
 
@@ -80,9 +91,12 @@ class KeptOverride(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much a dataset held, in all and by storage class, and since when that is known."""
+    """How much a dataset held, in all and by storage class, and since which day it is known.
 
-    day: date
+    Days are counted from 1970.
+    """
+
+    day: int
     bytes: int
     classes: Mapping[str, int]
 
@@ -174,20 +188,23 @@ class CostRecord:
                 row.urn: row.dataset_urn
                 for row in connection.execute(select(alias.urn, alias.dataset_urn))
             }
-            rows = connection.execute(select(table), execution_options=_PAGED)
-            for urn, day, total, classes in rows:
+        columns = table.c.urn, type_coerce(table.c.day, Integer), table.c.bytes, table.c.classes
+        last = (until - ALWAYS).days
+        for page in self._pages(select(*columns)):
+            for urn, day, total, classes in page:
                 name = moved.get(urn, urn)
                 known = found.get(name)
-                if known is None or _counts_more(day, known.day, until):
-                    kept = _DECODE_CLASSES(classes) if classes else {}
+                if known is None or _counts_more(day, known.day, last):
+                    kept = _DECODE_CLASSES(classes) if classes else _NO_CLASSES
                     found[name] = Size(day, total, kept)
+        with self._database.reading() as connection:
             told = select(aspect.urn, aspect.updated_at, aspect.body).where(
                 aspect.name == "statistics", aspect.urn.not_in(select(table.c.urn))
             )
             for row in connection.execute(told, execution_options=_PAGED):
                 if row.urn not in found:
                     said = _DECODE_SIZE(row.body)
-                    day = row.updated_at.date()
+                    day = (row.updated_at.date() - ALWAYS).days
                     found[row.urn] = Size(day, said.total_size_bytes, said.bytes_by_class)
         return found
 
@@ -246,23 +263,23 @@ class CostRecord:
         """Every live dataset: its URN, its platform and its source."""
         column = tables.dataset.c
         statement = select(column.urn, column.platform, column.source).where(column.state == "live")
+        for page in self._pages(statement):
+            yield from page
+
+    def nodes(self) -> dict[int, str]:
+        """What lineage speaks of, by number."""
+        node = tables.lineage_node.c
+        return {row[0]: row[1] for page in self._pages(select(node.id, node.urn)) for row in page}
+
+    def links(self) -> Iterator[Sequence[Any]]:
+        """The edges of all reporters, some at a time: from, to, and the job or 0."""
+        edge = tables.lineage_edge.c
+        return self._pages(select(edge.upstream, edge.downstream, edge.job))
+
+    def _pages(self, statement: Select[Any]) -> Iterator[Sequence[Any]]:
+        """Rows some at a time: one by one takes longer than all that is done with them."""
         with self._database.reading() as connection:
-            for row in connection.execute(statement, execution_options=_PAGED):
-                yield row.urn, row.platform, row.source
-
-    def links(self) -> tuple[dict[int, str], Iterator[tuple[int, int, int]]]:
-        """What lineage speaks of by number, and its edges: from, to, and the job or 0."""
-        node, edge = tables.lineage_node.c, tables.lineage_edge.c
-        with self._database.reading() as connection:
-            urns = {row.id: row.urn for row in connection.execute(select(node.id, node.urn))}
-        statement = select(edge.upstream, edge.downstream, edge.job).distinct()
-
-        def edges() -> Iterator[tuple[int, int, int]]:
-            with self._database.reading() as connection:
-                for row in connection.execute(statement, execution_options=_PAGED):
-                    yield row[0], row[1], row[2]
-
-        return urns, edges()
+            yield from connection.execute(statement, execution_options=_PAGED).partitions()
 
     def reads(self, first: date, last: date) -> Iterator[tuple[Any, ...]]:
         """Who read what in some days: URN, reader, reads, bytes, rows and the last time.
@@ -398,7 +415,7 @@ def _meter_row(reporter: str, key: str, metered: Metered, at: datetime) -> dict[
     }
 
 
-def _counts_more(day: date, known: date, until: date) -> bool:
+def _counts_more(day: int, known: int, until: int) -> bool:
     """Of sizes before a day the last one counts, and without any of those the first."""
     if day <= until:
         return known > until or day > known

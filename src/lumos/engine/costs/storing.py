@@ -9,7 +9,7 @@ from lumos.config.prices import GB, Prices, charges_for_storage, class_of, provi
 from lumos.engine.costs.wiring import Wiring
 from lumos.model.money import MICRO
 from lumos.model.period import Period
-from lumos.store.costs import Size
+from lumos.store.costs import ALWAYS, Size
 
 if TYPE_CHECKING:
     from lumos.store import Store
@@ -62,11 +62,12 @@ class StorageCosts:
         return tuple(told)
 
     def _priced(self, wiring: Wiring) -> Iterator[tuple[int, int]]:
+        last = (self._period.last - ALWAYS).days
         for urn, (platform, _) in wiring.datasets.items():
             size = self._sizes.get(urn)
             if size is None or size.bytes <= 0:
                 continue
-            self._later += size.day > self._period.last
+            self._later += size.day > last
             provider = provider_of(platform)
             if urn in self._moves:
                 provider, size = self._moved(provider, size, self._moves[urn])

@@ -1,7 +1,7 @@
 """Datasets and jobs as numbers, and the edges between them: dataset, job, dataset."""
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -70,20 +70,22 @@ def wired(store: "Store") -> Wiring:
     """All live datasets and jobs of a store, and all that its lineage speaks of."""
     datasets = {urn: (platform, source) for urn, platform, source in store.costs.datasets()}
     jobs = {job.urn: job for job in store.lineage.jobs()}
-    named, links = store.costs.links()
-    numbers = np.fromiter((number for link in links for number in link), dtype=np.int64)
-    triples = numbers.reshape(-1, 3)
-    job_numbers = set(np.unique(triples[:, 2]).tolist()) - {0}
-    ends = set(np.unique(triples[:, :2]).tolist())
-    spoken_of = {named[number] for number in ends | job_numbers}
+    named = store.costs.nodes()
+    numbers = chain.from_iterable(chain.from_iterable(store.costs.links()))
+    triples = np.fromiter(numbers, dtype=np.int64).reshape(-1, 3)
+    is_used = np.zeros(max(named, default=0) + 1, dtype=np.bool_)
+    is_used[triples.ravel()] = True
+    is_used[0] = False
+    used = np.flatnonzero(is_used).tolist()
+    job_numbers = [number for number in np.unique(triples[:, 2]).tolist() if number]
+    spoken_of = {named[number] for number in used}
     flows = {urn for job in jobs.values() for urn in (*job.inputs, *job.outputs)}
     urns = sorted({*datasets, *jobs, *spoken_of, *flows})
     places = {urn: number for number, urn in enumerate(urns)}
     is_job = np.zeros(len(urns), dtype=np.bool_)
     is_job[[places[urn] for urn in {*jobs, *(named[number] for number in job_numbers)}]] = True
-    lookup = np.zeros(max(named, default=0) + 1, dtype=np.int64)
-    for number in ends | job_numbers:
-        lookup[number] = places[named[number]]
+    lookup = np.zeros(len(is_used), dtype=np.int64)
+    lookup[used] = [places[named[number]] for number in used]
     edges = _edges(triples, lookup, places, jobs.values(), len(urns))
     return Wiring(urns, datasets, jobs, is_job, edges)
 
@@ -147,5 +149,6 @@ def _codes(edges: Integers, nodes: int) -> Integers:
 
 
 def _once(edges: Integers, nodes: int) -> Integers:
-    codes = np.unique(_codes(edges, nodes))
+    codes = np.sort(_codes(edges, nodes))
+    codes = codes[np.append(True, codes[1:] != codes[:-1])] if len(codes) else codes
     return np.stack([codes // max(nodes, 1), codes % max(nodes, 1)], axis=1)
