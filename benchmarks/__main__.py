@@ -11,10 +11,12 @@ from typing import Any
 
 from benchmarks import (
     changes,
+    cost,
     discovery,
     discovery_memory,
     discovery_s3,
     formats,
+    impact,
     impact_rehearsal,
     lineage_gold,
     lineage_graph,
@@ -31,6 +33,7 @@ from benchmarks import (
 
 MEASUREMENTS = {
     "changes": changes.measure,
+    "cost": cost.measure,
     "discovery_10k": discovery.measure_10k,
     "discovery_40k": discovery.measure_40k,
     "discovery_csv": discovery.measure_csv,
@@ -39,6 +42,7 @@ MEASUREMENTS = {
     "discovery_rescan": discovery.measure_rescan,
     "discovery_s3": discovery_s3.measure,
     "formats": formats.measure,
+    "impact": impact.measure,
     "impact_rehearsal": impact_rehearsal.measure,
     "lineage_gold": lineage_gold.measure,
     "lineage_graph": lineage_graph.measure,

@@ -211,12 +211,13 @@ class SparkEstate:
         return self._spark.createDataFrame(table, StructType.fromJson(schema_to_spark(schema)))
 
     def _run(self, dataset: str, changed: Set[str]) -> "_Result":
-        frame = self._spark.sql(self._sql(self._models[dataset], changed))
+        self._spark.sql(self._sql(self._models[dataset], changed))
         if dataset in self._targets:
             return _Result(types={}, rows=())
+        name = _name_of(dataset, changed)
+        frame = self._spark.table(name)
         data = frame.toArrow()
-        made = self._spark.createDataFrame(data, frame.schema)
-        made.createOrReplaceTempView(_name_of(dataset, changed))
+        self._spark.createDataFrame(data, frame.schema).createOrReplaceTempView(name)
         schema = schema_from_spark(frame.schema.jsonValue())
         return _Result(
             types={field.name: field.type.text for field in schema.fields},
@@ -229,7 +230,9 @@ class SparkEstate:
             sql = re.sub(rf"\b{re.escape(name)}\b", _name_of(name, changed), sql)
         if sql.startswith("INSERT INTO"):
             return sql.replace("INSERT INTO", "INSERT OVERWRITE", 1)
-        return re.sub(r"^CREATE (?:TABLE|VIEW) \w+ AS\b", "", sql)
+        body = re.sub(r"^CREATE (?:TABLE|VIEW) \w+ AS\b", "", sql)
+        assert model.dataset is not None
+        return f"CREATE OR REPLACE TEMPORARY VIEW {_name_of(model.dataset, changed)} AS {body}"
 
 
 @dataclass(frozen=True, kw_only=True)

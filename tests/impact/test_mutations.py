@@ -15,7 +15,8 @@ WORLD = EstateDownstream(ESTATE)
 CASES = {case.id: case for case in cases(ESTATE) if case.dialect == "spark"}
 COUNT = 200
 SEED = 20240115
-FEW = 20
+# Among its first changes are many that do harm.
+FEW, HARMFUL_SEED = 20, 777
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +67,10 @@ def test_what_fails_after_a_few_random_changes_was_not_called_compatible(
 ) -> None:
     few = [
         outcome
-        for mutation in mutations(ESTATE, count=FEW, seed=SEED)
+        for mutation in mutations(ESTATE, count=FEW, seed=HARMFUL_SEED)
         for outcome in spark_estate.outcomes(mutation)
     ]
-    assert sum(outcome.failed for outcome in few) >= 5
+    assert sum(outcome.failed for outcome in few) >= 10
     assert misjudged(few, _verdicts) == []
 
 
