@@ -27,11 +27,12 @@ from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.codec import to_json
 from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, RESERVED, SHARED, UNALLOCATED
-from lumos.model.money import MICRO, micros
+from lumos.model.money import micros
 
 # Nearest names among very many take longer than anybody waits for an error.
 _MOST_COMPARED: Final = 5000
 _NONE: Final = float("nan")
+_DIGITS: Final = 6
 # A report of more is written a part at a time, for all of it would take gigabytes.
 _AT_ONCE: Final = 20_000
 
@@ -353,6 +354,8 @@ def _datasets(
 
 def amount(units: int) -> Decimal:
     """Micro-units with no more digits after the point than they need."""
-    whole, rest = divmod(abs(units), MICRO)
-    text = f"{whole}.{rest:06}".rstrip("0").rstrip(".") if rest else str(whole)
-    return Decimal(f"-{text}" if units < 0 else text)
+    digits = _DIGITS
+    while digits and units % 10 == 0:
+        units //= 10
+        digits -= 1
+    return Decimal(units).scaleb(-digits)
