@@ -391,16 +391,15 @@ class CostWriter:
                     raise OverlappingMeter(reporter, other, each)
 
 
-def keep_size(connection: Connection, urn: str, statistics: Statistics, *, at: datetime) -> None:
-    """Remembers how much a dataset held from a day on."""
+def size_row(urn: str, statistics: Statistics, *, at: datetime) -> dict[str, Any]:
+    """How much a dataset held from a day on."""
     by_class = statistics.bytes_by_class
-    row = {
+    return {
         "urn": urn,
         "day": at.date(),
         "bytes": statistics.total_size_bytes,
         "classes": msgspec.json.encode(by_class) if by_class else None,
     }
-    connection.execute(replace(connection.dialect.name, tables.storage_size), row)
 
 
 def _meter_row(reporter: str, key: str, metered: Metered, at: datetime) -> dict[str, Any]:

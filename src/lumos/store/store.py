@@ -35,7 +35,7 @@ from lumos.store import identity, outbox, search, tables
 from lumos.store.archive import SchemaArchive
 from lumos.store.change_log import ChangeLog
 from lumos.store.collecting import without_collecting
-from lumos.store.costs import CostRecord, CostWriter, keep_size
+from lumos.store.costs import CostRecord, CostWriter, size_row
 from lumos.store.database import Database
 from lumos.store.directory import Directory
 from lumos.store.entries import (
@@ -407,6 +407,7 @@ class Transaction:
         self._database = database
         self._touched: dict[str, None] = {}
         self._saved_schemas: set[str] = set()
+        self._sizes: dict[str, dict[str, Any]] = {}
         self.new_events: list[ChangeEvent] = []
         self.lineage = LineageWriter(connection)
 
@@ -476,8 +477,10 @@ class Transaction:
         self._touched.pop(urn, None)
 
     def finish(self) -> None:
-        """Brings the search index and the graph of lineage up to date with all that was written."""
+        """Brings search, lineage and the history of sizes up to date with all that was written."""
         self.lineage.finish()
+        if self._sizes:
+            self._execute(replace(self._dialect, tables.storage_size), list(self._sizes.values()))
         touched = list(self._touched)
         search.remove(self._connection, touched)
         search.add(self._connection, _searched(self._connection, touched))
@@ -519,7 +522,7 @@ class Transaction:
         rows = [{**said, "name": name, "body": to_json(each)} for name, each in aspects.items()]
         self._execute(replace(self._dialect, tables.aspect), rows)
         if isinstance(statistics := aspects.get("statistics"), Statistics):
-            keep_size(self._connection, urn, statistics, at=at)
+            self._sizes[urn] = size_row(urn, statistics, at=at)
         if "lineage" in aspects:
             told: Any = aspects["lineage"]
             self.lineage.tell(urn, told, writer=writer, at=at)
