@@ -69,6 +69,10 @@ def _report_rows(report: CostReport) -> Iterator[Cells]:
     for each in report.breakdown.by_upstream:
         amounts = (each.by_type.get(name, Decimal(0)) for name in types)
         yield (*facts, each.urn, each.name, each.kind, each.team, *amounts, each.cost)
+    rest = report.breakdown.others
+    if rest.count:
+        unknown = (None for _ in types)
+        yield (*facts, "", f"{rest.count} others", "", "", *unknown, rest.cost)
 
 
 def _top_rows(report: TopReport) -> Iterator[Cells]:
@@ -129,6 +133,9 @@ def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
     for stays in report.stays:
         yield ("stays", stays.urn, stays.name, stays.kind, "", stays.monthly, report.currency,
                stays.reason)  # fmt: skip
+    rest = report.other_stays
+    if rest.count:
+        yield ("stays", "", f"{rest.count} others", "", "", rest.cost, report.currency, "")
     for broken in report.broken:
         yield ("breaks", broken.urn, broken.name, broken.kind, ", ".join(broken.owners), None,
                report.currency, "an end use" if broken.is_live else "")  # fmt: skip

@@ -61,6 +61,7 @@ def print_savings(report: SavingsReport) -> None:
             (each.name, each.kind, text, each.reason)
             for each, text in zip(report.stays, stays, strict=True)
         ],
+        beyond=report.other_stays.count,
     )
     _part(
         console,
@@ -131,7 +132,13 @@ def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None
             console.print(f"{'':>{indent}}with {also:,} more that only this needs", style="dim")
 
 
-def _part(console: "Console", title: str, rows: Sequence[tuple[str, str, str, str]]) -> None:
+def _part(
+    console: "Console",
+    title: str,
+    rows: Sequence[tuple[str, str, str, str]],
+    *,
+    beyond: int = 0,
+) -> None:
     if not rows:
         return
     heading(console, title)
@@ -143,8 +150,9 @@ def _part(console: "Console", title: str, rows: Sequence[tuple[str, str, str, st
     amounts = max(len(amount) for _, amount, _ in shown)
     for name, amount, note in shown:
         console.print(f"  {name:<{names}}  {amount:<{amounts}}  {note}".rstrip())
-    if len(rows) > _ROWS:
-        console.print(f"  and {len(rows) - _ROWS:,} more; --json has all")
+    more = len(rows) - len(shown) + beyond
+    if more:
+        console.print(f"  and {more:,} more; see --json")
 
 
 def _few(names: Sequence[str], most: int = 3) -> str:

@@ -29,6 +29,7 @@ from lumos.engine.costs.reports import (
     ExplainReport,
     Others,
     RecordReport,
+    Rest,
     RetireReport,
     SavingsReport,
     TopReport,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _ROWS: Final = 12
 # Shares from here on are written as all of it.
 _WHOLE: Final = 0.9995
+_NONE: Final = Rest()
 _BESIDE: Final = {
     "__unallocated__": "belongs to no dataset",
     "__idle__": "paid for and not used",
@@ -107,7 +109,7 @@ def _print_report(report: CostReport) -> None:
     bars(console, teams, purse, more=others)
     heading(console, "BY UPSTREAM DATASET, where it was spent")
     spent = [(_named(each.name, each.kind), each.cost) for each in breakdown.by_upstream]
-    listed, rest = _cut(spent)
+    listed, rest = _cut(spent, breakdown.others)
     bars(console, listed, purse, more=rest, total=True)
     heading(console, "TREND")
     _print_trends(console, report.trends, purse)
@@ -130,13 +132,15 @@ def _direct(own: str, jobs: str | None) -> str:
 
 
 def _cut(
-    rows: "Sequence[tuple[str, Decimal]]",
+    rows: "Sequence[tuple[str, Decimal]]", unlisted: Rest = _NONE
 ) -> "tuple[Sequence[tuple[str, Decimal]], tuple[str, Decimal] | None]":
     """The first rows, and all others as one."""
     if len(rows) <= _ROWS:
         return rows, None
     rest = rows[_ROWS - 1 :]
-    return rows[: _ROWS - 1], (f"{len(rest):,} others", sum((each for _, each in rest), Decimal(0)))
+    count = len(rest) + unlisted.count
+    cost = sum((each for _, each in rest), unlisted.cost)
+    return rows[: _ROWS - 1], (f"{count:,} others", cost)
 
 
 def _print_trends(console: "Console", trends: Trends, purse: Purse) -> None:

@@ -108,6 +108,11 @@ def test_without_a_period_the_last_thirty_days_are_told_as_a_month(shop: Lumos) 
     assert report.is_monthly
 
 
+def test_a_period_that_is_not_over_says_so(shop: Lumos) -> None:
+    assert any("is not over" in each for each in shop.cost.top(period="2024-03").remarks)
+    assert not shop.cost.top(period="2024-02").remarks
+
+
 def test_another_method_can_be_tried(shop: Lumos) -> None:
     report = shop.cost.report("ml_predictions", period=JANUARY, method="equal_split")
     assert report.method == "equal_split"
@@ -188,3 +193,13 @@ def test_what_is_supposed_is_told_beside_what_is(workplace: Path) -> None:
         changes = row.retained - row.before + top.others.retained - top.others.before
         assert changes == -16
         assert top.beside == top.beside_before
+
+
+def test_very_many_rows_are_told_as_one_and_still_add_up(
+    shop: Lumos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumos.engine.costs.reporting.MOST_ROWS", 2)
+    breakdown = shop.cost.report("ml_predictions", period=JANUARY).breakdown
+    assert len(breakdown.by_upstream) == 2
+    assert (breakdown.others.count, breakdown.others.cost) == (2, 1800)
+    assert sum(each.cost for each in breakdown.by_upstream) + breakdown.others.cost == 5800

@@ -1,15 +1,14 @@
 """What each dataset and job upstream adds to what one dataset costs."""
 
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from lumos.analysis.cost.graph import CostGraph, Floats, Integers
 from lumos.analysis.cost.reach import Ways
-from lumos.analysis.cost.solving import Attribution
-
-_MOST_ROUNDS: Final = 100_000
-_SMALL: Final = 1e-15
+from lumos.analysis.cost.solving import Attribution, flowed
+from lumos.analysis.cost.topology import topology
 
 
 class Contributions(NamedTuple):
@@ -30,34 +29,40 @@ def contributions(graph: CostGraph, attribution: Attribution, node: int) -> Cont
     edges = np.flatnonzero((graph.upstream != graph.downstream) & (shares > 0).any(axis=0))
     against = Ways(graph.nodes, graph.downstream[edges], graph.upstream[edges])
     nodes = np.flatnonzero(against.origins(np.array([node])) >= 0)
+    reach = _reach(graph, shares, edges, nodes, node)
+    own = graph.costs[:, nodes]
+    amounts = [
+        _adding_up(own[row] * reach[row], int(attribution.loaded[row, node]))
+        for row in range(len(own))
+    ]
+    return Contributions(nodes, reach, np.array(amounts, dtype=np.int64).reshape(own.shape))
+
+
+def _reach(graph: CostGraph, shares: Floats, edges: Integers, nodes: Integers, node: int) -> Floats:
+    """[k, a] the share of each node's own cost that comes to one of them, by whichever ways.
+
+    One unit that flows against the edges, by their shares, comes to a node as often as a unit of
+    that node's cost comes down.
+    """
     place = np.full(graph.nodes, -1, dtype=np.int64)
     place[nodes] = np.arange(len(nodes))
     kept = edges[(place[graph.upstream[edges]] >= 0) & (place[graph.downstream[edges]] >= 0)]
-    ends = place[graph.upstream[kept]], place[graph.downstream[kept]]
-    own = graph.costs[:, nodes]
-    reach, amounts = np.zeros(own.shape), np.zeros(own.shape, dtype=np.int64)
-    for row, share in enumerate(shares[:, kept]):
-        reach[row] = _reach(*ends, share, len(nodes), int(place[node]))
-        amounts[row] = _adding_up(own[row] * reach[row], int(attribution.loaded[row, node]))
-    return Contributions(nodes, reach, amounts)
-
-
-def _reach(above: Integers, below: Integers, share: Floats, nodes: int, target: int) -> Floats:
-    """The share of each node's cost that comes to the target, by whichever ways.
-
-    Each round follows the ways by one step more: without cycles it ends with the longest way, and
-    inside them what goes round again becomes ever less.
-    """
-    arriving: Floats = np.zeros(nodes)
-    arriving[target] = 1.0
-    reach = arriving.copy()
-    for _ in range(_MOST_ROUNDS):
-        passed = share * arriving[below]
-        arriving = np.asarray(np.bincount(above, weights=passed, minlength=nodes), np.float64)
-        if not (arriving > _SMALL).any():
-            break
-        reach += arriving
-    return reach
+    against = replace(
+        graph,
+        urns=[""] * len(nodes),
+        is_job=graph.is_job[nodes],
+        live=graph.live[nodes],
+        costs=graph.costs[:, nodes],
+        upstream=place[graph.downstream[kept]],
+        downstream=place[graph.upstream[kept]],
+        explicit=np.full((1, len(kept)), np.nan),
+        weights=np.full((1, len(kept)), np.nan),
+        last_read=graph.last_read[kept],
+    )
+    unit = np.zeros((len(graph.types), len(nodes)))
+    unit[:, place[node]] = 1.0
+    order = topology(against.nodes, against.upstream, against.downstream)
+    return flowed(against, order, unit, shares[:, kept])
 
 
 def _adding_up(amounts: Floats, total: int) -> Integers:

@@ -45,15 +45,20 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     order = topology(graph.nodes, graph.upstream, graph.downstream)
     divided, closed = with_ends_closed(graph, order, shares(graph, method))
     own = graph.costs.astype(np.float64)
-    exact = _flowed(graph, order, own, divided.values)
-    if np.abs(exact).max(initial=0.0) > _LARGEST:
-        raise MisuseError("A cycle keeps so little that costs in it add up without end.")
+    if np.abs(own).sum() > _LARGEST:
+        raise MisuseError("The amounts add up to more than can be reckoned with, 9 x 10^12.")
+    exact = flowed(graph, order, own, divided.values)
+    if np.abs(exact).sum(axis=0).max(initial=0.0) > _LARGEST:
+        raise MisuseError(
+            "A cycle keeps so little of its cost that amounts in it become too large to be reckoned "
+            "with. Set explicit shares on edges that lead back, so that less goes round."
+        )
     retained = _retained(graph, divided.kept * exact)
     loaded = np.where(divided.kept == 1.0, retained, np.rint(exact).astype(np.int64))
     assumed = np.zeros_like(exact)
     if divided.assumed.any():
         certain = np.where(divided.assumed, 0.0, divided.values)
-        assumed = exact - _flowed(graph, order, own, certain)
+        assumed = exact - flowed(graph, order, own, certain)
     return Attribution(
         loaded=loaded,
         retained=retained,
@@ -64,7 +69,8 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     )
 
 
-def _flowed(graph: CostGraph, order: Topology, own: Floats, values: Floats) -> Floats:
+def flowed(graph: CostGraph, order: Topology, own: Floats, values: Floats) -> Floats:
+    """[k, n] what comes to each node of all that is put in, its own included."""
     loaded = own.copy()
     for level in order.levels:
         if len(level.cycles):

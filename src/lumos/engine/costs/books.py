@@ -1,6 +1,7 @@
 """A period reckoned up: who costs what, with names, in micro-units."""
 
 from collections.abc import Iterable
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -31,12 +32,20 @@ class Books:
     """What was spent in a period, and where lineage carries it."""
 
     def __init__(
-        self, inputs: "Inputs", attribution: "Attribution", labels: Labels, method: str
+        self,
+        inputs: "Inputs",
+        attribution: "Attribution",
+        labels: Labels,
+        method: str,
+        *,
+        today: date,
     ) -> None:
         self.inputs = inputs
         self.attribution = attribution
         self.labels = labels
         self.method = method
+        self._today = today
+        self._made: dict[int, Contributions] = {}
         self.graph: CostGraph = inputs.graph
 
     @cached_property
@@ -84,7 +93,15 @@ class Books:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is to be kept in mind of all these figures."""
-        return (*self.inputs.remarks, *(() if self.graph.edges else (_NO_LINEAGE,)))
+        told = list(self.inputs.remarks)
+        if not self.graph.edges:
+            told.append(_NO_LINEAGE)
+        if self.inputs.period.last >= self._today:
+            told.append(
+                f"{self.inputs.period.name} is not over: storage counts for all of it, work only "
+                "as far as it is metered."
+            )
+        return tuple(told)
 
     @property
     def avoidable(self) -> "Bools | None":
@@ -94,6 +111,8 @@ class Books:
     def saved_by(self, nodes: "Integers") -> "Integers":
         """[k, len(nodes)] what the end of some nodes saves in a month."""
         costs = avoidable_costs(self.graph, self.avoidable)[:, nodes]
+        if self.inputs.period.months == 1:
+            return np.asarray(costs)
         monthly = [[self.monthly(int(each)) for each in row] for row in costs]
         return np.array(monthly, dtype=np.int64).reshape(costs.shape)
 
@@ -147,7 +166,9 @@ class Books:
 
     def made_of(self, node: int) -> Contributions:
         """What the loaded cost of a node is made of."""
-        return contributions(self.graph, self.attribution, node)
+        if node not in self._made:
+            self._made[node] = contributions(self.graph, self.attribution, node)
+        return self._made[node]
 
     def jobs_of(self, node: int) -> "Integers":
         """[k] what the jobs that write a dataset cost by themselves, as far as it carries them."""

@@ -243,7 +243,8 @@ class CostDesk:
             schedules=how.get("schedules") or None,
         )
         method = self._method(how.get("method"))
-        books = Books(inputs, attribute(inputs.graph, method), self._labels, method)
+        attribution = attribute(inputs.graph, method)
+        books = Books(inputs, attribution, self._labels, method, today=self._today)
         prices = prices_of(self._settings)
         if not (prices.storage or prices.compute or books.own.any() or books.beside):
             raise MisuseError(_NO_PRICES)

@@ -14,6 +14,7 @@ from lumos.engine.costs.reports import (
     ByReport,
     CostAnswer,
     CostReport,
+    Rest,
     TopReport,
     TrendReport,
     Trends,
@@ -30,6 +31,7 @@ _FLOW_KEY: Final = (
     ("unneeded", "stays here, and nobody is known to need it"),
 )
 _EQUALLY: Final = "shared equally, for want of usage"
+_NONE: Final = Rest()
 _WORDS: Final = {
     "__unallocated__": "belongs to no dataset",
     "__idle__": "paid for and not used",
@@ -112,7 +114,7 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
                 "Where it was spent",
                 "The dataset itself and everything upstream.",
                 bars(
-                    _balanced(_cut(upstream), report),
+                    _balanced(_cut(upstream, breakdown.others), report),
                     types,
                     money,
                     label="Cost by upstream dataset",
@@ -211,7 +213,8 @@ def _top_bars(top: TopReport) -> list[Bar]:
     return found
 
 
-def _cut(rows: Sequence[Bar]) -> list[Bar]:
+def _cut(rows: Sequence[Bar], unlisted: Rest = _NONE) -> list[Bar]:
+    """The first rows, and all others as one."""
     if len(rows) <= _BARS:
         return list(rows)
     rest = rows[_BARS - 1 :]
@@ -219,8 +222,8 @@ def _cut(rows: Sequence[Bar]) -> list[Bar]:
     for row in rest:
         for name, amount in row.parts.items():
             parts[name] = parts.get(name, 0) + amount
-    others = Bar(f"{len(rest):,} others", sum(row.amount for row in rest), parts)
-    return [*rows[: _BARS - 1], others]
+    amount = sum(row.amount for row in rest) + micros(unlisted.cost)
+    return [*rows[: _BARS - 1], Bar(f"{len(rest) + unlisted.count:,} others", amount, parts)]
 
 
 def _balanced(rows: Sequence[Bar], report: CostAnswer) -> list[Bar]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from lumos.analysis.cost.contributions import Contributions
 from lumos.engine.costs.books import Books
 from lumos.engine.costs.hints import Hint
 from lumos.engine.costs.labels import NOBODY
@@ -19,6 +20,7 @@ from lumos.engine.costs.reports import (
     GroupRow,
     Others,
     Ranking,
+    Rest,
     Summary,
     TopReport,
     Trends,
@@ -27,6 +29,8 @@ from lumos.engine.costs.reports import (
 )
 from lumos.model.money import amount_of
 
+# Nobody reads more rows than that, and there may be a million.
+MOST_ROWS: Final = 1000
 _OVERLAP: Final = "(counted under several tags)"
 _HOW_TO_NAME: Final = {
     "team": "No dataset that costs something has an owner. Name some with: lumos owner assign",
@@ -124,32 +128,35 @@ def _remarks(books: Books, node: int) -> tuple[str, ...]:
 
 def _breakdown(books: Books, node: int) -> Breakdown:
     made = books.made_of(node)
+    sums = made.amounts.sum(axis=0)
     by_team: dict[str, int] = defaultdict(int)
-    rows: list[tuple[int, Upstream]] = []
-    for number, each in enumerate(map(int, made.nodes)):
-        amounts = made.amounts[:, number]
-        if not amounts.any():
-            continue
-        cost = int(amounts.sum())
-        for team, part in divided(cost, books.labels.of("team", books.urn(each))):
+    for place in np.flatnonzero(sums):
+        teams = books.labels.of("team", books.urn(int(made.nodes[place])))
+        for team, part in divided(int(sums[place]), teams):
             by_team[team] += part
-        row = Upstream(
-            urn=books.urn(each),
-            name=books.name(each),
-            kind=books.kind(each),
-            team=books.team(each),
-            own_cost=amount_of(int(books.own[each])),
-            cost=amount_of(cost),
-            by_type=books.by_type(amounts),
-        )
-        rows.append((cost, row))
-    rows.sort(key=lambda each: (-each[0], each[1].urn))
-    teams = sorted(by_team.items(), key=lambda each: (-each[1], each[0]))
-    loaded = books.attribution.loaded[:, node]
+    adding = np.flatnonzero(made.amounts.any(axis=0))
+    listed = adding[np.lexsort((adding, -sums[adding]))][:MOST_ROWS]
+    unlisted = len(adding) - len(listed)
+    teams_first = sorted(by_team.items(), key=lambda each: (-each[1], each[0]))
     return Breakdown(
-        by_type=books.by_type(loaded),
-        by_team={team: amount_of(amount) for team, amount in teams},
-        by_upstream=tuple(row for _, row in rows),
+        by_type=books.by_type(books.attribution.loaded[:, node]),
+        by_team={team: amount_of(amount) for team, amount in teams_first},
+        by_upstream=tuple(_upstream(books, made, int(place)) for place in listed),
+        others=Rest(count=unlisted, cost=amount_of(int(sums.sum() - sums[listed].sum()))),
+    )
+
+
+def _upstream(books: Books, made: Contributions, place: int) -> Upstream:
+    node = int(made.nodes[place])
+    amounts = made.amounts[:, place]
+    return Upstream(
+        urn=books.urn(node),
+        name=books.name(node),
+        kind=books.kind(node),
+        team=books.team(node),
+        own_cost=amount_of(int(books.own[node])),
+        cost=amount_of(int(amounts.sum())),
+        by_type=books.by_type(amounts),
     )
 
 

@@ -73,8 +73,15 @@ class Upstream(Report, frozen=True, kw_only=True):
     by_type: dict[str, Decimal]
 
 
+class Rest(Report, frozen=True, kw_only=True):
+    """How many are not listed, since there are very many, and what they cost together."""
+
+    count: int = 0
+    cost: Decimal = Decimal(0)
+
+
 class Breakdown(Report, frozen=True, kw_only=True):
-    """A total three times: each of these adds up to it.
+    """A total three times: each of these adds up to it, the last one together with `others`.
 
     `by_team` says whose datasets and jobs cause it. `by_upstream` is ordered, the largest first.
     """
@@ -82,6 +89,7 @@ class Breakdown(Report, frozen=True, kw_only=True):
     by_type: dict[str, Decimal]
     by_team: dict[str, Decimal]
     by_upstream: tuple[Upstream, ...]
+    others: Rest = Rest()
 
 
 class Compared(Report, frozen=True, kw_only=True):
@@ -293,6 +301,7 @@ class SavingsReport(CostAnswer, frozen=True, kw_only=True):
     impact_analysis: ImpactAnalysis
     disappears: tuple[Removed, ...]
     stays: tuple[Staying, ...]
+    other_stays: Rest = Rest()
     broken: tuple[Broken, ...]
     unverified: tuple[str, ...]
     attributed_cost: Decimal | None

@@ -3,14 +3,17 @@
 from decimal import Decimal
 from typing import Final
 
+import numpy as np
+
 from lumos.analysis.cost.graph import Integers
 from lumos.analysis.cost.savings import Savings, savings_of
 from lumos.engine.costs.books import Books
-from lumos.engine.costs.reporting import answer, what_if
+from lumos.engine.costs.reporting import MOST_ROWS, answer, what_if
 from lumos.engine.costs.reports import (
     Broken,
     ImpactAnalysis,
     Removed,
+    Rest,
     Risk,
     SavingsReport,
     Staying,
@@ -40,6 +43,7 @@ def savings_report(
         supposed = what_if(changes, int(before.saved_by(gone).sum()), monthly)
     by_type = books.by_type(saved.sum(axis=1))
     asked = set(nodes)
+    stays, other_stays = _staying(books, savings)
     affected = [*savings.gone.tolist(), *savings.broken.tolist()]
     return SavingsReport(
         **answer(books, assumed=0, remarks=_remarks(books, savings)),
@@ -55,7 +59,8 @@ def savings_report(
         breakdown=by_type,
         impact_analysis=_impact(books, savings, asked),
         disappears=_disappearing(books, savings.gone, saved.sum(axis=0), asked),
-        stays=_staying(books, savings),
+        stays=stays,
+        other_stays=other_stays,
         broken=tuple(
             Broken(
                 urn=books.urn(node),
@@ -96,27 +101,33 @@ def _disappearing(
     return tuple(sorted(rows, key=lambda row: (not row.is_asked, -row.monthly, row.urn)))
 
 
-def _staying(books: Books, savings: Savings) -> tuple[Staying, ...]:
-    rows = []
-    for node, needed_by in zip(savings.staying.tolist(), savings.needed_by.tolist(), strict=True):
-        if not books.own[node]:
-            continue
-        if needed_by < 0:
-            reason = "nothing that somebody uses needs it, with or without this"
-        elif needed_by == node:
-            reason = "it is used itself"
-        else:
-            reason = f"{books.name(needed_by)} needs it"
-        rows.append(
-            Staying(
-                urn=books.urn(node),
-                name=books.name(node),
-                kind=books.kind(node),
-                monthly=amount_of(books.monthly(int(books.own[node]))),
-                reason=reason,
-            )
-        )
-    return tuple(sorted(rows, key=lambda row: (-row.monthly, row.urn)))
+def _staying(books: Books, savings: Savings) -> tuple[tuple[Staying, ...], Rest]:
+    """The dearest that stay, and all others as one."""
+    own = books.own[savings.staying]
+    order = np.argsort(-own, kind="stable")
+    order = order[own[order] != 0]
+    rows = tuple(
+        _stays(books, int(savings.staying[place]), int(savings.needed_by[place]))
+        for place in order[:MOST_ROWS]
+    )
+    rest = own[order[MOST_ROWS:]]
+    return rows, Rest(count=len(rest), cost=amount_of(books.monthly(int(rest.sum()))))
+
+
+def _stays(books: Books, node: int, needed_by: int) -> Staying:
+    if needed_by < 0:
+        reason = "nobody needs it, with or without this"
+    elif needed_by == node:
+        reason = "it is used itself"
+    else:
+        reason = f"{books.name(needed_by)} needs it"
+    return Staying(
+        urn=books.urn(node),
+        name=books.name(node),
+        kind=books.kind(node),
+        monthly=amount_of(books.monthly(int(books.own[node]))),
+        reason=reason,
+    )
 
 
 def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
