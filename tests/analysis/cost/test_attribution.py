@@ -12,6 +12,7 @@ from lumos.analysis.cost import circulation
 from lumos.analysis.cost.graph import METHODS, CostGraph, Method
 from lumos.analysis.cost.shares import InvalidShare, shares
 from lumos.analysis.cost.solving import Attribution, attribute
+from lumos.errors import MisuseError
 
 MILLION = 1_000_000
 FOUNDING = {
@@ -170,6 +171,23 @@ def test_shares_whose_sum_is_off_by_a_float_are_whole() -> None:
     edges = [("u", f"r{number}") for number in range(10)]
     found = attribute(CostGraph.of(costs, edges, shares=dict.fromkeys(edges, 0.1)))
     assert found.retained.tolist() == [[0, *[10**14] * 10]]
+
+
+@pytest.mark.parametrize(
+    ("costs", "back", "words"),
+    [
+        pytest.param([4 * 10**18] * 3, 0.5, "add up to more than can be reckoned with", id="spent"),
+        pytest.param([10**15, 10**15, 0], 1 - 1e-8, "A cycle keeps so little", id="loaded"),
+    ],
+)
+def test_amounts_beyond_64_bits_are_refused(costs: list[int], back: float, words: str) -> None:
+    graph = CostGraph.of(
+        {urn: {"c": cost} for urn, cost in zip("abd", costs, strict=True)},
+        [("a", "b"), ("b", "a"), ("b", "d")],
+        shares={("b", "a"): back},
+    )
+    with pytest.raises(MisuseError, match=words):
+        attribute(graph)
 
 
 def agrees_with_fractions(graph: CostGraph, method: Method) -> Attribution:
