@@ -284,15 +284,18 @@ def diff_file(before: str, after: str, tmp_path: Path) -> Path:
 CHANGED = "user_id INT64 NOT NULL\nday DATE NOT NULL\ncountry STRING"
 
 
-@pytest.mark.parametrize("has_store_the_new_one", [False, True])
+OTHER = "user_id BOOLEAN\nday DATE"
+
+
+@pytest.mark.parametrize("stored", [SCHEMA, CHANGED, OTHER])
 def test_a_report_of_differences_is_judged_whichever_side_the_store_has(
-    store: Store, tmp_path: Path, has_store_the_new_one: bool
+    store: Store, tmp_path: Path, stored: str
 ) -> None:
     sql(store, FIRST, "select user_id as uid from events")
     sql(store, SECOND, "select amount from events")
     file = diff_file(SCHEMA, CHANGED, tmp_path)
-    if has_store_the_new_one:
-        record(store, EVENTS, CHANGED, day("2024-02-01"))
+    if stored != SCHEMA:
+        record(store, EVENTS, stored, day("2024-02-01"))
     found = Lumos().impact.of_changes(file)
     assert found.headline == "This changes 1 schema, affecting 2 downstream datasets"
     (report,) = found.datasets
@@ -302,7 +305,15 @@ def test_a_report_of_differences_is_judged_whichever_side_the_store_has(
     }  # fmt: skip
     assert [row.verdict for row in report.downstream] == ["BREAKING", "BREAKING"]
     assert (found.summary.schemas, found.summary.breaking, found.coverage) == (1, 2, 1.0)
-    assert ("otherwise than it was" in " ".join(found.remarks)) is has_store_the_new_one
+    assert ("otherwise than it was" in " ".join(found.remarks)) is (stored == OTHER)
+
+
+def test_another_order_of_columns_is_called_so(store: Store, tmp_path: Path) -> None:
+    sql(store, FIRST, "select user_id as uid from events")
+    proposed = tmp_path / "events.schema"
+    proposed.write_text("\n".join(reversed(SCHEMA.splitlines())), encoding="utf-8")
+    found = Lumos().impact.of(EVENTS, proposed=proposed)
+    assert found.headline.startswith(f"Reordering the columns of {EVENTS}: ")
 
 
 def test_a_dataset_that_goes_breaks_all_that_hangs_on_it(store: Store, tmp_path: Path) -> None:

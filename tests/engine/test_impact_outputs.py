@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
+from lumos.analysis.report import Side
 from lumos.cli.impact_text import plain_text
 from lumos.engine.impact.markdown import escaped, markdown
 from lumos.engine.impact.painting import merged, painted
@@ -17,6 +19,7 @@ from lumos.engine.impact.reports import (
     ReasonReport,
     VerdictWord,
     impacts_report,
+    phrase,
 )
 from lumos.lineage.drawing.picture import Arrow, Box, Picture
 from lumos.model.lineage import ColumnMapping
@@ -100,6 +103,48 @@ def test_markdown_begins_with_the_headline_and_folds_the_details() -> None:
 )
 def test_what_users_wrote_is_shown_and_not_obeyed(text: str, shown: str) -> None:
     assert escaped(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "told"),
+    [
+        ("models/b.sql", 4, "needs id, models/b.sql:4"),
+        ("models/b.sql", None, "needs id, models/b.sql"),
+        (None, 4, "needs id, line 4 of its SQL"),
+        (None, None, "needs id"),
+    ],
+)
+def test_a_place_is_told_as_far_as_it_is_known(
+    file: str | None, line: int | None, told: str
+) -> None:
+    why = msgspec.structs.replace(reason("needs id"), file=file, line=line)
+    spark = RehearsalReport(file=file, line=line, dialect=None, state="ok")
+    found = report(row(FIRST, "BREAKING", why, rehearsal=(spark,)))
+    lines = [each.strip() for each in plain_text(found).splitlines()]
+    assert told in lines
+    where = told.removeprefix("needs id").removeprefix(", ")
+    assert (f"Spark: works ({where})" if where else "Spark: works") in lines
+    assert f"- {told}: " in markdown(found).replace("`", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "sides", "told"),
+    [
+        ("reordered", "", (("a", "b"), ("b", "a")), f"Reordering the columns of {START}"),
+        ("reordered", "x", (("a", "b"), ("b", "a")), f"Reordering the fields in x of {START}"),
+        ("key", "id", (False, True), f"Making id of {START} a key"),
+        ("key", "id", (True, False), f"Making id of {START} no key"),
+        ("partitioning", "day", (False, True), f"Partitioning {START} by day"),
+        ("partitioning", "day", (True, False), f"Partitioning {START} by day no longer"),
+        ("default", "id", (None, "1"), f"Changing the default of id of {START}"),
+        ("tags", "", ((), ("x",)), f"Changing the tags of {START}"),
+    ],
+)
+def test_a_change_of_any_kind_is_told_in_words(
+    kind: str, path: str, sides: tuple[Side, Side], told: str
+) -> None:
+    change = ChangeReport(urn=START, path=path, kind=kind, before=sides[0], after=sides[1])
+    assert phrase([change], START) == told
 
 
 def test_clauses_stand_in_code_whatever_they_hold() -> None:

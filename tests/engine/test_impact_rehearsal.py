@@ -250,6 +250,25 @@ def test_where_spark_and_the_verdict_disagree_both_are_told(spark: SparkSession)
     assert (told.state, told.agrees) == ("ok", False)
 
 
+def test_a_statement_is_held_against_what_is_said_of_it_and_not_of_others(
+    spark: SparkSession,
+) -> None:
+    world = World(
+        {"orders": ORDERS},
+        [
+            "spark: CREATE TABLE t AS\nSELECT id\nFROM orders;\n"
+            "INSERT INTO t\nSELECT id FROM orders WHERE note = 'a'",
+            "spark: DELETE FROM t WHERE id IN (SELECT amount FROM orders)",
+        ],
+    )
+    told = rehearsed(spark, world, without("note"))["t"]
+    assert [(each.state, each.agrees) for each in told] == [
+        ("ok", True),
+        ("fails", True),
+        ("ok", True),
+    ]
+
+
 def test_circles_and_scripts_with_several_statements_come_to_an_end(spark: SparkSession) -> None:
     world = World(
         {"orders": ORDERS},

@@ -15,6 +15,7 @@ from lumos.engine.impact.reports import (
     ImpactReport,
     ImpactsReport,
     ReasonReport,
+    place,
 )
 
 _MOST_REASONS: Final = 4
@@ -140,9 +141,8 @@ def _dataset(row: DownstreamReport) -> Iterator[_Line]:
 
 
 def _reason(reason: ReasonReport) -> Iterator[_Line]:
-    place = "" if reason.file is None else reason.file
-    place += f":{reason.line}" if reason.line else ""
-    yield _Line(", ".join(part for part in (reason.text, place) if part), indent=16)
+    parts = (reason.text, place(reason.file, reason.line))
+    yield _Line(", ".join(filter(None, parts)), indent=16)
     clause = " ".join((reason.clause or "").split())
     if clause and clause != "*":
         cut = clause if len(clause) <= _LONGEST_CLAUSE else f"{clause[: _LONGEST_CLAUSE - 3]}..."
@@ -168,11 +168,13 @@ def _change_in_words(name: str, before: object, after: object) -> str:
 
 def _rehearsal(row: DownstreamReport) -> Iterator[_Line]:
     for told in () if row.rehearsal is UNSET else row.rehearsal:
-        place = "" if told.file is None else f" ({told.file}{f':{told.line}' if told.line else ''})"
+        where = place(told.file, told.line)
         words = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[told.state]
         error = f": {' '.join(told.error.split())}" if told.error else ""
         contradicts = "" if told.agrees else ", against the verdict"
-        yield _Line(f"Spark: {words}{contradicts}{error}{place}", "dim", 16)
+        yield _Line(
+            f"Spark: {words}{contradicts}{error}{f' ({where})' if where else ''}", "dim", 16
+        )
 
 
 def _recommendations(told: Sequence[str]) -> Iterator[_Line]:

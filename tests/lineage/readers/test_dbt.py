@@ -85,6 +85,30 @@ def test_where_jinja_moves_lines_the_compiled_file_is_named(tmp_path):
     assert model.file == "compiled/shop/models/orders.sql"
 
 
+@pytest.mark.parametrize(
+    ("raw", "compiled", "is_own"),
+    [
+        ("-- x\nselect id from {{ ref('a') }}", '-- x\nselect id from "a"', True),
+        ("{{ config() }}\nselect 1 as id", "\nselect 1 as id", True),
+        (
+            "select id\nfrom {{ ref('stg') }}",
+            "with __dbt__cte__stg as (\nselect 1 as id) select id from __dbt__cte__stg",
+            False,
+        ),
+        ("{% if a %}\nselect id\n{% endif %}\n", "select id\n\n\n", False),
+    ],
+)
+def test_a_model_is_placed_in_its_own_file_only_where_its_lines_stand_there(
+    tmp_path, raw, compiled, is_own
+):
+    node = {**ORDERS, "raw_code": raw, "compiled_code": compiled}
+    project = read_project(
+        write_project(tmp_path, manifest=manifest(nodes={"model.shop.orders": node}))
+    )
+    (model,) = models_of(project, Relations(project))
+    assert model.file == f"{'' if is_own else 'compiled/shop/'}models/orders.sql"
+
+
 def test_columns_come_from_the_catalog_in_their_order(tmp_path):
     project = read_project(write_project(tmp_path, manifest=manifest()))
     assert list(Relations(project).columns()[SOURCE.parts].items()) == [

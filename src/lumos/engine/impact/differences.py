@@ -1,6 +1,6 @@
 """Reads what `lumos schema diff` wrote: which schemas change, and how."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -70,10 +70,11 @@ def case_of_difference(world: StoredDownstream, diff: DatasetDiff) -> Case:
         return Case(judged(world, None, None, changes), None, None, {}, ())
     present = apply(_imposed(changes, stored), stored)
     remarks = []
-    if present.shape != stored.shape:
+    is_done = not any(_imposed(map(_undoing, changes), stored))
+    if present.shape != stored.shape and not is_done:
         remarks.append(
-            f"the store has {diff.urn} otherwise than it was before these changes; they are "
-            "judged as they are told"
+            f"the store has {diff.urn} otherwise than it was before these changes, and than it is "
+            "after them; they are judged as they are told"
         )
     proposed = apply(_fitting(changes, present), present)
     world.suppose(present)
@@ -81,7 +82,20 @@ def case_of_difference(world: StoredDownstream, diff: DatasetDiff) -> Case:
     return Case(findings, present, proposed, {}, tuple(remarks))
 
 
-def _imposed(changes: Sequence[AnySchemaChange], stored: Schema) -> Iterator[AnySchemaChange]:
+def _undoing(change: AnySchemaChange) -> AnySchemaChange:
+    """The change back, of those that change what a schema is made of."""
+    match change:
+        case FieldAdded(path=path, after=field):
+            return FieldRemoved(path=path, before=field)
+        case FieldRemoved(path=path, before=field):
+            return FieldAdded(path=path, after=field, position=_LAST)
+        case TypeChanged() | NullabilityChanged():
+            return msgspec.structs.replace(change, before=change.after, after=change.before)
+        case _:
+            return change
+
+
+def _imposed(changes: Iterable[AnySchemaChange], stored: Schema) -> Iterator[AnySchemaChange]:
     """What must be done to a schema for it to be as it was before the changes."""
     known = places_of(stored)
     for change in changes:

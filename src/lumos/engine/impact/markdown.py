@@ -15,6 +15,7 @@ from lumos.engine.impact.reports import (
     ReasonReport,
     VerdictWord,
     counted,
+    place,
 )
 
 _MOST_ROWS: Final = 100
@@ -115,10 +116,10 @@ def _details(row: DownstreamReport) -> Iterator[str]:
 
 
 def _reason(reason: ReasonReport) -> str:
-    if reason.file is None:
-        return escaped(reason.text)
-    place = reason.file if reason.line is None else f"{reason.file}:{reason.line}"
-    return f"{escaped(reason.text)}, {_code(place)}"
+    where = place(reason.file, reason.line)
+    if reason.file is not None:
+        where = _code(where)
+    return ", ".join(filter(None, (escaped(reason.text), where)))
 
 
 def _change(change: ChangeReport) -> str:

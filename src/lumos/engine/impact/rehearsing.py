@@ -1,5 +1,6 @@
 """Rehearsal: what Spark says of the SQL downstream, with the schemas of today and of tomorrow."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -34,7 +35,7 @@ class RehearsalReport(Report, frozen=True, kw_only=True):
     """What Spark says of one statement: `fails` if only with the proposed schema.
 
     `error` is its error then, or why a statement cannot be rehearsed. `agrees` is whether that goes
-    with the verdict that reasoning gave; what cannot be rehearsed contradicts none.
+    with what reasoning says of the statement; what cannot be rehearsed contradicts nothing.
     """
 
     file: str | None
@@ -140,20 +141,29 @@ class Rehearsal:
             yield RehearsalReport(file=None, line=None, dialect=None, state="cannot", error=text)
         is_complete = bool(makings)
         for making in makings:
+            begins = self._begins(making)
             for checks in self._statements(making, dataset.urn):
                 outcomes = [self._outcome(each, making, dataset.urn) for each in checks]
                 worst = min(outcomes, key=lambda each: _ORDER[each.state])
                 is_complete = is_complete and worst.state == "ok"
                 results += [each.results for each in outcomes if each.results is not None]
+                line = checks[0].line
+                verdict = _verdict_on(dataset, making.file, _lines(line, begins))
                 yield RehearsalReport(
                     file=making.file,
-                    line=checks[0].line,
+                    line=line,
                     dialect=making.dialect,
                     state=worst.state,
                     error=worst.error,
-                    agrees=_agree(worst.state, dataset.verdict),
+                    agrees=_agree(worst.state, verdict),
                 )
         self._pairs[dataset.urn] = self._next(dataset, results, is_complete=is_complete)
+
+    def _begins(self, making: Making) -> list[int]:
+        """The lines on which statements of a text begin that write something."""
+        assert making.sql is not None
+        found = self._scripts.of(making.sql, making.dialect).found
+        return sorted({check.line for check in found if check.line is not None})
 
     def _statements(self, making: Making, urn: str) -> "list[list[Check]]":
         """The checks of each statement that makes a dataset, or one that says why there is none."""
@@ -311,6 +321,24 @@ def _urn_of(parts: _Parts, making: Making) -> str | None:
     return next(
         (urn for each, urn in making.tables if tuple(map(str.casefold, each)) == folded), None
     )
+
+
+def _lines(line: int | None, begins: Sequence[int]) -> range:
+    """The lines of a statement: up to the next one, and the first one's from the top."""
+    if line is None:
+        return range(sys.maxsize)
+    is_first = line <= min(begins, default=line)
+    end = next((begin for begin in begins if begin > line), sys.maxsize)
+    return range(0 if is_first else line, end)
+
+
+def _verdict_on(dataset: DatasetImpact, file: str | None, lines: range) -> Verdict:
+    """The verdict on a dataset, unless all that breaks it stands in other statements than this."""
+    breaking = [each for each in dataset.reasons if each.verdict is Verdict.BREAKING]
+    is_elsewhere = bool(breaking) and all(
+        each.line is not None and (each.file != file or each.line not in lines) for each in breaking
+    )
+    return Verdict.COMPATIBLE if is_elsewhere else dataset.verdict
 
 
 def _agree(state: State, verdict: Verdict) -> bool:

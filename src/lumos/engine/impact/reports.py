@@ -304,8 +304,23 @@ def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
             return f"Changing {change.path} of {urn} from {change.before} to {change.after}"
         case "nullability":
             return f"{'Allowing' if change.after else 'Forbidding'} nulls in {change.path} of {urn}"
+        case "reordered":
+            what = f"the fields in {change.path}" if change.path else "the columns"
+            return f"Reordering {what} of {urn}"
+        case "key":
+            return f"Making {change.path} of {urn} {'a key' if change.after else 'no key'}"
+        case "partitioning":
+            ending = "" if change.after else " no longer"
+            return f"Partitioning {urn} by {change.path}{ending}"
         case kind:
-            return f"Changing {kind} of {change.path or 'columns'} of {urn}"
+            return f"Changing the {kind} of {f'{change.path} of ' if change.path else ''}{urn}"
+
+
+def place(file: str | None, line: int | None) -> str:
+    """Where something is written, in words; what lies in no file is the SQL that was kept."""
+    if file is None:
+        return "" if line is None else f"line {line} of its SQL"
+    return file if line is None else f"{file}:{line}"
 
 
 def counted(count: int, noun: str) -> str:

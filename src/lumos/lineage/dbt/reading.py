@@ -1,6 +1,8 @@
 """A dbt project as one report: edges of its models, their runs, and what is told of tables."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +38,9 @@ _STATES: Final = {
     "fail": "FAILED",
     "runtime error": "FAILED",
 }
+# How dbt calls the SQL of a model without a table of its own where it sets it before others.
+_EPHEMERAL: Final = "__dbt__cte__"
+_TEMPLATE: Final = re.compile(r"\{[{%#]|[}%#]\}")
 # What dbt knows of an edge that no SQL shows: hints such as `-- depends_on`, or other branches.
 _UNSEEN: Final = 0.5
 
@@ -252,9 +257,20 @@ def _kind(key: str, node: Node) -> str:
 
 def _file(node: Node) -> str:
     """The model's own file where its lines are those of the compiled SQL."""
-    if not node.compiled or node.raw.count("\n") == node.compiled.count("\n"):
+    if not node.compiled or _has_lines_of(node.compiled, node.raw):
         return node.original_file_path or node.name
     return node.compiled_path or f"compiled/{node.package_name}/{node.original_file_path}"
+
+
+def _has_lines_of(compiled: str, raw: str) -> bool:
+    """Whether every line of the raw SQL stands on its place, but for those with templates."""
+    pairs = list(zip_longest(compiled.split("\n"), raw.split("\n")))
+    return _EPHEMERAL not in compiled and all(
+        written is not None
+        and made is not None
+        and (_TEMPLATE.search(written) is not None or made.rstrip() == written.rstrip())
+        for made, written in pairs
+    )
 
 
 def _times(result: Result, which: str) -> Iterator[Any]:
