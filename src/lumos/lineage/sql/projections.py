@@ -1,7 +1,7 @@
 """The columns that a SELECT returns: expressions, aliases, stars."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -132,14 +132,19 @@ class Projections:
         self, star: exp.Star, node: exp.Expr, scope: Scope, clauses: Relation
     ) -> Iterator[Item]:
         name = self._queries.name
-        left_out = {name(each) for each in star.args.get("except_") or ()}
+        excepted = list(self._excepted(star, scope))
+        left_out = {name(each) for each in excepted}
         renamed = {name(each.this): name(each.args["alias"])
                    for each in star.args.get("rename") or ()}  # fmt: skip
         replaced = {name(each.args["alias"]): each for each in star.args.get("replace") or ()}
         done: set[str] = set()
         pattern = star.args.get("ilike")
         fits = _pattern(pattern.name) if isinstance(pattern, exp.Literal) else None
-        for item in self._starred(node, scope):
+        items = list(self._starred(node, scope))
+        self._tell_singled_out([*excepted, *(each.this for each in star.args.get("rename") or ()),
+                                *(each.args["alias"] for each in replaced.values())],
+                               items)  # fmt: skip
+        for item in items:
             if fits is not None and isinstance(item, Column) and not fits.fullmatch(item.name):
                 continue
             if isinstance(item, Star):
@@ -154,6 +159,33 @@ class Projections:
         for column, expression in replaced.items():
             if column not in done:
                 yield self._read(expression, scope, clauses).column(column)
+
+    def _excepted(self, star: exp.Star, scope: Scope) -> Iterator[exp.Expr]:
+        """The columns that a star leaves out; fields of them are no columns, and only read."""
+        for each in star.args.get("except_") or ():
+            if isinstance(each, exp.Anonymous):
+                # ClickHouse's EXCEPT STRICT (a, b)
+                yield from each.expressions
+                continue
+            parts = self._queries.parts(each) if isinstance(each, exp.Column) else ()
+            if len(parts) > 1 and scope.source(parts[:-1]) is None:
+                self._queries.expressions.read([each], scope, Role(Clause.ITEM))
+            else:
+                yield each
+
+    def _tell_singled_out(self, named: Iterable[exp.Expr], items: Sequence[Item]) -> None:
+        """Most dialects refuse a list of names beside a star that has one which is not there."""
+        watcher = self._queries.watcher
+        if watcher is None:
+            return
+        for each in named:
+            name = self._queries.name(each)
+            found = [item if isinstance(item, Column) else item.column(name)
+                     for item in items
+                     if isinstance(item, Star) or item.name == name]  # fmt: skip
+            columns = [column for column in found if column is not None]
+            excerpt = self._queries.excerpt(place_of(each), Clause.ITEM)
+            watcher.singled_out(each, columns, excerpt)
 
     def _starred(self, node: exp.Expr, scope: Scope) -> Iterator[Item]:
         qualifier = _qualifier(node)
@@ -204,7 +236,7 @@ def _star_of(node: exp.Expr) -> exp.Star | None:
         return node
     if isinstance(node, exp.Columns):
         # Those whose names fit a pattern; which ones is not told.
-        return exp.Star()
+        return node.this if isinstance(node.this, exp.Star) else exp.Star()
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         return node.this
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):

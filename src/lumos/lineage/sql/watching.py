@@ -38,6 +38,12 @@ class Watcher(Protocol):
         """USING or NATURAL compares two columns."""
         ...
 
+    def singled_out(
+        self, node: exp.Expr, columns: "Sequence[Column]", excerpt: "Excerpt | None"
+    ) -> None:
+        """EXCEPT, RENAME or REPLACE beside a star names what the star has to bring."""
+        ...
+
     def laid_over(
         self, node: exp.SetOperation, branches: "Sequence[Relation]", *, is_by_name: bool
     ) -> None:

@@ -76,6 +76,7 @@ class _Statement:
         self.node = node
         self.leaves: dict[int, Leaf] = {}
         self.shared: list[tuple[str, Sequence[Column | None], Excerpt | None]] = []
+        self.singled_out: list[tuple[exp.Expr, Sequence[Column], Excerpt | None]] = []
         self.unions: dict[int, tuple[exp.SetOperation, Sequence[Relation], bool]] = {}
 
 
@@ -85,6 +86,7 @@ class _Reasoning:
     def __init__(self, dialect: str | None, tables: Tables) -> None:
         self._values = Values(dialect_named(dialect), tables)
         self._takes_only_text = (dialect or "").lower() == "bigquery"
+        self._ignores_names_beside_stars = (dialect or "").lower() == "clickhouse"
         self._meetings = Meetings(self._values)
         self._statements: list[_Statement] = []
         self._loose = _Statement(exp.Select())
@@ -130,6 +132,13 @@ class _Reasoning:
 
     def shared(self, name: str, sides: Sequence[Column | None], excerpt: Excerpt | None) -> None:
         self._current.shared.append((name, sides, excerpt))
+
+    def singled_out(
+        self, node: exp.Expr, columns: Sequence[Column], excerpt: Excerpt | None
+    ) -> None:
+        is_strict = isinstance(node.parent, exp.Anonymous)
+        if is_strict or not self._ignores_names_beside_stars:
+            self._current.singled_out.append((node, columns, excerpt))
 
     def laid_over(
         self, node: exp.SetOperation, branches: Sequence[Relation], *, is_by_name: bool
@@ -185,6 +194,8 @@ class _Reasoning:
                 self._meetings.follow(leaf)
         for name, sides, excerpt in statement.shared:
             self._compare_sides(name, sides, excerpt)
+        for node, columns, excerpt in statement.singled_out:
+            self._need_one(node, columns, excerpt)
         for node, branches, is_by_name in statement.unions.values():
             self._lay_over(node, branches, is_by_name=is_by_name)
 
@@ -266,6 +277,16 @@ class _Reasoning:
             nullable = value.nullable is not False
             fields.append(Field(name=spelled(column.name), type=value.type, nullable=nullable))
         return tuple(fields)
+
+    def _need_one(self, node: exp.Expr, columns: Sequence[Column], excerpt: Excerpt | None) -> None:
+        """A name beside a star needs one column at least that it means."""
+        states = [self._values.of_column(column) for column in columns]
+        if not states or not all(state.is_gone or state.is_lost for state in states):
+            return
+        if not any(isinstance(column.maker, exp.Expr) for column in columns):
+            leaf = Leaf(node, columns[0], Place.PROJECTION, excerpt)
+            worst = next((state for state in states if state.is_lost), states[0])
+            self._meetings.tell(leaf, Act.NAMED, worst)
 
     def _compare_sides(
         self, name: str, sides: Sequence[Column | None], excerpt: Excerpt | None
