@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.costs.founding import NOW, founding, urn
+from engine.costs.founding import EDGES, NOW, founding, urn
 from lumos import Lumos
 from lumos.errors import MisuseError
 from lumos.model.dataset import Statistics
@@ -154,10 +154,8 @@ def test_without_prices_the_section_to_write_is_shown(workplace: Path) -> None:
 
 def test_a_store_without_lineage_says_so(workplace: Path) -> None:
     shop = founding(workplace)
-    for upstream, downstream in (("raw_events", "cleaned_events"), ("raw_events", "event_metrics"),
-                                 ("cleaned_events", "feature_store"),
-                                 ("feature_store", "ml_predictions")):  # fmt: skip
-        shop.lineage.remove(upstream, downstream)
+    for upstream, downstream in EDGES:
+        shop.lineage.remove(urn(upstream), urn(downstream))
     text = (workplace / "lumos.yaml").read_text()
     (workplace / "lumos.yaml").write_text(text[: text.index("  allocations")])
     report = Lumos(workplace / "lumos.yaml", environment={}).cost.report("raw_events")
@@ -203,3 +201,14 @@ def test_very_many_rows_are_told_as_one_and_still_add_up(
     assert len(breakdown.by_upstream) == 2
     assert (breakdown.others.count, breakdown.others.cost) == (2, 1800)
     assert sum(each.cost for each in breakdown.by_upstream) + breakdown.others.cost == 5800
+
+
+def test_a_page_of_an_estate_without_lineage_draws_no_flow(workplace: Path) -> None:
+    shop = founding(workplace)
+    for upstream, downstream in EDGES:
+        shop.lineage.remove(urn(upstream), urn(downstream))
+    text = (workplace / "lumos.yaml").read_text()
+    (workplace / "lumos.yaml").write_text(text[: text.index("  allocations")])
+    page = Lumos(workplace / "lumos.yaml", environment={}).cost.page()
+    assert 'class="flow"' not in page
+    assert "Nothing that costs something is made from anything else." in page

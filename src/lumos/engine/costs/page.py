@@ -8,7 +8,7 @@ from lumos.engine.costs.books import Books
 from lumos.engine.costs.drawing import document as drawn
 from lumos.engine.costs.drawing.charts import Bar, bars, columns, in_order
 from lumos.engine.costs.drawing.document import Row, Tile
-from lumos.engine.costs.drawing.flow import flow
+from lumos.engine.costs.drawing.flow import Band, Stop, flow
 from lumos.engine.costs.flowing import estate_flow, flow_to
 from lumos.engine.costs.reports import (
     ByReport,
@@ -52,7 +52,8 @@ def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendRepor
             "How cost flows through lineage",
             "From what it is made of, at the left, to what it ends in. The height of a bar is what "
             "the dataset costs through everything upstream; a band is what a reader carries of it.",
-            flow(*estate_flow(books), money),
+            *estate_flow(books),
+            money,
         ),
         drawn.side_by_side(
             drawn.section(
@@ -107,7 +108,8 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
             "How its cost comes together",
             "Only what arrives here: the height of a bar is the part of this dataset's cost that "
             "comes through the bar.",
-            flow(*flow_to(books, node), money),
+            *flow_to(books, node),
+            money,
         ),
         drawn.side_by_side(
             drawn.section(
@@ -151,7 +153,12 @@ def _money(report: CostAnswer, whole: Decimal) -> Money:
     return lambda units: written(units, report.currency, digits)
 
 
-def _flow_section(heading: str, explanation: str, picture: str) -> str:
+def _flow_section(
+    heading: str, explanation: str, stops: Sequence[Stop], bands: Sequence[Band], money: Money
+) -> str:
+    if not bands:
+        return drawn.section(heading, "Nothing that costs something is made from anything else.")
+    picture = flow(stops, bands, money)
     met = [(name, words) for name, words in _FLOW_KEY if f'class="{name}"' in picture]
     return drawn.section(heading, explanation, picture, drawn.named_key(met))
 

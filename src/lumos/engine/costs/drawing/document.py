@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lumos.engine.costs.drawing.charts import colour_of
+
+# Figures with more characters are written smaller.
+_LONG: Final = 10
 
 
 class Tile(NamedTuple):
@@ -44,7 +47,8 @@ def tiles(several: Iterable[Tile]) -> str:
     """Figures side by side."""
     shown = (
         f'<div class="tile"><span class="what">{escape(each.what)}</span>'
-        f'<b class="{escape(each.tone)}">{escape(each.figure)}</b>'
+        f'<b class="{each.tone}{" long" if len(each.figure) > _LONG else ""}">'
+        f"{escape(each.figure)}</b>"
         f"<span>{escape(each.note)}</span></div>"
         for each in several
     )
