@@ -1,18 +1,26 @@
 """lumos cost model FILE: the contract of its JSON, exact amounts, and what is refused."""
 
 import json
+import random
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from analysis.cost.exact import random_graph
+from lumos.analysis.cost.graph import CostGraph
+from lumos.analysis.cost.savings import savings_of_all
+from lumos.analysis.cost.solving import attribute
 from lumos.engine.costs.model_errors import InvalidModel
 from lumos.engine.costs.model_file import ModelReport
 from lumos.engine.costs.model_file import compute as compute_model
 from lumos.errors import MisuseError
 from lumos.model.codec import to_json
+from lumos.model.money import micros
 
 FOUNDING = """
 datasets:
@@ -165,6 +173,62 @@ def test_unknown_keys_are_told_of(compute: Any) -> None:
         "The key 'cost' of datasets is not known and was left out. Did you mean 'costs'?",
         "The key 'owner' of datasets is not known and was left out. Known: urn, kind, costs, live, team.",
     ]
+
+
+def test_a_file_says_the_same_as_the_graph_it_describes(compute: Any) -> None:
+    chance = random.Random(3)
+    for _ in range(100):
+        drawn, method = random_graph(chance)
+        # Files know one weight of an edge for all cost types.
+        graph = replace(drawn, weights=drawn.weights[:1])
+        report = compute(_written(graph) | {"method": method})
+        found = attribute(graph, method)
+        assert [micros(each.total) for each in report.datasets] == found.loaded.sum(axis=0).tolist()
+        kept = [micros(each.retained) for each in report.datasets]
+        assert kept == found.retained.sum(axis=0).tolist()
+        saved = [micros(each.savings) for each in report.datasets]
+        assert saved == savings_of_all(graph).tolist()
+        assert (
+            report.totals.spent
+            == report.totals.retained
+            == sum(each.direct for each in report.datasets)
+        )
+
+
+def _written(graph: CostGraph) -> dict[str, object]:
+    """The graph as a file would have it."""
+    datasets = [
+        {
+            "urn": urn,
+            "costs": {
+                name: int(own[node]) / 10**6
+                for name, own in zip(graph.types, graph.costs, strict=True)
+            },
+            "live": bool(graph.live[node]),
+            "kind": "job" if graph.is_job[node] else "dataset",
+        }
+        for node, urn in enumerate(graph.urns)
+    ]
+    edges = []
+    for number in range(graph.edges):
+        edge: dict[str, object] = {
+            "from": graph.urns[graph.upstream[number]],
+            "to": graph.urns[graph.downstream[number]],
+        }
+        rows = np.broadcast_to(graph.explicit, (len(graph.types), graph.edges))[:, number]
+        shares = {
+            name: float(share)
+            for name, share in zip(graph.types, rows, strict=True)
+            if not np.isnan(share)
+        }
+        if shares:
+            edge["shares"] = shares
+        if not np.isnan(graph.weights[0, number]):
+            edge["bytes"] = float(graph.weights[0, number])
+        if not np.isnan(graph.last_read[number]):
+            edge["last_read"] = f"2024-01-0{int(graph.last_read[number])}T00:00:00Z"
+        edges.append(edge)
+    return {"datasets": datasets, "edges": edges}
 
 
 A_TO_B = {"from": "a", "to": "b"}

@@ -50,8 +50,8 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     exact = flowed(graph, order, own, divided.values)
     if np.abs(exact).sum(axis=0).max(initial=0.0) > _LARGEST:
         raise MisuseError(
-            "A cycle keeps so little of its cost that amounts in it become too large to be reckoned "
-            "with. Set explicit shares on edges that lead back, so that less goes round."
+            "A cycle keeps so little of its cost that amounts in it become too large to be "
+            "reckoned with. Set explicit shares on edges that lead back, so that less goes round."
         )
     retained = _retained(graph, divided.kept * exact)
     loaded = np.where(divided.kept == 1.0, retained, np.rint(exact).astype(np.int64))
