@@ -281,6 +281,13 @@ class CostRecord:
         with self._database.reading() as connection:
             yield from connection.execute(statement, execution_options=_PAGED).partitions()
 
+    def first_reads(self) -> Iterator[tuple[str, str, date]]:
+        """What was read by whom, and on which day first."""
+        column = tables.usage_reads.c
+        statement = select(column.urn, column.reader, func.min(column.day))
+        for page in self._pages(statement.group_by(column.urn, column.reader)):
+            yield from page
+
     def reads(self, first: date, last: date) -> Iterator[tuple[Any, ...]]:
         """Who read what in some days: URN, reader, reads, bytes, rows and the last time.
 

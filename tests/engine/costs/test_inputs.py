@@ -280,6 +280,16 @@ def test_people_who_read_are_end_uses_and_what_nobody_reads_is_none(estate: Esta
     assert inputs.read == {raw, clean}
 
 
+def test_jobs_that_read_say_nothing_of_people(estate: Estate) -> None:
+    raw, clean = estate.dataset("raw"), estate.dataset("clean")
+    estate.lineage(jobs=(job("a", inputs=(raw,), outputs=(clean,)),))
+    estate.read(raw, "a", day=-300)
+    estate.read(raw, "a", day=5)
+    inputs = estate.inputs()
+    assert live(inputs) == {clean}
+    assert inputs.unverified == {raw, clean}
+
+
 def test_where_no_reads_are_known_all_ends_are_uses(estate: Estate) -> None:
     raw, clean = estate.dataset("raw"), estate.dataset("clean")
     estate.lineage((raw, clean), (clean, "lumos://dbt/shop/exposures/board"))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lumos.model.catalog import Job
     from lumos.store import Store
 
+_ANY_ENGINE: Final = "job"
 _NEITHER: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -147,4 +148,7 @@ def _letters(name: str) -> str:
 def _job_urn(metered: Metered) -> str:
     if metered.target.startswith(SCHEME):
         return metered.target
-    return str(Urn.of(metered.engine or "job", (metered.target,)))
+    try:
+        return str(Urn.of(metered.engine, (metered.target,)))
+    except InvalidUrn:
+        return str(Urn.of(_ANY_ENGINE, (metered.target,)))

@@ -11,7 +11,7 @@ from lumos.config import Settings
 from lumos.engine.costs.finding import names_of_job
 from lumos.engine.costs.wiring import Wiring
 from lumos.engine.usage.readers import naming
-from lumos.engine.usage.unread import Evidence
+from lumos.engine.usage.unread import Evidence, place_of
 from lumos.model.period import Period
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def readings(store: "Store", settings: Settings, wiring: Wiring, period: Period)
     live = nothing_reads(len(wiring.urns), wiring.upstream, wiring.downstream)
     ended, read, used = _end_uses(store, wiring, readers, since, period.last)
     evidence = Evidence(store)
+    known = _known_since(store, wiring, readers)
     unverified = set()
     for urn, (_, source) in wiring.datasets.items():
-        known_since = evidence.at(urn, source)
+        known_since = known.get(place_of(urn, source))
         is_told = urn in evidence.told
         if (known_since is None or known_since > since) and not is_told:
             if urn not in read:
@@ -69,6 +70,16 @@ def readings(store: "Store", settings: Settings, wiring: Wiring, period: Period)
     return Reading(
         live, weights.reshape(1, -1), last_read, frozenset(read | used), frozenset(unverified)
     )
+
+
+def _known_since(store: "Store", wiring: Wiring, readers: dict[str, int]) -> dict[str, date]:
+    """From which day on the reads of people are known, by place; jobs that read show nothing."""
+    found: dict[str, date] = {}
+    for urn, reader, first in store.costs.first_reads():
+        if urn in wiring.datasets and reader not in readers:
+            place = place_of(urn, wiring.datasets[urn][1])
+            found[place] = min(found.get(place, first), first)
+    return found
 
 
 def _may_be_read(evidence: Evidence, urn: str, since: date) -> bool:
