@@ -51,10 +51,12 @@ def urn(name: str) -> str:
     return f"lumos://s3/lake/{name}"
 
 
-def founding(folder: Path, *, beside: bool = False, more: str = "") -> Lumos:
-    """Lumos with lumos.yaml and a store of the example in a folder."""
+def founding(
+    folder: Path, *, beside: bool = False, more: str = "", stored: dict[str, object] | None = None
+) -> Lumos:
+    """Lumos with lumos.yaml and a store of the example in a folder, or else where it is `stored`."""
     (folder / "lumos.yaml").write_text(CONFIGURATION + (BESIDE if beside else "") + more)
-    lumos = Lumos(folder / "lumos.yaml", environment={})
+    lumos = Lumos(folder / "lumos.yaml", environment={}, overrides=stored)
     fill(lumos)
     lumos.cost = CostDesk(lumos.settings, lumos._store, clock=lambda: NOW)
     return lumos

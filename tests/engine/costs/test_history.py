@@ -108,3 +108,14 @@ def test_reports_write_nothing(shop: Lumos) -> None:
     shop.cost.top()
     shop.cost.page()
     assert shop._store().counts() == before
+
+
+def test_every_database_tells_the_same(workplace: Path, stored: dict[str, object]) -> None:
+    shop = founding(workplace, beside=True, stored=stored)
+    shop.cost.record("2024-01")
+    shop.cost.record("2024-02")
+    trend = shop.cost.trend("ml_predictions")
+    assert [float(point.cost) for point in trend.points] == [5800, 5800]
+    assert shop.cost.report("ml_predictions").trends.vs_last_month == 0
+    assert shop.cost.by("team").spent == shop.cost.trend().points[-1].cost
+    assert shop.cost.savings("ml_predictions").monthly_savings == 6700
