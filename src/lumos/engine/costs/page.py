@@ -143,7 +143,7 @@ def _page(title: str, report: CostAnswer, content: Sequence[str], *, about: str 
     return drawn.page(
         title=title,
         subtitle=f"{about}  ·  {subtitle}" if about else subtitle,
-        footer="Made by Lumos. All amounts on this page add up to the cent.",
+        footer="Made by Lumos. Rows of tables add up to the cent.",
         content=content,
     )
 
@@ -187,10 +187,12 @@ def _estate_tiles(books: Books, top: TopReport, trends: Trends, money: Money) ->
 def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
     summary = report.summary
     whole = micros(summary.total_cost)
+    parts = [micros(summary.direct_cost), micros(summary.attributed_cost)]
+    direct, attributed = _shown(parts, report)
     return [
         Tile("Total", money(whole), "a month" if report.is_monthly else "in the period"),
-        Tile("Direct", money(micros(summary.direct_cost)), "its own and the jobs that write it"),
-        Tile("Attributed", money(micros(summary.attributed_cost)), "from everything upstream"),
+        Tile("Direct", money(direct), "its own and the jobs that write it"),
+        Tile("Attributed", money(attributed), "from everything upstream"),
         _trend_tile(report.trends, money),
         Tile("Assumed", _percent(report.assumed, summary.total_cost), _EQUALLY),
     ]
