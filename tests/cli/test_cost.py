@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.costs.founding import founding
+from engine.costs.founding import NOW, founding, urn
+from lumos import Lumos
+from lumos.model.dataset import Statistics
 
 JANUARY = ("--period", "2024-01")
 
@@ -98,6 +100,29 @@ class TestSums:
         (place / "lumos.yaml").write_text(text + "  storage_pricing: {aws_s3: {standard: 0.02}}\n")
         told = lumos("cost", "top", *JANUARY, "--price", "s3.standard=0.01").words
         assert "s3.standard at 0.01 before $8,370.65, after $8,370.65: +$0.00" in told
+
+
+@pytest.mark.parametrize("words", [("top", "-n", "2"), ("by", "team")])
+@pytest.mark.parametrize("price", ["0.0173", "0.0001", "0.0219"])
+def test_changes_add_up_to_the_difference_as_it_is_shown(
+    place: Path, lumos: Any, words: tuple[str, ...], price: str
+) -> None:
+    text = (place / "lumos.yaml").read_text()
+    text = text.replace("    - {dataset: raw_events, costs: {storage: 500}}\n", "")
+    (place / "lumos.yaml").write_text(text + "  storage_pricing: {aws_s3: {standard: 0.0217}}\n")
+    with Lumos(place / "lumos.yaml")._store().transaction() as transaction:
+        size = Statistics(file_count=1, total_size_bytes=777 * 1024**3)
+        transaction.save_aspect(urn("raw/raw_events"), "statistics", size, writer="scan", at=NOW)
+    told = lumos("cost", *words, "--price", f"s3.standard={price}").out
+    before, after, difference = amounts(told.split("before")[1].split("\n")[0])
+    sign = 1 if ": +" in told else -1
+    assert after - before == sign * abs(difference)
+    changes = [Decimal(each.replace("$", "").replace(",", ""))
+               for each in re.findall(r"[+-]\$[\d,.]+", told.split("CHANGE")[1])]  # fmt: skip
+    changes.remove(Decimal("-30.10"))
+    changes.remove(Decimal("-30.10"))
+    *rows_changed, total = changes
+    assert sum(rows_changed) == total == after - before
 
 
 def test_the_story_of_a_trend(place: Path, lumos: Any) -> None:

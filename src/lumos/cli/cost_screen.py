@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from lumos.model.money import balanced, digits_of, micros, written
+from lumos.model.money import amount_of, balanced, digits_of, micros, rounded, written
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +39,12 @@ class Purse:
     def balanced(self, amounts: Iterable[Decimal]) -> list[Decimal]:
         """Amounts rounded so that they give their rounded sum."""
         shown = balanced([micros(amount) for amount in amounts], self.digits)
-        return [Decimal(units).scaleb(-6) for units in shown]
+        return [amount_of(units) for units in shown]
+
+    def difference(self, before: Decimal, after: Decimal) -> Decimal:
+        """What lies between two amounts as they are shown."""
+        shown = [rounded(micros(each), self.digits) for each in (before, after)]
+        return amount_of(shown[1] - shown[0])
 
     def column(self, amounts: Iterable[Decimal]) -> list[str]:
         """Amounts as text that add up to their sum as text, aligned at the right."""
@@ -154,7 +159,8 @@ def print_what_if(console: "Console", report: "CostAnswer", purse: Purse) -> Non
     before, after = purse(supposed.before), purse(supposed.after)
     style = "green" if supposed.difference < 0 else "red" if supposed.difference > 0 else ""
     console.print(f"  before {before}, after {after}: ", end="")
-    console.print(purse.signed(supposed.difference), style=style)
+    difference = purse.difference(supposed.before, supposed.after)
+    console.print(purse.signed(difference), style=style)
 
 
 def print_remarks(report: "CostAnswer", whole: Decimal, purse: Purse) -> None:

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lumos.cli.cost_screen import (
     WIDTH,
@@ -38,9 +38,11 @@ from lumos.engine.costs.reports import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
+
+    Amounts: TypeAlias = Mapping[str, Decimal]
 
 _ROWS: Final = 12
 # Shares from here on are written as all of it.
@@ -102,6 +104,8 @@ def _print_report(report: CostReport) -> None:
     )
     print_what_if(console, report, purse)
     breakdown = report.breakdown
+    if report.before is not None:
+        _print_changes(console, report.before.by_type, breakdown.by_type, purse)
     heading(console, "BY TYPE")
     bars(console, list(breakdown.by_type.items()), purse)
     heading(console, "BY TEAM, whose datasets and jobs cause it")
@@ -121,6 +125,22 @@ def _print_report(report: CostReport) -> None:
     if not report.is_verified:
         console.print("\nWhether anybody reads it is not known: no log tells of reads there.")
     print_remarks(report, summary.total_cost, purse)
+
+
+def _print_changes(
+    console: "Console",
+    before: "Mapping[str, Decimal]",
+    after: "Mapping[str, Decimal]",
+    purse: Purse,
+) -> None:
+    names = list(dict.fromkeys((*before, *after)))
+    was, now = (
+        purse.balanced(amounts.get(name, Decimal(0)) for name in names)
+        for amounts in (before, after)
+    )
+    for name, earlier, later in zip(names, was, now, strict=True):
+        if earlier != later:
+            console.print(f"    {name}: {purse(earlier)} before, {purse(later)} after")
 
 
 def _named(name: str, kind: str) -> str:
@@ -208,11 +228,16 @@ def _add_change(
         return
     beside = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
     before = [*(each or Decimal(0) for each in earlier), *beside]
-    changes = [after - was for after, was in zip(retained, before, strict=True)]
+    changes = purse.balanced(after - was for after, was in zip(retained, before, strict=True))
+    difference = purse.difference(report.what_if.before, report.what_if.after)
+    # Before and after are rounded each; what lies between them is told as they are shown.
+    largest = max(range(len(changes)), key=lambda place: abs(changes[place]), default=None)
+    if largest is not None:
+        changes[largest] += difference - sum(changes, Decimal(0))
     head, cells, sums = columns
     head.append("CHANGE")
-    cells.append([purse.signed(each) if each else "" for each in purse.balanced(changes)])
-    sums.append(purse.signed(sum(changes, Decimal(0))))
+    cells.append([purse.signed(each) if each else "" for each in changes])
+    sums.append(purse.signed(difference))
 
 
 def _print_by(report: ByReport) -> None:

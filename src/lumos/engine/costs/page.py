@@ -327,9 +327,9 @@ def _remarks(report: CostAnswer, whole: Decimal, money: Money) -> list[str]:
         )
     if report.what_if is not None:
         supposed = report.what_if
-        before, difference = money(micros(supposed.before)), money(micros(supposed.difference))
+        before, after = money(micros(supposed.before)), money(micros(supposed.after))
         changes = "; ".join(supposed.changes)
-        told.insert(0, f"Supposed: {changes}. Without that: {before}, difference {difference}.")
+        told.insert(0, f"Supposed: {changes}. {before} without that, {after} with it.")
     if not told:
         return []
     return [drawn.section("To be kept in mind", "", drawn.listed(told), tone="remarks")]
