@@ -6,6 +6,7 @@ import numpy as np
 
 from lumos.analysis.cost.elimination import Elimination
 from lumos.analysis.cost.graph import CostGraph, Floats, Integers
+from lumos.analysis.cost.iteration import PRECISION, Iteration
 from lumos.analysis.cost.topology import Topology
 from lumos.errors import LumosError
 
@@ -13,14 +14,8 @@ from lumos.errors import LumosError
 _DENSE: Final = 600
 # How many edges may come about where a node is taken out of a larger one.
 _NEW_EDGES: Final = 12
-# Starts go on while they come nearer; being off by more than this is no solution.
-_PRECISION: Final = 1e-12
-_ENOUGH: Final = 1e-14
-_PATIENCE: Final = 10
-# What is as far off as this after some starts will hardly arrive.
-_TRIALS: Final = 2
-_HOPELESS: Final = 1e-3
-_STEPS: Final = 60
+_STARTS: Final = 10
+_MORE_STARTS: Final = 200
 
 
 class CycleNotSolved(LumosError):
@@ -76,8 +71,8 @@ def _solved_alone(
     to = np.searchsorted(members, graph.downstream[edges])
     for amounts, share in zip(loaded, values, strict=True):
         inflow = amounts[members]
-        found, residual = _Cycle(len(members), at, to, share[edges]).solution(inflow, _PATIENCE)
-        if residual > _PRECISION:
+        found, residual = Iteration(len(members), at, to, share[edges]).solution(inflow, _STARTS)
+        if residual > PRECISION:
             found = _reduced(Elimination(len(members), at, to, share[edges]), inflow)
         amounts[members] = found
 
@@ -86,71 +81,19 @@ def _reduced(elimination: Elimination, inflow: Floats) -> Floats:
     amounts: list[float] = inflow.tolist()
     left = elimination.reduce(amounts, most=_NEW_EDGES)
     if len(left):
-        rest = _Cycle(len(left), *elimination.remaining(left))
-        found, residual = rest.solution(np.array(amounts)[left], 20 * _PATIENCE)
-        if residual > _PRECISION:
-            raise CycleNotSolved(len(inflow), residual)
+        at, to, share = elimination.remaining(left)
+        inflow_left = np.array(amounts)[left]
+        if len(left) <= _DENSE:
+            system = np.eye(len(left))
+            np.subtract.at(system, (to, at), share)
+            found = np.linalg.solve(system, inflow_left)
+        else:
+            found, residual = Iteration(len(left), at, to, share).solution(
+                inflow_left, _MORE_STARTS
+            )
+            if residual > PRECISION:
+                raise CycleNotSolved(len(inflow), residual)
         for node, amount in zip(left.tolist(), found.tolist(), strict=True):
             amounts[node] = amount
     elimination.restore(amounts)
     return np.array(amounts)
-
-
-class _Cycle:
-    """One cycle; a large one by stabilised biconjugate gradients, started anew until exact."""
-
-    def __init__(self, size: int, at: Integers, to: Integers, share: Floats) -> None:
-        self._size, self._at, self._to, self._share = size, at, to, share
-
-    def solution(self, inflow: Floats, patience: int) -> tuple[Floats, float]:
-        """The loaded costs after so many starts, and how far off they are at most."""
-        if self._size <= _DENSE:
-            system = np.eye(self._size)
-            np.subtract.at(system, (self._to, self._at), self._share)
-            solved: Floats = np.linalg.solve(system, inflow).astype(np.float64)
-            return solved, 0.0
-        found = best = inflow
-        nearest = np.inf
-        for start in range(patience):
-            missing = inflow - self._staying(found)
-            scale = max(np.abs(found).max(), np.abs(inflow).max(), 1.0)
-            residual = float(np.abs(missing).max() / scale)
-            if residual < nearest:
-                best, nearest = found, residual
-            elif nearest <= _PRECISION:
-                break
-            if nearest <= _ENOUGH or (start > _TRIALS and nearest > _HOPELESS):
-                break
-            found = best + self._improvement(inflow - self._staying(best))
-        return best, nearest
-
-    def _staying(self, amounts: Floats) -> Floats:
-        carried = np.bincount(self._to, self._share * amounts[self._at], minlength=self._size)
-        return amounts - carried
-
-    def _improvement(self, missing: Floats) -> Floats:
-        shadow = residual = missing
-        found = np.zeros(self._size)
-        direction = residual
-        product = float(shadow @ residual)
-        goal = float(np.abs(missing).max()) * 1e-8
-        for _ in range(_STEPS):
-            moved = self._staying(direction)
-            along = float(shadow @ moved)
-            if along == 0.0:
-                break
-            step = product / along
-            half = residual - step * moved
-            turned = self._staying(half)
-            norm = float(turned @ turned)
-            weight = float(turned @ half) / norm if norm else 0.0
-            found = found + step * direction + weight * half
-            residual = half - weight * turned
-            after = float(shadow @ residual)
-            if float(np.abs(residual).max()) <= goal or weight == 0.0 or product == 0.0:
-                break
-            direction = residual + (after / product) * (step / weight) * (
-                direction - weight * moved
-            )
-            product = after
-        return found

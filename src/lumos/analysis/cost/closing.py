@@ -19,39 +19,44 @@ def with_ends_closed(graph: CostGraph, order: Topology, divided: Shares) -> tupl
     if not order.cycles:
         return divided, closed
     rows = 1 if divided.uniform else types
-    values, kept = divided.values[:rows], divided.kept[:rows]
-    suspects = [
-        (row, int(cycle)) for row in range(rows) for cycle in _suspects(graph, order, values[row])
-    ]
-    if not suspects:
+    found = [_going_round_of_all(graph, order, divided.values[row]) for row in range(rows)]
+    closed[:] = np.array([is_shut for _, is_shut in found])
+    if not any(len(edges) for edges, _ in found):
         return divided, closed
-    values, kept = values.copy(), kept.copy()
-    for row, cycle in suspects:
-        edges = order.inner[cycle]
-        source, target = graph.upstream[edges], graph.downstream[edges]
-        going_round = _going_round(order.cycles[cycle], source, target, values[row][edges])
-        np.add.at(kept[row], source[going_round], values[row][edges[going_round]])
-        values[row][edges[going_round]] = 0.0
-        inside = np.unique(source[going_round])
-        closed[row if rows > 1 else slice(None), cycle] = len(inside) == len(order.cycles[cycle])
-    return Shares(
+    values, kept = divided.values[:rows].copy(), divided.kept[:rows].copy()
+    for row, (edges, _) in enumerate(found):
+        np.add.at(kept[row], graph.upstream[edges], values[row][edges])
+        values[row][edges] = 0.0
+    kept[np.abs(kept - 1.0) < NOISE] = 1.0
+    changed = Shares(
         values=np.broadcast_to(values, divided.values.shape),
-        kept=np.broadcast_to(np.where(np.abs(kept - 1.0) < NOISE, 1.0, kept), divided.kept.shape),
+        kept=np.broadcast_to(kept, divided.kept.shape),
         assumed=divided.assumed,
-    ), closed
+    )
+    return changed, closed
 
 
-def _suspects(graph: CostGraph, order: Topology, values: Floats) -> Integers:
-    """Cycles with no member that lets money out, or with an edge that lets none through."""
-    inner = np.concatenate(order.inner)
-    source = graph.upstream[inner]
-    circling = np.bincount(source, values[inner], minlength=graph.nodes)
+def _going_round_of_all(
+    graph: CostGraph, order: Topology, values: Floats
+) -> tuple[Integers, Bools]:
+    """The edges on which money would go round for ever, and which cycles nothing leaves."""
     count = len(order.cycles)
+    inner = np.concatenate(order.inner)
+    circling = np.bincount(graph.upstream[inner], values[inner], minlength=graph.nodes)
     leaking = (circling < 1.0 - NOISE) & (order.cycle_of >= 0)
-    leaks = np.bincount(order.cycle_of[leaking], minlength=count)
+    leaks = np.bincount(order.cycle_of[leaking], minlength=count) > 0
     blocked = inner[values[inner] <= 0.0]
-    blocks = np.bincount(order.cycle_of[graph.upstream[blocked]], minlength=count)
-    return np.flatnonzero((leaks == 0) | (blocks > 0))
+    blocks = np.bincount(order.cycle_of[graph.upstream[blocked]], minlength=count) > 0
+    is_shut = ~leaks & ~blocks
+    found = [inner[is_shut[order.cycle_of[graph.upstream[inner]]]]]
+    # Where an edge lets nothing through, a part of the cycle may be shut.
+    for cycle in np.flatnonzero(blocks).tolist():
+        members, edges = order.cycles[cycle], order.inner[cycle]
+        source, target = graph.upstream[edges], graph.downstream[edges]
+        going_round = _going_round(members, source, target, values[edges])
+        found.append(edges[going_round])
+        is_shut[cycle] = len(np.unique(source[going_round])) == len(members)
+    return np.concatenate(found), is_shut
 
 
 def _going_round(members: Integers, source: Integers, target: Integers, share: Floats) -> Bools:
