@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.costs.estate import GB, Estate, along, at, costs, edges, job, job_urn, live, run, urn
 from lumos.config.prices import CurrencyMix, MissingPrices
@@ -146,7 +147,9 @@ def test_what_lineage_does_not_know_is_unallocated(estate: Estate) -> None:
     inputs = estate.inputs()
     assert inputs.unallocated == 5_000_000
     assert (inputs.idle, inputs.shared, inputs.adjustment) == (32_000_000, 4_000_000, -1_500_000)
-    assert inputs.remarks == ("5.00 USD are unallocated: lineage knows nothing of nobody.",)
+    assert inputs.remarks == (
+        "5.00 USD are unallocated: lineage has no job, or several, by the name of nobody.",
+    )
 
 
 def test_an_unknown_application_is_a_job_of_what_it_wrote(estate: Estate) -> None:
@@ -472,3 +475,12 @@ def test_urns_of_everything_are_in_one_order(estate: Estate) -> None:
     estate.lineage((urn("b"), urn("a")))
     estate.dataset("c")
     assert list(estate.inputs().graph.urns) == [urn("a"), urn("b"), urn("c")]
+
+
+def test_a_name_that_two_jobs_have_is_nobodys(estate: Estate) -> None:
+    twins = tuple(replace(job(name), name="nightly") for name in ("a", "b"))
+    estate.lineage(jobs=twins)
+    estate.meter("nightly", amount=5, currency="USD")
+    assert estate.inputs().unallocated == 5
+    estate.meter(twins[0].urn, amount=7, currency="USD")
+    assert costs(estate.inputs(), "compute") == {twins[0].urn: Decimal("0.000007")}

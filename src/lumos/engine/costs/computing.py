@@ -159,8 +159,8 @@ class ComputeCosts:
             )
             amount = amount_of(sum(self._unknown.values()))
             yield (
-                f"{amount:,.2f} {self._prices.currency} are unallocated: lineage knows nothing of "
-                f"{names}{more}."
+                f"{amount:,.2f} {self._prices.currency} are unallocated: lineage has no job, or "
+                f"several, by the name of {names}{more}."
             )
         for engine, jobs in sorted(self._unpriced.items()):
             some = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"

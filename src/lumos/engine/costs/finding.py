@@ -28,7 +28,7 @@ class Finder:
         self._store = store
         self._settings = settings
         self._wiring = wiring
-        self._of_metered: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self._of_metered: dict[tuple[str, bool, tuple[str, ...]], tuple[int, ...]] = {}
 
     def node(self, name: str) -> int:
         """The dataset or job that a person names; a name that means nothing is an error."""
@@ -69,7 +69,7 @@ class Finder:
 
     def metered(self, metered: Metered) -> tuple[int, ...]:
         """The nodes that something is to be charged to; none where nobody knows it."""
-        key = metered.target, metered.is_dataset
+        key = metered.target, metered.is_dataset, metered.outputs
         if key not in self._of_metered:
             self._of_metered[key] = self._charged(metered)
         return self._of_metered[key]
