@@ -56,9 +56,14 @@ class Kind(enum.StrEnum):
     """Types that a function takes alike."""
 
     NUMBER = "number"
+    # Whole or with a fixed number of digits behind the point, no floating ones.
+    EXACT = "exact"
     INTEGER = "integer"
+    # Of 32 bits at most: days and places are counted with these in many dialects.
+    SHORT_INTEGER = "short_integer"
     TEXT = "text"
     TIME = "time"
+    DATE = "date"
     BOOLEAN = "boolean"
     NESTED = "nested"
     ANY = "any"

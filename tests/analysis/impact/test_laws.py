@@ -9,7 +9,7 @@ from lumos.analysis.impact.verdicts import decide
 from lumos.model.change import Verdict
 from lumos.model.meeting import Act, Kind, Meeting, Place, Value
 from lumos.model.text import parse_type
-from lumos.model.types import UNKNOWN, DataType
+from lumos.model.types import UNKNOWN, DataType, Decimal, String
 
 WIDENINGS = st.sampled_from(
     [
@@ -55,7 +55,14 @@ def test_a_widening_breaks_no_use(
             is_literal=literal,
         )
     )
-    assert {each.verdict for each in found} == {Verdict.COMPATIBLE}
+    # Of a function that nobody knows, nobody knows which numbers it takes.
+    is_obscure = (
+        act in (Act.CALLED, Act.AGGREGATED)
+        and accepts is None
+        and not isinstance(after, String | Decimal)
+    )
+    expected = Verdict.UNDETERMINED if is_obscure else Verdict.COMPATIBLE
+    assert {each.verdict for each in found} == {expected}
 
 
 @given(TYPES, BEARING, st.sampled_from(Place), st.none() | TYPES, KINDS)

@@ -30,6 +30,7 @@ from lumos.model.types import (
 
 _NESTED: Final = (Array, Map, Struct)
 _TIMES: Final = ("time", "clock")
+_LONGER: Final = {Kind.SHORT_INTEGER: Kind.INTEGER}
 
 
 def family(type: DataType) -> str | None:
@@ -91,6 +92,22 @@ def castable(before: DataType, after: DataType, to: DataType) -> bool | None:
     return {new, wanted} == {"json", wanted} and wanted is not None and new == JSON.text.lower()
 
 
+def refuses(accepts: tuple[Kind, ...], before: DataType, after: DataType) -> bool | None:
+    """Whether a function that took one type does not take another; None if that is not known."""
+    if SIGNED.get(before, 0) > 32:
+        accepts = tuple(_LONGER.get(kind, kind) for kind in accepts)
+    taken, took = takes(accepts, after), takes(accepts, before)
+    if taken is None:
+        return None
+    if took is False:
+        return False
+    if not taken:
+        return True
+    # Where there are types for whole numbers, a decimal is none of them, even without a fraction.
+    is_whole = set(accepts) <= {Kind.INTEGER, Kind.SHORT_INTEGER}
+    return is_whole and isinstance(after, Decimal) and not isinstance(before, Decimal)
+
+
 def takes(accepts: tuple[Kind, ...], type: DataType) -> bool | None:
     """Whether a function takes a value of that type, or None if that is not known."""
     if Kind.ANY in accepts or type == NULL:
@@ -105,19 +122,29 @@ def _is_kind(kind: Kind, type: DataType, found: str) -> bool:
     match kind:
         case Kind.NUMBER:
             return found in ("number", "interval")
+        case Kind.EXACT:
+            return type in SIGNED or type in UNSIGNED or isinstance(type, Decimal)
         case Kind.INTEGER:
-            is_whole = isinstance(type, Decimal) and type.scale == 0
-            return type in SIGNED or type in UNSIGNED or is_whole
+            return type in SIGNED or type in UNSIGNED or _is_whole(type)
+        case Kind.SHORT_INTEGER:
+            bits = SIGNED.get(type) or UNSIGNED.get(type, 63) + 1
+            return bits <= 32 or _is_whole(type)
         case Kind.TEXT:
             return found in ("text", "bytes", "json")
         case Kind.TIME:
             return found in ("time", "clock", "interval")
+        case Kind.DATE:
+            return type == DATE
         case Kind.BOOLEAN:
             return type == BOOLEAN
         case Kind.NESTED:
             return isinstance(type, _NESTED) or type == JSON
         case Kind.ANY:
             return True
+
+
+def _is_whole(type: DataType) -> bool:
+    return isinstance(type, Decimal) and type.scale == 0
 
 
 def words_for(accepts: tuple[Kind, ...]) -> str:
@@ -127,9 +154,12 @@ def words_for(accepts: tuple[Kind, ...]) -> str:
 
 _WORDS: Final = {
     Kind.NUMBER: "numbers",
+    Kind.EXACT: "whole numbers and decimals",
     Kind.INTEGER: "whole numbers",
+    Kind.SHORT_INTEGER: "whole numbers of 32 bits",
     Kind.TEXT: "text",
     Kind.TIME: "dates and times",
+    Kind.DATE: "dates",
     Kind.BOOLEAN: "true or false",
     Kind.NESTED: "lists and structures",
     Kind.ANY: "anything",

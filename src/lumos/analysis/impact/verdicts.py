@@ -6,18 +6,20 @@ from typing import Final, NamedTuple
 
 from lumos.analysis.comparison import compare
 from lumos.analysis.compatibility import judge
-from lumos.analysis.impact.kinds import castable, family, is_time, meet, takes, words_for
+from lumos.analysis.impact.kinds import castable, family, is_time, meet, refuses, words_for
 from lumos.analysis.impact.values import rank
 from lumos.model.change import Finding, Use, Verdict
-from lumos.model.meeting import Act, Kind, Meeting, Place, Value
+from lumos.model.meeting import Act, Meeting, Place, Value
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     DATE,
     SIGNED,
     Array,
     DataType,
+    Decimal,
     Enum,
     Map,
+    String,
     Struct,
     Timestamp,
     Unknown,
@@ -27,6 +29,7 @@ from lumos.model.types import (
 BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
+_CALLS: Final = (Act.CALLED, Act.AGGREGATED)
 
 
 class Decision(NamedTuple):
@@ -69,6 +72,10 @@ def decide(meeting: Meeting) -> tuple[Decision, ...]:
 
 
 def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+    if meeting.accepts is not None and refuses(meeting.accepts, before, after):
+        name, kinds = meeting.partner_text or "a function", words_for(meeting.accepts)
+        text = f"passes {meeting.value} to {name}, which takes {kinds}"
+        return Decision(BREAKING, text, fails=True)
     if meeting.act is Act.CAST:
         return _cast(meeting, before, after)
     if before == after:
@@ -80,11 +87,15 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     if meeting.act is Act.STORED:
         return _stored(meeting, finding, before, after)
     if _is_too_long(meeting, before, after):
-        text = f"passes {meeting.value} to {meeting.partner_text}, which takes no {after.text}"
-        return Decision(BREAKING, text, fails=True)
+        return Decision(BREAKING, f"counts days with {meeting.value} as {before.text}", fails=True)
     if meeting.is_literal and (gone := _gone_symbols(meeting, before, after)):
         return Decision(
             BREAKING, f"compares {meeting.value} with {gone}, which is gone", fails=True
+        )
+    if meeting.act in _CALLS and meeting.accepts is None and not _has_other_digits(before, after):
+        name = meeting.partner_text or "a function"
+        return Decision(
+            UNDETERMINED, f"passes {meeting.value} to {name}, of which nobody knows what it takes"
         )
     if rank(finding.consumer) == rank(COMPATIBLE) and not finding.breaks_if:
         return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
@@ -106,13 +117,16 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
 
 
 def _is_too_long(meeting: Meeting, before: DataType, after: DataType) -> bool:
-    """Days and places are counted with 32 bits nearly everywhere."""
+    """Days are added to dates with 32 bits nearly everywhere."""
     if SIGNED.get(before, 64) > 32 or SIGNED.get(after, 64) <= 32 or family(after) != "number":
         return False
-    if meeting.act is Act.CALLED:
-        return meeting.accepts == (Kind.INTEGER,)
     partner = _partner(meeting)
     return meeting.act is Act.CALCULATED and partner is not None and family(partner) == "time"
+
+
+def _has_other_digits(before: DataType, after: DataType) -> bool:
+    """Whether two types differ in lengths alone, by which no dialect chooses a function."""
+    return any(isinstance(before, kind) and isinstance(after, kind) for kind in (String, Decimal))
 
 
 def _gone_symbols(meeting: Meeting, before: DataType, after: DataType) -> str | None:
@@ -176,6 +190,8 @@ def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Dec
     """The verdict where two values must go together, or None where the rule alone decides."""
     partner = _partner(meeting)
     was = meeting.partner_before.type if meeting.partner_before is not None else None
+    if isinstance(after, Map) and not isinstance(before, Map):
+        return Decision(BREAKING, _expects(meeting, before), fails=True)
     if was == before and partner == after:
         return Decision(COMPATIBLE, f"both sides of {meeting.value} change alike")
     fits, fitted = meet(after, partner), meet(before, was)
@@ -191,17 +207,8 @@ def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Dec
 
 def _called(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
     name = meeting.partner_text or "a function"
-    if meeting.accepts is None:
-        return Decision(
-            UNDETERMINED, f"passes {meeting.value} to {name}, of which nobody knows what it takes"
-        )
-    taken, took = takes(meeting.accepts, after), takes(meeting.accepts, before)
-    if taken is None:
+    if meeting.accepts is None or refuses(meeting.accepts, before, after) is None:
         return Decision(UNDETERMINED, f"passes {meeting.value} of a type not known to {name}")
-    if not taken and took is not False:
-        kinds = words_for(meeting.accepts)
-        text = f"passes {meeting.value} to {name}, which takes {kinds}"
-        return Decision(BREAKING, text, fails=True)
     text = f"passes {meeting.value} to {name} as {before.text}"
     return _by_rule(meeting, finding, frozenset(), text)
 

@@ -10,11 +10,14 @@ from lumos.model.meeting import Kind
 Kinds = tuple[Kind, ...]
 ANY: Final[Kinds] = (Kind.ANY,)
 _NUMBER: Final[Kinds] = (Kind.NUMBER,)
+_EXACT: Final[Kinds] = (Kind.EXACT,)
 _INTEGER: Final[Kinds] = (Kind.INTEGER,)
+_SHORT: Final[Kinds] = (Kind.SHORT_INTEGER,)
 _TEXT: Final[Kinds] = (Kind.TEXT,)
 _TIME: Final[Kinds] = (Kind.TIME,)
 _TIME_OR_TEXT: Final[Kinds] = (Kind.TIME, Kind.TEXT)
 BOOLEAN: Final[Kinds] = (Kind.BOOLEAN,)
+NESTED: Final[Kinds] = (Kind.NESTED,)
 
 
 def _classes(names: str) -> list[type[exp.Expr]]:
@@ -39,12 +42,12 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         "CharacterLength BitLength ByteLength RegexpCount RegexpInstr ParseDatetime ParseTime "
         "TimeStrToDate JSONExtractScalar",
     ),
-    **_alike(_TEXT, "Substring", start=_INTEGER, length=_INTEGER),
-    **_alike(_TEXT, "Left Right Pad", expression=_INTEGER, fill_pattern=_TEXT),
-    **_alike(_TEXT, "Repeat", times=_INTEGER),
-    **_alike(_TEXT, "RegexpExtract RegexpExtractAll", position=_INTEGER, group=_INTEGER),
-    **_alike(_TEXT, "SplitPart", part_index=_INTEGER),
-    **_alike(_TEXT, "SHA2 SHA2Digest", length=_INTEGER),
+    **_alike(_TEXT, "Substring", start=_SHORT, length=_SHORT),
+    **_alike(_TEXT, "Left Right Pad", expression=_SHORT, fill_pattern=_TEXT),
+    **_alike(_TEXT, "Repeat", times=_SHORT),
+    **_alike(_TEXT, "RegexpExtract RegexpExtractAll", position=_SHORT, group=_SHORT),
+    **_alike(_TEXT, "SplitPart", part_index=_SHORT),
+    **_alike(_TEXT, "SHA2 SHA2Digest", length=_SHORT),
     **_alike((Kind.TEXT, Kind.NESTED), "JSONExtract JSONBExtract JSONBExtractScalar"),
     **_alike(
         _NUMBER,
@@ -53,47 +56,98 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         "Acos Atan Atan2 Degrees Radians UnixToTime UnixToStr Corr CovarPop CovarSamp SafeDivide "
         "Kurtosis Skewness Trunc",
     ),
-    **_alike(_NUMBER, "Round", decimals=_INTEGER),
+    **_alike(_NUMBER, "Round", decimals=_SHORT),
     **_alike(
         _INTEGER,
-        "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot BitwiseLeftShift BitwiseRightShift Chr Hex "
-        "Interval BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg Limit Offset Fetch",
+        "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot Interval BitwiseAndAgg BitwiseOrAgg "
+        "BitwiseXorAgg BitwiseCount Limit Offset Fetch",
     ),
+    **_alike(_INTEGER, "BitwiseLeftShift BitwiseRightShift", expression=_SHORT),
+    **_alike(_SHORT, "Chr Ntile"),
+    **_alike((Kind.INTEGER, Kind.TEXT), "Hex LowerHex"),
     **_alike(
         _TIME,
         "Year Month Day Week Quarter Hour Minute Second DayOfWeek DayOfMonth DayOfYear WeekOfYear "
         "DayOfWeekIso Extract TimestampTrunc DateTrunc DatetimeTrunc TimeTrunc DateDiff "
         "TimestampDiff DatetimeDiff TimeDiff LastDay TimeToStr TimeToUnix MonthsBetween AtTimeZone "
-        "FromTimeZone UnixSeconds UnixMillis UnixMicros UnixDate ConvertTimezone YearOfWeek",
+        "FromTimeZone UnixSeconds UnixMillis UnixMicros ConvertTimezone YearOfWeek",
     ),
     **_alike(
         _TIME,
         "DateAdd DateSub DatetimeAdd DatetimeSub TimestampAdd TimestampSub TimeAdd TimeSub "
         "AddMonths NextDay",
-        expression=_INTEGER,
+        expression=_SHORT,
     ),
     **_alike(_TIME_OR_TEXT, "TsOrDsToDate TsOrDsToTimestamp TsOrDsToTime TimeStrToTime TsOrDsDiff "
              "StrToUnix TimeStrToUnix Date Timestamp Datetime"),
-    **_alike(_TIME_OR_TEXT, "TsOrDsAdd", expression=_INTEGER),
+    **_alike(_TIME_OR_TEXT, "TsOrDsAdd", expression=_SHORT),
     **_alike(BOOLEAN, "And Or Xor Not LogicalAnd LogicalOr CountIf"),
     **_alike(
         ANY,
-        "Min Max AnyValue First Last ArrayAgg ArrayUniqueAgg FirstValue LastValue NthValue "
+        "Min Max AnyValue First Last ArrayAgg ArrayUniqueAgg FirstValue LastValue "
         "ArgMax ArgMin Struct JSONObject JSONArray JSONArrayAgg IgnoreNulls RespectNulls "
-        "ApproxTopK Array VarMap Map Typeof MapFromEntries",
+        "ApproxTopK Array VarMap Map Typeof MapFromEntries JSONFormat",
     ),
-    **_alike(ANY, "Lag Lead", offset=_INTEGER),
-    **_alike((Kind.NESTED,), "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
+    **_alike((Kind.DATE,), "UnixDate"),
+    **_alike((Kind.NUMBER, Kind.TIME), "ToChar"),
+    **_alike(ANY, "Lag Lead NthValue", offset=_SHORT),
+    **_alike(NESTED, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
              "ArrayContains ArrayConcat ArrayToString Inline Bracket MapKeys MapValues Flatten"),
 }  # fmt: skip
 
 
-def taken(node: exp.Expr, argument: str) -> Kinds | None:
+# Who counts places and days with 32 bits, and refuses more.
+_SPARK: Final = frozenset({"spark", "spark2", "databricks", "hive"})
+_POSTGRES: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+_COUNTING_SHORT: Final = _SPARK | _POSTGRES | {""}
+# Spark makes the number that it wants of any other one, but only for these.
+_CASTING_IN_SPARK: Final = frozenset(
+    _classes("Repeat Pad Left Right Substring SplitPart RegexpExtract RegexpExtractAll Chr Hex "
+             "BitwiseLeftShift BitwiseRightShift TimestampAdd DatetimeAdd DateAdd AddMonths")
+)  # fmt: skip
+_DIVIDING_FLOATS: Final = frozenset({"duckdb", "mysql", "clickhouse", "doris", "starrocks"})
+_WITHOUT_REST_OF_FLOATS: Final = _POSTGRES | {"bigquery", "tsql", "fabric"}
+
+
+def taken(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
     """The kinds that an argument of a function may have, or None if nobody knows."""
+    if isinstance(node, exp.Round | exp.Trunc) and argument == "this" and dialect in _POSTGRES:
+        return _EXACT if node.args.get("decimals") is not None else _NUMBER
+    if isinstance(node, exp.JSONFormat) and dialect in _SPARK:
+        return NESTED
     arguments = _TAKEN.get(type(node))
     if arguments is None:
         return None
-    return arguments.get(argument, arguments[""])
+    kinds = arguments.get(argument, arguments[""])
+    if dialect in _SPARK and type(node) in _CASTING_IN_SPARK:
+        return tuple(_CAST.get(kind, kind) for kind in kinds)
+    if dialect not in _COUNTING_SHORT:
+        return tuple(_LONGER.get(kind, kind) for kind in kinds)
+    return kinds
+
+
+_CAST: Final = {Kind.SHORT_INTEGER: Kind.NUMBER, Kind.INTEGER: Kind.NUMBER}
+_LONGER: Final = {Kind.SHORT_INTEGER: Kind.INTEGER}
+
+
+def calculated(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
+    """The kinds that an operator takes, where it does not take all numbers, and its name."""
+    if isinstance(node, exp.IntDiv) and dialect not in _DIVIDING_FLOATS:
+        return _EXACT, "DIV"
+    if isinstance(node, exp.Mod) and dialect in _WITHOUT_REST_OF_FLOATS:
+        return _EXACT, "MOD"
+    return None, None
+
+
+def place(node: exp.Bracket, dialect: str) -> Kinds:
+    """What a place in a list may be; ELEMENT_AT, which counts from one, is stricter."""
+    is_counted = node.args.get("offset") == 1 and dialect in _SPARK
+    return _SHORT if is_counted else _INTEGER
+
+
+def cast_to_boolean(dialect: str) -> Kinds | None:
+    """What can be cast to true or false, where that is not every number."""
+    return (Kind.SHORT_INTEGER, Kind.TEXT, Kind.BOOLEAN) if dialect in _POSTGRES else None
 
 
 def name_of(node: exp.Expr) -> str:

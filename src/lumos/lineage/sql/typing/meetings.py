@@ -13,14 +13,14 @@ from lumos.lineage.sql.typing import functions
 from lumos.lineage.sql.typing.types import from_sqlglot
 from lumos.lineage.sql.typing.values import State, Values, root_of
 from lumos.model.meeting import Act, Kind, Meeting, Place, Value
-from lumos.model.types import BOOLEAN
+from lumos.model.types import BOOLEAN, Array, Map
 
 _COMPARISONS: Final = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
 )  # fmt: skip
 _CALCULATIONS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Neg)
 _COMBINING: Final = (exp.Coalesce, exp.Greatest, exp.Least)
-_SPELLING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe, exp.JSONFormat, exp.ToChar)
+_SPELLING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
 # The value goes through them as it is.
 _TRANSPARENT: Final = (
     exp.Alias, exp.Aliases, exp.Paren, exp.Filter, exp.Subquery, exp.Tuple, exp.WithinGroup,
@@ -61,10 +61,11 @@ class Leaf(NamedTuple):
 class Meetings:
     """Collects meetings, each once."""
 
-    def __init__(self, values: Values, *, takes_only_text: bool = False) -> None:
+    def __init__(self, values: Values, dialect: str = "") -> None:
         self._values = values
+        self._dialect = dialect
         # Whether the dialect refuses to write numbers out where texts are put together.
-        self._takes_only_text = takes_only_text
+        self._takes_only_text = dialect == "bigquery"
         self._found: dict[Meeting, set[int]] = {}
         self._seen: set[tuple[int, int]] = set()
 
@@ -145,9 +146,7 @@ class Meetings:
         elif leaf.place is Place.SORT:
             self.tell(leaf, Act.SORTED, state)
         elif isinstance(parent, exp.Where | exp.Having | exp.Qualify) or child.arg_key == "on":
-            if not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
-                self.tell(leaf, Act.CALLED, state, accepts=functions.BOOLEAN,
-                          partner_text="a condition")  # fmt: skip
+            self._condition(leaf, child, state)
         elif isinstance(parent, exp.Unnest | exp.Lateral | exp.Table | exp.Pivot):
             self.tell(leaf, Act.LOST, state)
 
@@ -158,8 +157,11 @@ class Meetings:
             self._call(leaf, child, around, state)
         elif isinstance(parent, exp.Cast):
             partner = Value(type=from_sqlglot(parent.to))
+            is_boolean = partner.type == BOOLEAN
             self.tell(leaf, Act.CAST, state, partner=partner, partner_before=partner,
-                      partner_text=parent.to.sql().upper())  # fmt: skip
+                      partner_text=parent.to.sql().upper(),
+                      accepts=functions.cast_to_boolean(self._dialect) if is_boolean else None,
+                      )  # fmt: skip
         elif isinstance(parent, _CONVERTING) and child.arg_key == "this":
             made = self._values.of_node(parent)
             self.tell(leaf, Act.CAST, state, partner=made.after, partner_before=made.before,
@@ -188,9 +190,11 @@ class Meetings:
         elif isinstance(parent, _CALCULATIONS):
             other = _other(parent, child) if isinstance(parent, exp.Binary) else None
             beside = self._values.of_node(other) if other is not None else None
+            accepts, name = functions.calculated(parent, self._dialect)
             self.tell(leaf, Act.CALCULATED, state,
                       partner=beside.after if beside else None,
-                      partner_before=beside.before if beside else None)  # fmt: skip
+                      partner_before=beside.before if beside else None,
+                      accepts=accepts, partner_text=name)  # fmt: skip
         elif isinstance(parent, exp.Distinct | exp.ApproxDistinct):
             self.tell(leaf, Act.GROUPED, state)
         elif isinstance(parent, exp.Count):
@@ -200,6 +204,15 @@ class Meetings:
         elif isinstance(parent, exp.Order):
             if child.arg_key == "expressions":
                 self.tell(leaf, Act.SORTED, state)
+                self._range(leaf, parent, state)
+        elif isinstance(parent, exp.Where):
+            self._condition(leaf, child, state)
+        elif isinstance(parent, exp.Bracket) and child.arg_key == "expressions":
+            self._index(leaf, parent, state)
+        elif isinstance(parent, exp.Exists) and not isinstance(parent.this, exp.Query):
+            # EXISTS (list, element -> condition)
+            self.tell(leaf, Act.CALLED, state, accepts=functions.NESTED,
+                      partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, _SPELLING) and not self._takes_only_text:
             self.tell(leaf, Act.SPELLED, state, partner_text=functions.name_of(parent))
         elif isinstance(parent, _TRANSPARENT):
@@ -208,10 +221,41 @@ class Meetings:
             self._call(leaf, child, parent, state)
 
     def _call(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
-        accepts = functions.taken(parent, str(child.arg_key or ""))
+        accepts = functions.taken(parent, str(child.arg_key or ""), self._dialect)
         is_aggregate = isinstance(parent, exp.AggFunc)
         self.tell(leaf, Act.AGGREGATED if is_aggregate else Act.CALLED, state,
                   accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
+
+    def _condition(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
+        """A value that is itself true or false."""
+        if not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
+            self.tell(leaf, Act.CALLED, state, accepts=functions.BOOLEAN,
+                      partner_text="a condition")  # fmt: skip
+
+    def _range(self, leaf: Leaf, order: exp.Order, state: State) -> None:
+        """The order of a window whose frame is so much less or more than the value."""
+        spec = order.parent.args.get("spec") if isinstance(order.parent, exp.Window) else None
+        if spec is None or str(spec.args.get("kind")).upper() != "RANGE":
+            return
+        for key in ("start", "end"):
+            offset = spec.args.get(key)
+            if isinstance(offset, exp.Expr) and not isinstance(offset, exp.Var):
+                beside = self._values.of_node(offset)
+                self.tell(leaf, Act.CALCULATED, state, partner=beside.after,
+                          partner_before=beside.before)  # fmt: skip
+
+    def _index(self, leaf: Leaf, parent: exp.Bracket, state: State) -> None:
+        """The place in a list, or the key in a map."""
+        holder = self._values.of_node(parent.this).after
+        held = holder.type if holder is not None else None
+        if isinstance(held, Map):
+            key = Value(type=held.key)
+            self.tell(leaf, Act.COMPARED, state, partner=key, partner_before=key,
+                      partner_text="a key")  # fmt: skip
+            return
+        is_list = isinstance(held, Array)
+        self.tell(leaf, Act.CALLED, state, partner_text="[...]",
+                  accepts=functions.place(parent, self._dialect) if is_list else None)  # fmt: skip
 
     def _in(self, leaf: Leaf, child: exp.Expr, parent: exp.In, state: State) -> None:
         query = parent.args.get("query")
@@ -235,9 +279,8 @@ class Meetings:
         elif child.arg_key == "this" and isinstance(parent, exp.If):
             if operand is not None:
                 self._compare(leaf, state, [operand])
-            elif not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
-                self.tell(leaf, Act.CALLED, state, accepts=functions.BOOLEAN,
-                          partner_text="a condition")  # fmt: skip
+            else:
+                self._condition(leaf, child, state)
         elif child.arg_key in ("true", "false", "default"):
             results = [each.args.get("true") for each in branches]
             results += [case.args.get("default"), case.args.get("false")]

@@ -85,8 +85,7 @@ class _Reasoning:
 
     def __init__(self, dialect: str | None, tables: Tables) -> None:
         self._values = Values(dialect_named(dialect), tables)
-        self._takes_only_text = (dialect or "").lower() == "bigquery"
-        self._ignores_names_beside_stars = (dialect or "").lower() == "clickhouse"
+        self._dialect = (dialect or "").lower()
         self._meetings = Meetings(self._values)
         self._statements: list[_Statement] = []
         self._loose = _Statement(exp.Select())
@@ -137,7 +136,8 @@ class _Reasoning:
         self, node: exp.Expr, columns: Sequence[Column], excerpt: Excerpt | None
     ) -> None:
         is_strict = isinstance(node.parent, exp.Anonymous)
-        if is_strict or not self._ignores_names_beside_stars:
+        # ClickHouse alone leaves out only what is there.
+        if is_strict or self._dialect != "clickhouse":
             self._current.singled_out.append((node, columns, excerpt))
 
     def laid_over(
@@ -152,7 +152,7 @@ class _Reasoning:
     # What it makes of that.
 
     def _effect(self, write: _Write, script: Script, *, with_fields: bool) -> Effect:
-        self._meetings = Meetings(self._values, takes_only_text=self._takes_only_text)
+        self._meetings = Meetings(self._values, self._dialect)
         line = script.statements[write.statement].line
         stars = dict(_star_lines(write.node))
         for statement in self._behind(write):
