@@ -11,8 +11,8 @@ class Elimination:
     """Nodes of one cycle, of which those are taken out that cause few new edges.
 
     What a node passes on goes straight from those before it to those behind it, so that what is
-    left has the same solution. No cycle is a ring of a hundred thousand nodes that iteration would
-    go round for as often.
+    left has the same solution. Of a ring nothing is left, which iteration would have to go round
+    from node to node.
     """
 
     def __init__(self, size: int, at: Integers, to: Integers, share: Floats) -> None:
