@@ -105,6 +105,23 @@ def test_what_users_wrote_is_shown_and_not_obeyed(text: str, shown: str) -> None
     assert escaped(text) == shown
 
 
+def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -> None:
+    fails = RehearsalReport(
+        file="b.sql", line=1, dialect="spark", state="fails", error="ARITY", agrees=False
+    )
+    works = RehearsalReport(file="c.sql", line=1, dialect="spark", state="ok")
+    found = report(
+        row(FIRST, "COMPATIBLE", affected=False, rehearsal=(fails,)),
+        row(SECOND, "COMPATIBLE", affected=False, rehearsal=(works,)),
+    )
+    text = plain_text(found)
+    assert "Spark: fails, against the verdict: ARITY (b.sql:1)" in text
+    assert "1 dataset uses nothing that changes: sales.c." in text
+    told = markdown(found)
+    assert "- Spark: fails, against the verdict: `ARITY`" in told
+    assert "1 dataset downstream uses nothing that changes" in told
+
+
 @pytest.mark.parametrize(
     ("file", "line", "told"),
     [

@@ -37,6 +37,30 @@ def test_a_store_is_made_only_when_asked(tmp_path: Path) -> None:
     assert Database.sqlite(file).revision() == HEAD
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o600), (0o077, 0o600), (0o002, 0o660)])
+def test_a_new_store_is_for_its_owner_or_for_a_group_that_shares_files(
+    tmp_path: Path, umask: int, mode: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        store = Store.open(Database.sqlite(tmp_path / "lumos.db"), create=True)
+        with store.transaction() as transaction:
+            transaction.lineage.report("x", (), at=AT)
+            found = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.glob("lumos.db*")}
+        store.close()
+    finally:
+        os.umask(before)
+    assert found == {"lumos.db": mode, "lumos.db-wal": mode, "lumos.db-shm": mode}
+
+
+def test_the_permissions_of_a_store_that_is_there_are_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "lumos.db"
+    file.touch(0o644)
+    file.chmod(0o644)
+    Store.open(Database.sqlite(file), create=True).close()
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
 def test_the_known_revisions_are_those_of_the_migrations() -> None:
     config = Config()
     config.set_main_option("script_location", "lumos.store:migrations")

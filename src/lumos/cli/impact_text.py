@@ -84,13 +84,13 @@ def _downstream(report: ImpactReport) -> Iterator[_Line]:
         yield _Line(
             f"{known:,} of {plural(summary.datasets, 'dataset')} determined ({share} %).", "dim"
         )
-    affected = [row for row in report.downstream if row.affected]
+    affected = [row for row in report.downstream if row.worth_telling]
     for owner, rows in _by_owner(affected):
         yield _Line("")
         yield _Line(owner or _NO_OWNER, "bold" if owner else "dim")
         for row in rows:
             yield from _dataset(row)
-    untouched = [row.urn for row in report.downstream if not row.affected]
+    untouched = [row.urn for row in report.downstream if not row.worth_telling]
     if untouched:
         yield _Line("")
         names = [name_of(urn) for urn in untouched[:_MOST_NAMES]]
@@ -169,12 +169,11 @@ def _change_in_words(name: str, before: object, after: object) -> str:
 def _rehearsal(row: DownstreamReport) -> Iterator[_Line]:
     for told in () if row.rehearsal is UNSET else row.rehearsal:
         where = place(told.file, told.line)
+        where = f" ({where})" if where else ""
         words = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[told.state]
         error = f": {' '.join(told.error.split())}" if told.error else ""
         contradicts = "" if told.agrees else ", against the verdict"
-        yield _Line(
-            f"Spark: {words}{contradicts}{error}{f' ({where})' if where else ''}", "dim", 16
-        )
+        yield _Line(f"Spark: {words}{contradicts}{error}{where}", "dim", 16)
 
 
 def _recommendations(told: Sequence[str]) -> Iterator[_Line]:

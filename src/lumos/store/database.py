@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,7 +19,7 @@ from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 
 # Oldest first; the last one is what this Lumos reads and writes.
 REVISIONS: Final = (
-    "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010",
+    "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
 BUSY_SECONDS: Final = 30.0
@@ -137,6 +138,7 @@ class Database:
 
     def _prepare_file(self, file: Path) -> None:
         _make_folder(file.parent)
+        _make_private(file)
         # The mode stays with the file; somebody else's database is left as it is.
         if not file.exists() or self.revision() is None:
             with clear_errors(self.place), closing(sqlite3.connect(file)) as connection:
@@ -192,6 +194,24 @@ def _make_folder(folder: Path) -> None:
             f"The store's folder {folder} cannot be made: {problem.strerror}. "
             "Choose another place with storage.path in lumos.yaml."
         ) from problem
+
+
+def _make_private(file: Path) -> None:
+    """Makes a new file that nobody else may read, or the group alone where it may write as well.
+
+    A store holds SQL and the names of people. A umask that lets the group write was set by somebody
+    who shares files with it. SQLite gives the files beside it the same permissions.
+    """
+    try:
+        made = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o660)
+    except OSError:
+        # It is there, or cannot be made, which SQLite tells better.
+        return
+    is_shared = os.fstat(made).st_mode & stat.S_IWGRP
+    os.close(made)
+    # Some file systems know no permissions.
+    with suppress(PermissionError, NotImplementedError):
+        file.chmod(0o660 if is_shared else 0o600)
 
 
 def _migrate(connection: Connection) -> None:

@@ -332,6 +332,16 @@ lineage_script = Table(
     Index(None, "dataset"),
 )
 
+# The owners that reporters name, whether the store has the dataset or not.
+lineage_owner = Table(
+    "lineage_owner",
+    metadata,
+    Column("reporter", Counter, ForeignKey("lineage_reporter.id"), primary_key=True),
+    Column("urn", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "urn"),
+)
+
 # Another value after every change of which edges there are.
 lineage_revision = Table(
     "lineage_revision",

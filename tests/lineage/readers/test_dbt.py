@@ -85,6 +85,12 @@ def test_where_jinja_moves_lines_the_compiled_file_is_named(tmp_path):
     assert model.file == "compiled/shop/models/orders.sql"
 
 
+def test_whose_an_exposure_is_is_told_of_it(tmp_path):
+    urn = "lumos://dbt/shop/exposures/weekly"
+    told = {each.dataset: each for each in reported(tmp_path).descriptions}
+    assert [owner.name for owner in told[Known(urn=urn)].owners] == ["Jane"]
+
+
 @pytest.mark.parametrize(
     ("raw", "compiled", "is_own"),
     [

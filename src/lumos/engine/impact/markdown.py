@@ -60,7 +60,7 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
     if len(report.changes) > 1:
         yield from (f"- {_change(each)}" for each in report.changes)
         yield ""
-    affected = [row for row in report.downstream if row.affected]
+    affected = [row for row in report.downstream if row.worth_telling]
     if affected:
         yield "| Dataset | Verdict | Owner | Why |"
         yield "|---|---|---|---|"
@@ -78,7 +78,7 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
         )
         yield f"{share} % of the downstream was determined.{unused if untouched else ''}"
         yield ""
-    detailed = [row for row in affected[:_MOST_ROWS] if row.verdict != "COMPATIBLE" or row.changed]
+    detailed = [row for row in affected[:_MOST_ROWS] if _has_details(row)]
     if detailed:
         yield "<details><summary>Details</summary>"
         yield ""
@@ -86,6 +86,10 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
             yield from _details(row)
         yield "</details>"
         yield ""
+
+
+def _has_details(row: DownstreamReport) -> bool:
+    return row.verdict != "COMPATIBLE" or bool(row.changed) or row.is_contradicted
 
 
 def _row(row: DownstreamReport) -> str:

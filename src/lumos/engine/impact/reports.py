@@ -71,6 +71,17 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
     # What Spark says of the statements that make it, where it was asked.
     rehearsal: "tuple[RehearsalReport, ...] | UnsetType" = UNSET
 
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether Spark says something else than the verdict."""
+        told = () if self.rehearsal is UNSET else self.rehearsal
+        return not all(each.agrees for each in told)
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether it is listed for eyes, and not only counted."""
+        return self.affected or self.is_contradicted
+
 
 class ImpactSummary(Report, frozen=True, kw_only=True):
     """How many datasets lie downstream, how many use what changes, and verdicts on all."""

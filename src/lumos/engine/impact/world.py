@@ -1,12 +1,9 @@
 """What a store knows of all that hangs on a dataset, and reasoning through the SQL kept there."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
 
 from lumos.analysis.impact.downstream import Making, Versions
-from lumos.lineage.comments import header_of
 from lumos.model.lineage import Edge, Script
 from lumos.model.meeting import Effect, TableVersions
 from lumos.model.schema import Schema
@@ -15,8 +12,6 @@ from lumos.store.collecting import without_collecting
 from lumos.store.lineage import Walk
 
 _Fact = tuple[str, str]
-# A file with nothing but a query is kept behind the words that make its table.
-_MADE: Final = re.compile(r"\ACREATE TABLE \S+ AS ")
 Links = tuple[tuple[str, str], ...]
 
 
@@ -48,10 +43,6 @@ class StoredDownstream:
         """Those that the store had and that are no longer there."""
         states = {node.urn: node.state for node in self._walk.nodes}
         return frozenset(urn for urn in self.datasets if states[urn] not in ("live", None))
-
-    @cached_property
-    def _unscanned(self) -> frozenset[str]:
-        return frozenset(node.urn for node in self._walk.nodes if node.state is None)
 
     @property
     def cycles(self) -> tuple[tuple[str, ...], ...]:
@@ -91,12 +82,8 @@ class StoredDownstream:
         self._supposed = schema
 
     def owners(self, urn: str) -> Sequence[str]:
-        """Who answers for a dataset; of one that no scan has found, whom its SQL names."""
-        if urn in self._owners or urn not in self._unscanned:
-            return self._owners.get(urn, ())
-        texts = (making.sql for making in self.makings(urn) if making.sql is not None)
-        named = (each.name for text in texts for each in header_of(_MADE.sub("", text)).owners)
-        return tuple(dict.fromkeys(named))
+        """Who answers for a dataset; of one that no scan has found, whom reporters name."""
+        return self._owners.get(urn, ())
 
     @cached_property
     def _jobs(self) -> frozenset[str]:
@@ -118,7 +105,9 @@ class StoredDownstream:
 
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:
-        return self.store.directory.owners(self.datasets)
+        unscanned = {node.urn for node in self._walk.nodes if node.state is None}
+        told = self.store.lineage.owners(unscanned) if unscanned else {}
+        return told | self.store.directory.owners(self.datasets)
 
 
 def reason(

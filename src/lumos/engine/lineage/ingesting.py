@@ -160,10 +160,14 @@ class LineageIngest:
 
     def _with_earlier(self, placed: Placed, place: str) -> Placed:
         """With what the reporter said before of what it cannot be understood on now."""
-        if placed.written is None or self._store is None:
+        written = placed.written
+        if written is None or self._store is None:
             return placed
+        named = self._store.lineage.owners_told_by(placed.reporter)
+        owners = {urn: each for urn, each in named.items() if urn not in written}
+        placed = msgspec.structs.replace(placed, owners={**owners, **placed.owners})
         told = self._store.lineage.told_by(placed.reporter)
-        earlier = [edge for edge in told if edge.downstream not in placed.written]
+        earlier = [edge for edge in told if edge.downstream not in written]
         if not earlier:
             return placed
         reason = (

@@ -36,6 +36,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     reporter: str
     edges: tuple[Edge, ...] = ()
     scripts: tuple[Script, ...] = ()
+    owners: dict[str, tuple[str, ...]] = {}
     jobs: tuple[Job, ...] = ()
     descriptions: tuple[tuple[str, Described], ...] = ()
     reads: tuple[tuple[str, Read], ...] = ()
@@ -65,12 +66,14 @@ class Placing:
         finding = _Finding(self, said, dialect)
         placed = [(each, self._edge(finding, said.reporter, each)) for each in said.edges]
         edges = tuple(_of_highest_rank(placed))
+        descriptions = tuple((finding.urn(each.dataset), each) for each in said.descriptions)
         return Placed(
             reporter=said.reporter,
             edges=edges,
             scripts=tuple(_script(finding, each) for each in said.scripts),
             jobs=tuple(_jobs(finding, said, edges)),
-            descriptions=tuple((finding.urn(each.dataset), each) for each in said.descriptions),
+            descriptions=descriptions,
+            owners=_owners(descriptions),
             reads=tuple((finding.urn(each.dataset), each) for each in said.reads),
             problems=(*finding.ambiguities(), *self._missing(edges)),
             written=None if said.written is None else frozenset(map(finding.urn, said.written)),
@@ -194,6 +197,15 @@ def _script(finding: _Finding, said: ReportedScript) -> Script:
         dataset=None if said.dataset is None else finding.urn(said.dataset),
         tables=tuple((parts, finding.urn(table)) for parts, table in said.tables),
     )
+
+
+def _owners(descriptions: Iterable[tuple[str, Described]]) -> dict[str, tuple[str, ...]]:
+    """Whom a reporter names for each dataset, whether anybody knows the dataset or not."""
+    named: dict[str, dict[str, None]] = {}
+    for urn, each in descriptions:
+        if each.owners:
+            named.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in each.owners))
+    return {urn: tuple(names) for urn, names in named.items()}
 
 
 def _jobs(finding: _Finding, said: Reported, edges: Iterable[Edge]) -> Iterator[Job]:

@@ -68,7 +68,7 @@ class Recorder:
             with store.transaction() as transaction:
                 for each in placed:
                     done = transaction.lineage.report(
-                        each.reporter, each.edges, each.jobs, each.scripts, at=self._at
+                        each.reporter, each.edges, each.jobs, each.scripts, each.owners, at=self._at
                     )
                     if each.memory is not None:
                         transaction.lineage.remember(each.reporter, each.memory)

@@ -121,9 +121,11 @@ class _Report:
     def _exposed(self) -> Iterator[ReportedEdge]:
         """What dashboards and the like are made from."""
         for key, node in self._project.exposures.items():
-            urn = str(Urn.of(_PLATFORM, (self._project.name, "exposures", node.name)))
             for upstream in self._relations.upstream(key):
-                yield ReportedEdge(upstream=upstream, downstream=Known(urn=urn))
+                yield ReportedEdge(upstream=upstream, downstream=self._exposure(node))
+
+    def _exposure(self, node: Node) -> Known:
+        return Known(urn=str(Urn.of(_PLATFORM, (self._project.name, "exposures", node.name))))
 
     def _job(self, key: str) -> Job:
         node = self._project.nodes[key]
@@ -179,6 +181,10 @@ class _Report:
             described = self._described(key, node, table)
             if described != Described(dataset=table):
                 yield described
+        for node in self._project.exposures.values():
+            owners = self._owners(node, Header())
+            if owners:
+                yield Described(dataset=self._exposure(node), owners=owners)
 
     def _described(self, key: str, node: Node, table: TableName) -> Described:
         header = header_of(node.raw) if _kind(key, node) != "seed" else Header()

@@ -16,6 +16,8 @@ from lumos.store.database import Database
 from lumos.store.lineage import columns, graph
 from lumos.store.lineage.aspect import downstream_of, upstream_of
 from lumos.store.lineage.columns import ColumnNode
+from lumos.store.lineage.owners import owners_of
+from lumos.store.lineage.owners import told_by as owners_told_by
 from lumos.store.lineage.rows import (
     DOWNSTREAM,
     EDGE,
@@ -193,6 +195,16 @@ class LineageReader:
         """For each of some datasets, who keeps which texts of SQL that make it."""
         with self._database.reading() as connection:
             return scripts_of(connection, urns)
+
+    def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Whom reporters name as owners of some datasets, scanned or not."""
+        with self._database.reading() as connection:
+            return owners_of(connection, urns)
+
+    def owners_told_by(self, reporter: str) -> dict[str, tuple[str, ...]]:
+        """The owners that one reporter names, by URN."""
+        with self._database.reading() as connection:
+            return owners_told_by(connection, reporter)
 
     def without_scripts(self, prefix: str) -> set[str]:
         """Reporters whose names begin in some way that tell of edges and keep no text of SQL."""

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from lumos.model.lineage import Edge, Script
 from lumos.store import tables
 from lumos.store.lineage import jobs as reported_jobs
 from lumos.store.lineage import naming
+from lumos.store.lineage import owners as reported_owners
 from lumos.store.lineage import scripts as reported_scripts
 from lumos.store.lineage.aspect import TOLD, ReportedUpstream, reported_upstream
 from lumos.store.lineage.merging import all_mappings, all_uses
@@ -50,10 +52,11 @@ class LineageWriter:
         edges: Sequence[Edge],
         jobs: Sequence[Job] = (),
         scripts: Sequence[Script] = (),
+        owners: reported_owners.Owners = MappingProxyType({}),
         *,
         at: datetime,
     ) -> Reporting:
-        """Makes a reporter's edges, jobs and texts of SQL exactly these.
+        """Makes a reporter's edges, jobs, texts of SQL and named owners exactly these.
 
         Texts that are too long are not kept.
         """
@@ -62,6 +65,7 @@ class LineageWriter:
         reported_jobs.replace_all(self._connection, number, jobs, at=at)
         nodes = self._nodes({each.dataset for each in scripts if each.dataset is not None})
         reported_scripts.replace_all(self._connection, number, scripts, nodes)
+        reported_owners.replace_all(self._connection, number, owners)
         return changed
 
     def add(
@@ -280,13 +284,14 @@ class LineageWriter:
         return tuple(sorted(self._connection.scalars(statement)))
 
     def _silence(self, names: Collection[str]) -> None:
-        """Takes reporters out with all that they said of edges, and their texts."""
+        """Takes reporters out with all that they said."""
         reporter = tables.lineage_reporter
         chosen = among(self._connection, reporter.c.name, names)
         ids = self._connection.scalars(select(reporter.c.id).where(chosen)).all()
         if ids:
             self._delete(row.id for row in self._present(ids).values())
             reported_scripts.forget(self._connection, ids)
+            reported_owners.forget(self._connection, ids)
             spoke = among(self._connection, reporter.c.id, ids)
             self._connection.execute(delete(reporter).where(spoke))
 
