@@ -44,7 +44,6 @@ class _ToldSize(msgspec.Struct):
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
 _DECODE_METERED: Final = msgspec.json.Decoder(Metered).decode
 _DECODE_SIZE: Final = msgspec.json.Decoder(_ToldSize).decode
-_NO_CLASSES: Final[Mapping[str, int]] = {}
 _DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
 
 
@@ -97,8 +96,14 @@ class Size(NamedTuple):
     """
 
     day: int
-    bytes: int
-    classes: Mapping[str, int]
+    total: int
+    # As JSON: there may be millions of these.
+    body: bytes | None = None
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """Bytes by storage class, as far as these are known."""
+        return _DECODE_CLASSES(self.body) if self.body else {}
 
 
 class Figure(NamedTuple):
@@ -195,8 +200,7 @@ class CostRecord:
                 name = moved.get(urn, urn)
                 known = found.get(name)
                 if known is None or _counts_more(day, known.day, last):
-                    kept = _DECODE_CLASSES(classes) if classes else _NO_CLASSES
-                    found[name] = Size(day, total, kept)
+                    found[name] = Size(day, total, classes)
         with self._database.reading() as connection:
             told = select(aspect.urn, aspect.updated_at, aspect.body).where(
                 aspect.name == "statistics", aspect.urn.not_in(select(table.c.urn))
@@ -205,7 +209,8 @@ class CostRecord:
                 if row.urn not in found:
                     said = _DECODE_SIZE(row.body)
                     day = (row.updated_at.date() - ALWAYS).days
-                    found[row.urn] = Size(day, said.total_size_bytes, said.bytes_by_class)
+                    classes = msgspec.json.encode(said.bytes_by_class)
+                    found[row.urn] = Size(day, said.total_size_bytes, classes)
         return found
 
     def periods(self) -> tuple[RecordedPeriod, ...]:
@@ -266,10 +271,11 @@ class CostRecord:
         for page in self._pages(statement):
             yield from page
 
-    def nodes(self) -> dict[int, str]:
-        """What lineage speaks of, by number."""
+    def nodes(self) -> Iterator[tuple[int, str]]:
+        """What lineage speaks of, with its number."""
         node = tables.lineage_node.c
-        return {row[0]: row[1] for page in self._pages(select(node.id, node.urn)) for row in page}
+        for page in self._pages(select(node.id, node.urn)):
+            yield from page
 
     def links(self) -> Iterator[Sequence[Any]]:
         """The edges of all reporters, some at a time: from, to, and the job or 0."""

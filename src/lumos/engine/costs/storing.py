@@ -30,7 +30,6 @@ class StorageCosts:
         *,
         moves: Mapping[str, str],
     ) -> None:
-        self._sizes = store.costs.sizes(period.last)
         self._prices = prices
         self._period = period
         self._moves = moves
@@ -38,7 +37,7 @@ class StorageCosts:
         self.missing: set[str] = set()
         self._unpriced: dict[str, tuple[int, int]] = {}
         self._later = 0
-        self._costs = dict(self._priced(wiring))
+        self._costs = dict(self._priced(wiring, store.costs.sizes(period.last)))
 
     def put_into(self, costs: Integers) -> None:
         """Adds the cost of each dataset to its place."""
@@ -61,28 +60,27 @@ class StorageCosts:
             )
         return tuple(told)
 
-    def _priced(self, wiring: Wiring) -> Iterator[tuple[int, int]]:
+    def _priced(self, wiring: Wiring, sizes: Mapping[str, Size]) -> Iterator[tuple[int, int]]:
         last = (self._period.last - ALWAYS).days
         for urn, (platform, _) in wiring.datasets.items():
-            size = self._sizes.get(urn)
-            if size is None or size.bytes <= 0:
+            size = sizes.get(urn)
+            if size is None or size.total <= 0:
                 continue
             self._later += size.day > last
             provider = provider_of(platform)
             if urn in self._moves:
-                provider, size = self._moved(provider, size, self._moves[urn])
-            cost = sum(
-                self._cost(provider, storage_class, held)
-                for storage_class, held in _by_class(provider, size).items()
-            )
+                provider, by_class = self._moved(provider, size, self._moves[urn])
+            else:
+                by_class = _by_class(provider, size)
+            cost = sum(self._cost(provider, name, held) for name, held in by_class.items())
             if cost:
                 yield wiring.places[urn], cost
 
     @staticmethod
-    def _moved(provider: str, size: Size, to: str) -> tuple[str, Size]:
+    def _moved(provider: str, size: Size, to: str) -> tuple[str, dict[str, int]]:
         elsewhere, dot, storage_class = to.rpartition(".")
-        moved = size._replace(classes={class_of(storage_class): size.bytes})
-        return (provider_of(elsewhere) if dot else provider), moved
+        there = provider_of(elsewhere) if dot else provider
+        return there, {class_of(storage_class): size.total}
 
     def _cost(self, provider: str, storage_class: str, held: int) -> int:
         at = provider, storage_class
@@ -118,7 +116,7 @@ def _by_class(provider: str, size: Size) -> dict[str, int]:
     for name, held in size.classes.items():
         storage_class = class_of(name) or usual_class(provider)
         found[storage_class] = found.get(storage_class, 0) + held
-    if rest := size.bytes - sum(found.values()):
+    if rest := size.total - sum(found.values()):
         usual = usual_class(provider)
         found[usual] = found.get(usual, 0) + rest
     return {name: held for name, held in found.items() if held > 0}

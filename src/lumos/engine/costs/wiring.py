@@ -1,6 +1,6 @@
 """Datasets and jobs as numbers, and the edges between them: dataset, job, dataset."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,13 +22,14 @@ class Wiring:
     def __init__(
         self,
         urns: list[str],
+        places: dict[str, int],
         datasets: dict[str, tuple[str, str]],
         jobs: "dict[str, Job]",
         is_job: Bools,
         edges: Integers,
     ) -> None:
         self.urns = urns
-        self.places = {urn: number for number, urn in enumerate(urns)}
+        self.places = places
         # The platform and the source of each live dataset.
         self.datasets = datasets
         self.jobs = jobs
@@ -68,26 +69,44 @@ class Wiring:
 
 def wired(store: "Store") -> Wiring:
     """All live datasets and jobs of a store, and all that its lineage speaks of."""
-    datasets = {urn: (platform, source) for urn, platform, source in store.costs.datasets()}
+    datasets = _datasets(store)
     jobs = {job.urn: job for job in store.lineage.jobs()}
-    named = store.costs.nodes()
     numbers = chain.from_iterable(chain.from_iterable(store.costs.links()))
     triples = np.fromiter(numbers, dtype=np.int64).reshape(-1, 3)
-    is_used = np.zeros(max(named, default=0) + 1, dtype=np.bool_)
+    is_used = np.zeros(triples.max(initial=0) + 1, dtype=np.bool_)
     is_used[triples.ravel()] = True
     is_used[0] = False
-    used = np.flatnonzero(is_used).tolist()
-    job_numbers = [number for number in np.unique(triples[:, 2]).tolist() if number]
-    spoken_of = {named[number] for number in used}
-    flows = {urn for job in jobs.values() for urn in (*job.inputs, *job.outputs)}
-    urns = sorted({*datasets, *jobs, *spoken_of, *flows})
+    # Names are read twice, for there is hardly room for all of them twice.
+    beside = {urn for _, urn in _used(store, is_used) if urn not in datasets}
+    beside.update(jobs.keys() - datasets.keys())
+    for job in jobs.values():
+        beside.update(urn for urn in (*job.inputs, *job.outputs) if urn not in datasets)
+    urns = sorted(chain(datasets, beside))
     places = {urn: number for number, urn in enumerate(urns)}
-    is_job = np.zeros(len(urns), dtype=np.bool_)
-    is_job[[places[urn] for urn in {*jobs, *(named[number] for number in job_numbers)}]] = True
     lookup = np.zeros(len(is_used), dtype=np.int64)
-    lookup[used] = [places[named[number]] for number in used]
+    for number, urn in _used(store, is_used):
+        lookup[number] = places[urn]
+    is_job = np.zeros(len(urns), dtype=np.bool_)
+    is_job[[places[urn] for urn in jobs]] = True
+    is_job[lookup[triples[triples[:, 2] != 0, 2]]] = True
     edges = _edges(triples, lookup, places, jobs.values(), len(urns))
-    return Wiring(urns, datasets, jobs, is_job, edges)
+    return Wiring(urns, places, datasets, jobs, is_job, edges)
+
+
+def _datasets(store: "Store") -> dict[str, tuple[str, str]]:
+    """The platform and the source of each live dataset; those of one source share them."""
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    found: dict[str, tuple[str, str]] = {}
+    for urn, platform, source in store.costs.datasets():
+        found[urn] = known.setdefault((platform, source), (platform, source))
+    return found
+
+
+def _used(store: "Store", is_used: Bools) -> Iterator[tuple[int, str]]:
+    """What edges speak of."""
+    for number, urn in store.costs.nodes():
+        if number < len(is_used) and is_used[number]:
+            yield number, urn
 
 
 def _edges(
