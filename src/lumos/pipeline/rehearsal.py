@@ -34,11 +34,13 @@ _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 class Storing(NamedTuple):
     """Where a result goes: columns that have types of their own.
 
-    The result takes their names by position, unless `is_by_name`.
+    The result takes their names by position, unless `is_by_name`; what it does not have then gets
+    nulls, unless it `needs_all`.
     """
 
     schema: SparkSchema
     is_by_name: bool = False
+    needs_all: bool = False
 
 
 class Refusal(NamedTuple):
@@ -98,6 +100,8 @@ class Stage:
         target = StructType.fromJson(dict(storing.schema))
         if not storing.is_by_name:
             frame = frame.toDF(*target.names)
+        elif storing.needs_all:
+            frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in target.names))
         # Connect takes the target for the schema of the result, unasked, unless more is to be done.
         return frame.to(target).select("*")
 

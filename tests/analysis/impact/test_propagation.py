@@ -276,3 +276,57 @@ def test_nothing_downstream_is_no_verdict() -> None:
     found = World({"events": EVENTS}, {}).change("events", AS_NUMBER)
     assert found.downstream == ()
     assert found.verdict is None
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text"),
+    [
+        (ColumnMapping(upstream="user_id", downstream="uid", derivation=Derivation.IDENTITY),
+         "uid may be null from now on"),
+        (ColumnMapping(upstream="user_id", downstream="uid"), "uid may be null from now on"),
+        (ColumnMapping(upstream="user_id", downstream="uid",
+                       derivation=Derivation.TRANSFORMATION), "uid may be null from now on"),
+        (ColumnMapping(upstream="user_id", downstream="uid", cast_to="STRING"),
+         "uid may be null from now on"),
+        (ColumnMapping(upstream="user_id", downstream="open"), "open may be null already"),
+    ],
+)  # fmt: skip
+def test_new_nulls_that_an_edge_hands_on_are_told(mapping: ColumnMapping, text: str) -> None:
+    edges = [
+        Edge(upstream="events", downstream="copy", origin="ol", at=AT, columns=(mapping,)),
+        Edge(upstream="copy", downstream="further", origin="ol", at=AT, columns=(
+            ColumnMapping(upstream=mapping.downstream, downstream="f"),)),
+    ]  # fmt: skip
+    estate = World({"events": EVENTS, "copy": "uid STRING NOT NULL\nopen STRING"}, {}, edges=edges)
+    found = estate.change("events", EVENTS.replace(" NOT NULL", ""))
+    assert of(found, "copy").is_affected
+    assert told(of(found, "copy")) == f"compatible\n{text}"
+    goes_on = text.endswith("from now on")
+    assert of(found, "further").is_affected is goes_on
+    assert of(found, "further").verdict is Verdict.COMPATIBLE
+
+
+@pytest.mark.parametrize("statement", [
+    "merge into stage t using events s on t.day = s.day\nwhen matched then update set *",
+    "merge into stage t using events s on t.day = s.day\nwhen not matched then insert *",
+    "insert into stage by name select * from events",
+])  # fmt: skip
+def test_a_star_has_to_bring_what_its_table_has_a_column_for(statement: str) -> None:
+    estate = World(
+        {"events": EVENTS, "stage": "user_id STRING\nday DATE"},
+        {"into": statement},
+        dialect="spark",
+    )
+    found = of(estate.change("events", WITHOUT_ID), "stage")
+    assert told(found).startswith("breaking\nneeds user_id in INSERT, models/into.sql:")
+
+
+def test_the_stars_of_a_merge_leave_what_the_table_has_no_column_for() -> None:
+    estate = World(
+        {"events": EVENTS, "stage": "user_id STRING\nday DATE"},
+        {
+            "into": "merge into stage t using events s on t.day = s.day when not matched then insert *"
+        },
+    )
+    without_amount = "user_id STRING NOT NULL\nday DATE"
+    assert of(estate.change("events", without_amount), "stage").verdict is Verdict.COMPATIBLE

@@ -111,6 +111,7 @@ def test_stars_of_a_merge_go_by_names() -> None:
     )
     found = checks(merge, dialect="databricks").found
     assert [check.is_by_name for check in found] == [True, True]
+    assert [check.gives_all for check in found] == [True, True]
     assert asked(found[0]) == "SELECT u.* FROM t AS t JOIN u AS u ON t.id = u.id"
 
 

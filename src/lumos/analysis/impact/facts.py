@@ -166,9 +166,12 @@ def _mapping(
     stored = _field(target, mapping.downstream)
     if before.type != after.type:
         yield Told(_of_type(mapping, before, after, stored), *place)
-    if after.nullable and not before.nullable and stored is not None and not stored.nullable:
+    if after.nullable and not before.nullable:
         text = f"{mapping.downstream} may be null from now on"
-        yield Told(Decision(BREAKING if stored.key else COMPATIBLE, text), *place)
+        if stored is not None and stored.nullable:
+            text = f"{mapping.downstream} may be null already"
+        is_key = stored is not None and stored.key
+        yield Told(Decision(BREAKING if is_key else COMPATIBLE, text), *place)
 
 
 def _of_type(mapping: ColumnMapping, before: Field, after: Field, stored: Field | None) -> Decision:
@@ -199,14 +202,20 @@ def _output(
 ) -> Output:
     is_same = mapping.derivation in (Derivation.IDENTITY, None) and mapping.cast_to is None
     old, new = _value(before), _value(after)
-    is_lost = not is_same and mapping.cast_to is None and new is not None
-    if mapping.cast_to is not None and new is not None:
-        new = old
+    is_lost = False
+    if mapping.cast_to is not None and old is not None and new is not None:
+        new = Value(type=old.type, nullable=new.nullable)
+    elif not is_same and old is not None and new is not None and old.type == new.type:
+        # What is made of it is of the type that it was, whatever that is.
+        old, new = Value(nullable=old.nullable), Value(nullable=new.nullable)
+    elif not is_same:
+        is_lost = new is not None
+        old, new = Value(), Value() if is_lost else None
     return Output(
         name=mapping.downstream,
-        before=old if is_same or mapping.cast_to is not None else Value(),
-        after=new if is_same or mapping.cast_to is not None or new is None else Value(),
-        is_lost=is_lost or (new is not None and isinstance(new.type, Unknown)),
+        before=old,
+        after=new,
+        is_lost=is_lost or (after is not None and isinstance(after.type, Unknown)),
         is_same_value=is_same,
         clause=mapping.transformation,
         line=mapping.line,

@@ -276,7 +276,11 @@ class Rehearsal:
             fields = _filled(schema, check)
         if not all(is_known(field.type) for field in fields):
             return None
-        return Storing(to_stage(Schema(fields=tuple(fields))), is_by_name=check.is_by_name)
+        return Storing(
+            to_stage(Schema(fields=tuple(fields))),
+            is_by_name=check.is_by_name,
+            needs_all=check.gives_all,
+        )
 
     def _next(
         self, dataset: DatasetImpact, results: Sequence[_Sides], *, is_complete: bool

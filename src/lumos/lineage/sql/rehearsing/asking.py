@@ -24,6 +24,8 @@ class Asked(NamedTuple):
     creates: bool = False
     columns: tuple[str, ...] = ()
     is_by_name: bool = False
+    # Whether every column of the table must be given, as by the stars of MERGE.
+    gives_all: bool = False
     fixed: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     # Whether anything is stored at all: what is deleted is not.
@@ -205,6 +207,7 @@ def _when(node: exp.Merge, when: exp.When) -> Asked:
         select,
         columns=tuple(names) if is_named else (),
         is_by_name=not is_named,
+        gives_all=not is_named,
         stores=isinstance(action, exp.Update | exp.Insert),
     )
 

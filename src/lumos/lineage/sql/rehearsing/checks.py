@@ -33,6 +33,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     creates: bool = False
     columns: tuple[str, ...] = ()
     is_by_name: bool = False
+    gives_all: bool = False
     fixed: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     stores: bool = True
@@ -138,6 +139,7 @@ class _Script:
             creates=ask.creates,
             columns=ask.columns,
             is_by_name=ask.is_by_name,
+            gives_all=ask.gives_all,
             fixed=ask.fixed,
             last=ask.last,
             stores=ask.stores,

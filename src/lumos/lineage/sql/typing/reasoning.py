@@ -12,7 +12,7 @@ from lumos.lineage.sql.analysis import analyse
 from lumos.lineage.sql.names import dialect_named, spelled
 from lumos.lineage.sql.relation import Column, Excerpt, Relation
 from lumos.lineage.sql.scope import Scope, Source
-from lumos.lineage.sql.script import Parts, Script
+from lumos.lineage.sql.script import ALL, Parts, Script
 from lumos.lineage.sql.typing.meetings import Leaf, Meetings
 from lumos.lineage.sql.typing.values import State, Tables, Values
 from lumos.model.lineage import Derivation, UseKind
@@ -165,7 +165,7 @@ class _Reasoning:
         if write.has_fixed_places:
             self._place(write.given, Place.INSERT)
         if not write.creates:
-            found = self._store(write.table, found)
+            found = self._store(write, found)
         return Effect(
             meetings=tuple(_on_line(each, line, stars) for each in self._meetings.found),
             outputs=tuple(_on_line(each, line, stars) for each in found),
@@ -250,7 +250,7 @@ class _Reasoning:
                     after=state.after,
                     is_lost=state.is_lost,
                     is_same_value=len(facts) == 1 and facts[0].derivation is Derivation.IDENTITY,
-                    clause=excerpt.text if excerpt is not None else ("*" if facts else None),
+                    clause=excerpt.text if excerpt is not None else (ALL if facts else None),
                     line=excerpt.line if excerpt is not None else None,
                     origins=tuple(dict.fromkeys(self._values.origins(column))),
                     meetings=meetings,
@@ -381,7 +381,7 @@ class _Reasoning:
                 value=spelled(column.name),
                 before=state.before,
                 after=state.after,
-                clause=leaf.clause or "*",
+                clause=leaf.clause or ALL,
                 line=leaf.line,
                 origins=tuple(dict.fromkeys(self._values.origins(column)))
                 or tuple(self._values.sources(column)),
@@ -398,9 +398,9 @@ class _Reasoning:
                         return column
         return None
 
-    def _store(self, table: Parts, found: list[Output]) -> list[Output]:
+    def _store(self, write: _Write, found: list[Output]) -> list[Output]:
         """Columns that exist take what they are given, or refuse it; either way they stay."""
-        versions = self._values.versions(table)
+        versions = self._values.versions(write.table)
         going_on = []
         for output in found:
             target = None
@@ -411,6 +411,19 @@ class _Reasoning:
             if target is None:
                 going_on.append(output)
                 continue
+            if output.after is None and output.clause == ALL and not write.has_fixed_places:
+                # A star has to bring what the table has a column for.
+                self._meetings.keep(
+                    Meeting(
+                        place=Place.INSERT,
+                        act=Act.NAMED,
+                        value=output.name,
+                        before=output.before,
+                        clause=output.clause,
+                        line=output.line,
+                        origins=output.origins,
+                    )
+                )
             if output.after is None or output.before is None:
                 continue
             partner = Value(type=target.type, nullable=target.nullable)
