@@ -330,3 +330,29 @@ def test_the_stars_of_a_merge_leave_what_the_table_has_no_column_for() -> None:
     )
     without_amount = "user_id STRING NOT NULL\nday DATE"
     assert of(estate.change("events", without_amount), "stage").verdict is Verdict.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("select lag(amount) over (order by id) as la from orders", "select la + 1 as l from v"),
+        ("select array_agg(amount) as la from orders", "select la[1] as l from v"),
+    ],
+)
+def test_a_type_that_an_engine_keeps_wider_than_it_is_reckoned_does_not_change(
+    first: str, second: str
+) -> None:
+    kept = "ARRAY<DECIMAL>" if "array" in first else "DECIMAL"
+    estate = World(
+        {"orders": "id INT64\namount DECIMAL(12,2)", "v": f"la {kept}", "w": "l DECIMAL"},
+        {"v": first, "w": second},
+        dialect="postgres",
+    )
+    found = estate.change("orders", "id INT64\namount DECIMAL(14,2)")
+    assert [(each.urn, each.verdict, each.columns) for each in found.downstream] == [
+        ("v", Verdict.COMPATIBLE, ()),
+        ("w", Verdict.COMPATIBLE, ()),
+    ]
+    # What does not fit into it goes on.
+    as_text = estate.change("orders", "id INT64\namount STRING")
+    assert of(as_text, "w").verdict is not Verdict.COMPATIBLE

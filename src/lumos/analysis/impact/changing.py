@@ -7,6 +7,7 @@ import msgspec
 from lumos.analysis.applying import apply
 from lumos.analysis.impact.facts import field_named
 from lumos.analysis.impact.values import ColumnImpact
+from lumos.analysis.impact.verdicts import COMPATIBLE, resolved, type_finding
 from lumos.analysis.paths import column_of
 from lumos.model.change import (
     AnySchemaChange,
@@ -17,7 +18,7 @@ from lumos.model.change import (
 )
 from lumos.model.meeting import Output, TableVersions, Value
 from lumos.model.schema import Field, Schema
-from lumos.model.types import UNKNOWN, Unknown
+from lumos.model.types import UNKNOWN, DataType, Unknown
 
 Pair = tuple[Field | None, Field | None]
 Path = tuple[tuple[str, str], ...]
@@ -90,6 +91,30 @@ def next_versions(
         is_complete=schema is not None,
         is_doubtful=is_doubtful,
         lost=frozenset(lost),
+    )
+
+
+def as_stored(output: Output, stored: Field | None) -> Output:
+    """A column with the type that its table has, where that holds what comes before and after.
+
+    Reasoning may be more exact than the engine: LAG of a DECIMAL(12,2) is a DECIMAL in PostgreSQL.
+    """
+    before, after = output.before, output.after
+    if stored is None or before is None or after is None or output.is_lost:
+        return output
+    types = (before.type, after.type)
+    if stored.type in types or before.type == after.type or not _holds(stored.type, types):
+        return output
+    return msgspec.structs.replace(
+        output,
+        before=msgspec.structs.replace(before, type=stored.type),
+        after=msgspec.structs.replace(after, type=stored.type),
+    )
+
+
+def _holds(stored: DataType, types: Iterable[DataType]) -> bool:
+    return not isinstance(stored, Unknown) and all(
+        resolved(type_finding(type, stored), frozenset()) is COMPATIBLE for type in types
     )
 
 

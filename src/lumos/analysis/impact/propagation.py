@@ -7,7 +7,13 @@ from typing import Final
 import msgspec
 
 from lumos.analysis.impact import facts
-from lumos.analysis.impact.changing import Path, columns_of, first_versions, next_versions
+from lumos.analysis.impact.changing import (
+    Path,
+    as_stored,
+    columns_of,
+    first_versions,
+    next_versions,
+)
 from lumos.analysis.impact.downstream import Downstream, Making, Reasoner
 from lumos.analysis.impact.facts import Told
 from lumos.analysis.impact.keys import told_of_keys
@@ -33,7 +39,7 @@ from lumos.analysis.impact.verdicts import (
 )
 from lumos.model.change import Finding, Verdict
 from lumos.model.meeting import Act, Effect, Output, Place, TableVersions
-from lumos.model.schema import Schema
+from lumos.model.schema import Field, Schema
 
 # How often a dataset is looked at again when data flows in a circle.
 _MOST_ROUNDS: Final = 4
@@ -194,7 +200,9 @@ class _Propagation:
         if effect.fields and found.schema is None and not effect.is_open:
             found.schema = schema_of(effect)
         is_told = bool(failing) or any(each.act is Act.NAMED for each in effect.meetings)
-        outputs = [_without_value(each, failing) for each in effect.outputs]
+        schema = self._schemas.stored(urn)
+        outputs = [_without_value(as_stored(each, _field(schema, each.name)), failing)
+                   for each in effect.outputs]  # fmt: skip
         outputs = [each for each in outputs if each.before != each.after or each.is_lost]
         self._pass_on(urn, outputs, found, making.file, is_told=is_told)
 
@@ -207,7 +215,7 @@ class _Propagation:
             if output.after is None and is_told and output.clause != facts.ALL:
                 # That the column is needed says it all.
                 continue
-            stored = facts.field_named(schema, output.name) if schema is not None else None
+            stored = _field(schema, output.name)
             is_key = stored is not None and stored.key
             place = (Place.PROJECTION.value, output.clause, output.line, file, output.origins)
             found.tell(Told(each, *place) for each in _of_output(output, is_key=is_key))
@@ -260,6 +268,10 @@ class _Propagation:
             reasons=(Reason(text=text, verdict=COMPATIBLE),),
             is_affected=False,
         )
+
+
+def _field(schema: Schema | None, name: str) -> Field | None:
+    return facts.field_named(schema, name) if schema is not None else None
 
 
 def _of_output(output: Output, *, is_key: bool) -> Iterator[Decision]:
