@@ -1,7 +1,9 @@
 """The texts of SQL that lineage was taken from are kept, so that they can be read again."""
 
 import json
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from lumos import Lumos
 from lumos.lineage.reported import Place, Reference, TableName
 from lumos.lineage.sql import analyse, reported
 from lumos.lineage.sql.typing import effects
+from lumos.model.codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Script
 from lumos.model.meeting import TableVersions
 from lumos.store import Store, tables
@@ -122,7 +125,8 @@ def test_a_file_keeps_its_text_for_all_that_it_makes(lake):
     lake.lumos.lineage.ingest("models", dialect="duckdb")
     (paid,) = kept(lake.store, PAID).values()
     assert kept(lake.store, DAYS) == {"sql:models/several.sql": paid}
-    assert (paid.sql, paid.dialect, paid.dataset) == (SEVERAL, "duckdb", None)
+    without_comment = SEVERAL.replace("-- Two tables of one file.", "")
+    assert (paid.sql, paid.dialect, paid.dataset) == (without_comment, "duckdb", None)
     assert str(paid.file).removeprefix(f"{Path.cwd()}/") == "models/several.sql"
     assert dict(paid.tables) == {
         ("raw", "orders"): ORDERS,
@@ -144,7 +148,7 @@ def test_a_file_with_a_query_alone_keeps_it_as_what_makes_its_table(lake):
     lake.lumos.lineage.ingest("models")
     urn = "lumos://sql/totals"
     (script,) = kept(lake.store, urn).values()
-    assert script.sql.startswith('CREATE TABLE "totals" AS -- All\nselect')
+    assert script.sql.startswith('CREATE TABLE "totals" AS\nselect')
     assert dict(script.tables) == {("orders",): ORDERS, ("totals",): urn}
     found = {(fact.line, fact.upstream) for *_, fact in told(lake.store, urn) if fact}
     assert found == {(2, "id"), (3, "customerId")}
@@ -220,7 +224,7 @@ def test_models_of_dbt_keep_their_compiled_sql_each_for_its_table(lake):
     (first,) = kept(lake.store, orders).values()
     (second,) = kept(lake.store, totals).values()
     assert first.sql.startswith('CREATE TABLE "shop"."analytics"."orders" AS with __dbt__cte__')
-    assert second.sql.startswith('CREATE VIEW "shop"."analytics"."totals" AS -- Totals')
+    assert second.sql.startswith('CREATE VIEW "shop"."analytics"."totals" AS\n\nselect')
     assert (first.dialect, first.dataset) == ("postgres", orders)
     # Another model stands before it in the compiled SQL.
     assert first.file == "compiled/shop/models/orders.sql"
@@ -267,11 +271,47 @@ def test_a_text_follows_its_file(lake):
     file.write_text("-- changed\ncreate table a as select id from orders")
     lake.lumos.lineage.ingest("models")
     (script,) = kept(lake.store, "lumos://sql/a").values()
-    assert script.sql.startswith("-- changed")
+    assert script.sql == "\ncreate table a as select id from orders"
     file.unlink()
     lake.lumos.lineage.ingest("models")
     assert kept(lake.store, "lumos://sql/a") == {}
     assert len(rows(lake.store)) == 1
+
+
+SECRETIVE = """\
+-- password: HUSH1
+create user bob password 'HUSH2';
+create table a as select id, decrypt(country, 'HUSH3') as c from raw.orders;
+set session my.token = 'HUSH4';
+"""
+
+
+def test_no_secret_of_a_file_is_written_anywhere(lake, workplace):
+    write("a.sql", SECRETIVE)
+    lake.lumos.lineage.ingest("a.sql", dialect="postgres")
+    (script,) = kept(lake.store, "lumos://postgres/a").values()
+    assert "HUSH" not in script.sql
+    assert read_again(lake.store, "lumos://postgres/a") == told(lake.store, "lumos://postgres/a")
+    facts = [fact for *_, fact in told(lake.store, "lumos://postgres/a") if fact is not None]
+    assert "decrypt(country, '***' )" in {fact.transformation for fact in facts}
+    for file in workplace.rglob("lumos.db*"):
+        assert not file.is_file() or b"HUSH" not in file.read_bytes()
+
+
+def test_a_text_from_before_goes_with_the_next_ingest(lake, workplace):
+    write("a.sql", SECRETIVE)
+    lake.lumos.lineage.ingest("a.sql", dialect="postgres")
+    (row,) = rows(lake.store)
+    old = to_json(Script(sql=SECRETIVE, dialect="postgres", file="a.sql"))
+    with lake.store._database.writing() as connection:
+        connection.execute(tables.lineage_script.update().values(body=old))
+    lake.lumos.lineage.ingest("a.sql", dialect="postgres")
+    assert [each[1:] for each in rows(lake.store)] == [row[1:]]
+    lake.store.close()
+    for file in workplace.rglob("lumos.db"):
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert b"HUSH" not in file.read_bytes()
 
 
 def test_a_dry_run_keeps_no_text(lake):

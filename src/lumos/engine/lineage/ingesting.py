@@ -26,6 +26,7 @@ from lumos.engine.lineage.reports import (
 )
 from lumos.engine.lineage.schemas import Schemas
 from lumos.lineage.reported import Coverage, Problem
+from lumos.lineage.sql import analyse
 from lumos.lineage.sql.names import dialect_named
 from lumos.model.lineage import Edge, Script
 from lumos.store import Store
@@ -191,7 +192,9 @@ class LineageIngest:
             # One that stayed before is older than the text that was not understood either.
             stayed = [script for script in own if script.dataset == urn]
             for script in stayed or own:
-                yield msgspec.structs.replace(script, dataset=urn)
+                # Earlier versions of Lumos kept texts as a whole.
+                safe = analyse(script.sql, dialect=script.dialect).kept
+                yield msgspec.structs.replace(script, dataset=urn, sql=safe)
 
     def _logs(self, recognised: Recognised) -> "UsageIngestReport | None":
         """What query logs say; they are counted, so that a dry run leaves them alone."""

@@ -15,10 +15,12 @@ from sqlglot.tokenizer_core import Token
 
 from lumos.lineage.jinja import UNKNOWN, Unknown
 from lumos.lineage.sql.context import Columns, Context, no_columns
+from lumos.lineage.sql.keeping import Keeper, is_needed
 from lumos.lineage.sql.names import Spellings, dialect_named
 from lumos.lineage.sql.preparing import prepared
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement
+from lumos.lineage.sql.secrets import masked
 from lumos.lineage.sql.splitting import (
     Declared,
     Fetched,
@@ -115,7 +117,10 @@ class _Analysis:
         self._reader = StatementReader(self._context, self._recorder)
         self._splitter = Splitter(is_tsql=self._context.habits.name in ("tsql", "fabric"))
         self._statements: list[Statement] = []
+        # Whoever watches has the text already.
+        self._keeper = Keeper() if watcher is None else None
         self._number = 0
+        self._errors = 0
         self._source = SourceText("", ())
         self._text = ""
         # The line on which each statement begins.
@@ -137,6 +142,8 @@ class _Analysis:
             self._triggers.update(triggers(tokens))
             for piece in self._splitter.pieces(tokens):
                 self._piece(piece)
+            if self._keeper is not None:
+                self._keeper.end(part, tokens)
         statements = [_renamed(each, self._context.renamed) for each in self._statements]
         edges: Iterable[ColumnEdge] = self._recorder.edges
         if self._context.folding.has_quoted:
@@ -153,12 +160,13 @@ class _Analysis:
             unresolved=tuple(self._context.unresolved),
             coverage=self._recorder.coverage,
             file=file,
+            kept=self._keeper.text if self._keeper is not None else "",
         )
 
     def _tokenized(self, text: str) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
         """The words of the text; where a quote is never closed, of every statement by itself."""
         try:
-            tokens = tokenized(text, self._dialect)
+            text, tokens = self._masked(text)
         except SqlglotError:
             line = 1
             for part in text.split(";"):
@@ -171,14 +179,22 @@ class _Analysis:
         self, part: str, line: int
     ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
         try:
-            tokens = tokenized(part, self._dialect)
+            part, tokens = self._masked(part)
         except SqlglotError as problem:
+            if self._keeper is not None:
+                self._keeper.leave_out_part(part)
             self._number += 1
             blank = part[: len(part) - len(part.lstrip())].count("\n")
             self._begin(line + blank, SourceText(part, ()))
             self._failed(f"not understood: {_first_line(str(problem))}", None)
         else:
             yield SourceText(part, tokens, first_line=line), part, tokens
+
+    def _masked(self, text: str) -> tuple[str, Sequence[Token]]:
+        """A text without its secrets, and its words."""
+        tokens = tokenized(text, self._dialect)
+        safe = masked(text, tokens)
+        return (text, tokens) if safe == text else (safe, tokenized(safe, self._dialect))
 
     def _piece(self, piece: Piece) -> None:
         context = self._context
@@ -215,16 +231,31 @@ class _Analysis:
             self._context.temporary[name,] = relation
 
     def _read(self, tokens: Sequence[Token]) -> None:
+        errors = self._errors
+        is_needed = False
         try:
             for node in self._parsed(tokens):
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
+                    is_needed |= self._is_needed(node, self._statements[-1])
                 elif not self._splitter.in_routine and upper(tokens[0]) not in HARMLESS:
                     self._failed("not understood: this is no statement", tokens[0].start)
         except RecursionError:
             if not self._is_deep:
                 raise
             self._failed("not understood: nested too deeply", tokens[0].start)
+        if self._keeper is not None and self._errors > errors and not is_needed:
+            self._keeper.doubt(tokens)
+        elif self._keeper is not None and not is_needed:
+            self._keeper.leave_out(tokens)
+
+    def _is_needed(self, node: exp.Expr, statement: Statement) -> bool:
+        return is_needed(
+            node,
+            writes=bool(statement.writes),
+            in_routine=self._splitter.in_routine,
+            is_tsql=self._splitter.is_tsql,
+        )
 
     def _parsed(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
         self._number += 1
@@ -288,6 +319,7 @@ class _Analysis:
         """A statement of which nothing was understood counts as a column that is not resolved."""
         self._context.report(reason, offset)
         self._recorder.columns += 1
+        self._errors += 1
 
     def _report_templates(self, unknown: Sequence[Unknown]) -> None:
         for each in unknown:

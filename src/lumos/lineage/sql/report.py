@@ -34,7 +34,7 @@ def reported(
 ) -> Reported:
     """What the script says of lineage, its tables named as SQL names them.
 
-    `text` is the one that was analysed, where it shall be kept.
+    `text` is the one that was analysed, where that of it which tells of lineage shall be kept.
     """
     by_pair: defaultdict[tuple[Parts, Parts], list[ColumnEdge]] = defaultdict(list)
     for edge in script.edges:
@@ -63,7 +63,9 @@ def reported(
             )
             for (source, target), edges in sorted(by_pair.items(), key=lambda pair: pair[0])
         ),
-        scripts=() if text is None or not by_pair else (_kept(text, by_pair, platform, instance),),
+        scripts=()
+        if text is None or not by_pair
+        else (_kept(script.kept, text, by_pair, platform, instance),),
         problems=tuple(
             Problem(
                 place=file or reporter,
@@ -79,6 +81,7 @@ def reported(
 
 
 def _kept(
+    sql: str,
     text: SqlText,
     pairs: Iterable[tuple[Parts, Parts]],
     platform: str | None,
@@ -92,7 +95,7 @@ def _kept(
         folded = tuple(str(folding.text(part, quoted=True)) for part in parts)
         tables.setdefault(folded, tables[parts])
     return ReportedScript(
-        sql=text.text, dialect=text.dialect, file=text.file, tables=tuple(tables.items())
+        sql=sql, dialect=text.dialect, file=text.file, tables=tuple(tables.items())
     )
 
 

@@ -75,13 +75,18 @@ class Unresolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A text of SQL, understood as far as possible."""
+    """A text of SQL, understood as far as possible.
+
+    `kept` is what of the text may be kept: its lines are the same, but for comments, statements
+    that tell nothing of lineage, and secrets.
+    """
 
     statements: tuple[Statement, ...] = ()
     edges: tuple[ColumnEdge, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
     coverage: Coverage = Coverage()
     file: str | None = None
+    kept: str = ""
 
     @property
     def reads(self) -> tuple[TableRead, ...]:

@@ -60,6 +60,9 @@ class LineageWriter:
 
         Texts that are too long are not kept.
         """
+        if self._connection.dialect.name == "sqlite":
+            # What was kept before of texts and clauses must not stay in pages that are free now.
+            self._connection.exec_driver_sql("PRAGMA secure_delete = ON")
         changed = self._replace({reporter: edges}, at=at)
         number = self._reporter(reporter)
         reported_jobs.replace_all(self._connection, number, jobs, at=at)

@@ -1,0 +1,153 @@
+"""Passwords, keys and tokens in a text of SQL, made unreadable before anybody keeps the text.
+
+Every word stays on its place: what a literal loses, blanks behind it make up for.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+MASK: Final = "***"
+STRINGS: Final = frozenset(
+    {
+        TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.RAW_STRING, TokenType.BYTE_STRING,
+        TokenType.HEREDOC_STRING, TokenType.UNICODE_STRING, TokenType.HEX_STRING,
+    }
+)  # fmt: skip
+# Names whose values are nobody's business.
+_KEY: Final = re.compile(
+    r"passw|passphrase|secret|credential|identified|authorization|bearer"
+    r"|(?:^|_)(?:pass|pwd|token|sas)(?:$|_)"
+    r"|(?:api|access|private|master|encryption|account|shared|storage|signing|aws)_?key",
+    re.IGNORECASE,
+)
+# Functions whose arguments are keys, or what they protect.
+_CRYPT: Final = re.compile(r"crypt|hmac|keyset|pgp_sym", re.IGNORECASE)
+_BETWEEN: Final = frozenset(
+    {"=", ":=", "=>", ":", "==", "<>", "!=", "(", "IN", "NOT", "BY", "LIKE"}
+)
+_MOST_BETWEEN: Final = 4
+# What gives a secret away wherever it stands: settings of connections, users in addresses, and
+# keys that are known by how they begin.
+_SETTING: Final = re.compile(
+    r"((?:passw(?:or)?d|passphrase|pwd|\w*secret\w*|\w*token|sig"
+    r"|(?:api|access|private|account|shared|sharedaccess|aws_access|storage)_?key(?:_id)?)"
+    r"[\"']*\s*[=:]\s*[\"']*)([^\s;&,\"'}\)]+)",
+    re.IGNORECASE,
+)
+_IN_ADDRESS: Final = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)")
+_KNOWN: Final = re.compile(
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bgh[pousr]_\w{20,}|\bxox[abprs]-[\w-]{10,}|\bglpat-[\w-]{16,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*|-----BEGIN[^-]*PRIVATE KEY-----.*",
+    re.DOTALL,
+)
+_QUOTED: Final = re.compile(r"\A(\w*(?P<mark>'''|\"\"\"|\$\w*\$|'|\"))(.*)((?P=mark))\Z", re.DOTALL)
+
+
+def masked(text: str, tokens: Sequence[Token]) -> str:
+    """The text with its secrets masked; the same where it has none."""
+    return replaced(text, _masks(text, tokens))
+
+
+def without_literals(text: str, tokens: Iterable[Token]) -> str:
+    """The text with the literals among some of its words masked, whatever they say."""
+    strings = (token for token in tokens if token.token_type in STRINGS)
+    return replaced(text, ((token, _hidden(_written(text, token))) for token in strings))
+
+
+def replaced(text: str, new: Iterable[tuple[Token, str]]) -> str:
+    """The text with other words in the place of some, none of them longer than the old one."""
+    pieces: list[str] = []
+    at = 0
+    for token, word in new:
+        end = token.end + 1
+        pieces += [text[at : token.start], word, " " * (end - token.start - len(word))]
+        at = end
+    return "".join([*pieces, text[at:]]) if pieces else text
+
+
+def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
+    around: list[int] = []
+    for number, token in enumerate(tokens):
+        kind = token.token_type
+        if kind is TokenType.L_PAREN:
+            around.append(number)
+        elif kind is TokenType.R_PAREN:
+            if around:
+                around.pop()
+        elif kind in STRINGS:
+            old = _written(text, token)
+            bracket = around[-1] if around else None
+            is_secret = _is_secret(tokens, number, bracket)
+            new = _hidden(old) if is_secret else _partly_hidden(old)
+            if new != old:
+                yield token, new
+
+
+def _is_secret(tokens: Sequence[Token], number: int, bracket: int | None) -> bool:
+    return (
+        _KEY.search(_named_before(tokens, number)) is not None
+        or (bracket is not None and _is_secret_list(tokens, bracket))
+        or _KEY.search(_named_behind(tokens, number)) is not None
+    )
+
+
+def _is_secret_list(tokens: Sequence[Token], bracket: int) -> bool:
+    """Whether a bracket holds the arguments of a function with keys, or the values of a key."""
+    name = _named_before(tokens, bracket)
+    return bool(_KEY.search(name) or _CRYPT.search(name))
+
+
+def _named_before(tokens: Sequence[Token], number: int) -> str:
+    """What a value is given to: `password = 'x'`, `IDENTIFIED BY 'x'`, `password 'x'`."""
+    for before in range(number - 1, max(number - 2 - _MOST_BETWEEN, -1), -1):
+        token = tokens[before]
+        if token.text.upper() not in _BETWEEN:
+            return "" if token.token_type in STRINGS and _is_value(tokens, before) else token.text
+    return ""
+
+
+def _is_value(tokens: Sequence[Token], number: int) -> bool:
+    """Whether a literal is no key itself, as it is in {'password': 'x'}."""
+    return number + 1 >= len(tokens) or tokens[number + 1].text not in (":", "=>", "=")
+
+
+def _named_behind(tokens: Sequence[Token], number: int) -> str:
+    """What a value is called: `'x' AS password`."""
+    behind = number + 1
+    if behind < len(tokens) and tokens[behind].token_type is TokenType.ALIAS:
+        behind += 1
+        return tokens[behind].text if behind < len(tokens) else ""
+    return ""
+
+
+def _written(text: str, token: Token) -> str:
+    return text[token.start : token.end + 1]
+
+
+def _hidden(old: str) -> str:
+    found = _QUOTED.match(old)
+    if found is None:
+        return _stars(old)
+    start, content, end = found.group(1), found.group(3), found.group(4)
+    if "\n" in content or len(content) <= len(MASK):
+        return f"{start}{_stars(content)}{end}"
+    return f"{start}{MASK}{end}"
+
+
+def _partly_hidden(old: str) -> str:
+    found = _QUOTED.match(old)
+    if found is None:
+        return old
+    start, content, end = found.group(1), found.group(3), found.group(4)
+    new = _SETTING.sub(rf"\1{MASK}", content)
+    new = _KNOWN.sub(MASK, _IN_ADDRESS.sub(rf"\1{MASK}", new))
+    if len(new) > len(content) or new.count("\n") != content.count("\n"):
+        return _hidden(old)
+    return f"{start}{new}{end}"
+
+
+def _stars(text: str) -> str:
+    return re.sub(r"[^\n]", "*", text)
