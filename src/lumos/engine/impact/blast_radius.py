@@ -15,7 +15,9 @@ from lumos.model.schema import Schema
 from lumos.store import Store
 
 MOST_NAMED: Final = 1_000
-MOST_REASONED: Final = 3_000
+# Characters of SQL; a short text is work as well. Some seconds, however fast the machine.
+MOST_REASONED: Final = 400_000
+_LEAST_FOR_A_TEXT: Final = 500
 _AFFECTED: Final = (Verdict.BREAKING, Verdict.UNDETERMINED)
 _log = logging.getLogger(__name__)
 
@@ -70,14 +72,15 @@ class _Patience:
     def __call__(
         self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
     ) -> Sequence[Effect]:
-        self._left -= 1
-        if self._left == -1:
-            _log.warning(
-                "changes reach more than %d texts of SQL at once; what the others make of them "
-                "is not determined",
-                MOST_REASONED,
-            )
+        was_left = self._left
+        self._left -= max(len(making.sql or ""), _LEAST_FOR_A_TEXT)
         if self._left < 0:
+            if was_left >= 0:
+                _log.warning(
+                    "changes reach more than %d characters of SQL at once; what the rest of it "
+                    "makes is not determined. Ask for it with: lumos impact",
+                    MOST_REASONED,
+                )
             return ()
         return reason(making, dataset, versions, with_fields=with_fields)
 
