@@ -61,6 +61,23 @@ def test_the_permissions_of_a_store_that_is_there_are_left_alone(tmp_path: Path)
     assert file.stat().st_mode & 0o777 == 0o644
 
 
+def test_the_log_is_merged_unless_somebody_reads(tmp_path: Path) -> None:
+    file, log = tmp_path / "lumos.db", tmp_path / "lumos.db-wal"
+    store = Store.open(Database.sqlite(file), create=True)
+    assert log.stat().st_size > 0
+    reader = sqlite3.connect(file, isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM dataset").fetchone() == (0,)
+    with store.transaction() as transaction:
+        transaction.lineage.report("x", (), at=AT)
+    store.merge_log()
+    assert log.stat().st_size > 0
+    reader.close()
+    store.merge_log()
+    assert log.stat().st_size == 0
+    store.close()
+
+
 def test_the_known_revisions_are_those_of_the_migrations() -> None:
     config = Config()
     config.set_main_option("script_location", "lumos.store:migrations")

@@ -102,6 +102,16 @@ class Database:
         with self.writing():
             pass
 
+    def merge_log(self) -> None:
+        """Merges SQLite's log of changes, in which what was taken away can still be read.
+
+        Where somebody reads or writes just now, nobody waits, and the log stays for a later time.
+        """
+        file = self.engine.url.database
+        if self.engine.dialect.name == "sqlite" and file and not file.startswith("file:"):
+            with clear_errors(self.place), closing(sqlite3.connect(file, timeout=0)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def is_empty(self) -> bool:
         """Whether there is no database yet, or one without a single table."""
         file = self.engine.url.database

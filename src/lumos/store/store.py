@@ -95,6 +95,10 @@ class Store:
     def close(self) -> None:
         self._database.engine.dispose()
 
+    def merge_log(self) -> None:
+        """Lets nothing that was taken away stay beside the store, if nobody uses it just now."""
+        self._database.merge_log()
+
     @contextmanager
     def transaction(self) -> Iterator["Transaction"]:
         """All that is written inside becomes visible at once, or not at all."""

@@ -1,9 +1,7 @@
 """The texts of SQL that lineage was taken from are kept, so that they can be read again."""
 
 import json
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -307,11 +305,8 @@ def test_a_text_from_before_goes_with_the_next_ingest(lake, workplace):
         connection.execute(tables.lineage_script.update().values(body=old))
     lake.lumos.lineage.ingest("a.sql", dialect="postgres")
     assert [each[1:] for each in rows(lake.store)] == [row[1:]]
-    lake.store.close()
-    for file in workplace.rglob("lumos.db"):
-        with closing(sqlite3.connect(file)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        assert b"HUSH" not in file.read_bytes()
+    for file in workplace.rglob("lumos.db*"):
+        assert not file.is_file() or b"HUSH" not in file.read_bytes()
 
 
 def test_a_dry_run_keeps_no_text(lake):

@@ -87,6 +87,9 @@ class LineageIngest:
         gone, held = self._gone(recognised, {each.reporter for each in reporters})
         total = sum((each.edges for each in reporters), Tally())
         total += self._recorder.withdraw(gone)
+        if self._store is not None and not self._dry_run:
+            # Texts of SQL that are no longer kept must not be found in it.
+            self._store.merge_log()
         return LineageIngestReport(
             dry_run=self._dry_run,
             edges=total,
