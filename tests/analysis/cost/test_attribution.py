@@ -174,10 +174,51 @@ def test_shares_whose_sum_is_off_by_a_float_are_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("known", "retained"),
+    [
+        pytest.param({"shares": {("u", "a"): 0.9999999995}}, [0, 4 * 10**18, 0, 0], id="explicit, beside free edges"),
+        pytest.param({"shares": {("u", "a"): 0.333333333, ("u", "b"): 0.333333333, ("u", "d"): 0.3333333335}}, None, id="explicit everywhere"),
+        pytest.param({"weights": {("u", "a"): 2e9, ("u", "b"): 1, ("u", "d"): 0, ("a", "u"): 1}}, None, id="a cycle that next to nothing leaves"),
+    ],
+)  # fmt: skip
+def test_nothing_gets_lost_for_being_next_to_nothing(
+    known: dict[str, dict[tuple[str, str], float]], retained: list[int] | None
+) -> None:
+    """The least part of a large amount is money, and no dataset apart from it may get that."""
+    costs = DIAMOND | {"u": {"c": 4 * 10**18}, "apart": {"c": 7}, "end": {"c": 0}}
+    back = [("a", "u")] if "weights" in known else []
+    graph = CostGraph.of(costs, [*FAN, *back, ("apart", "end")], **known)  # type: ignore[arg-type]
+    found = attribute(graph)
+    assert found.retained[0, 4:].tolist() == [0, 7]
+    assert found.retained.sum() == 4 * 10**18 + 7
+    assert np.abs(found.retained - found.shares.kept * found.loaded).max() < 10_000
+    if retained:
+        assert found.retained[0, :4].tolist() == retained
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("weights", "carried"),
+    [
+        pytest.param((1e308, 1.5e308, 0), [4.8, 7.2, 0], id="largest"),
+        pytest.param((5e-324, 5e-324, 0), [6, 6, 0], id="smallest"),
+        pytest.param((1e308, 1e308, np.nan), [4, 4, 4], id="one unknown"),
+    ],
+)
+def test_weights_at_the_ends_of_floats_are_weights(
+    weights: tuple[float, ...], carried: list[float]
+) -> None:
+    graph = CostGraph.of(DIAMOND, FAN, weights=dict(zip(FAN, weights, strict=True)))
+    assert (attribute(graph).loaded[0, 1:] / MILLION).tolist() == carried
+
+
+@pytest.mark.parametrize(
     ("costs", "back", "words"),
     [
         pytest.param([4 * 10**18] * 3, 0.5, "add up to more than can be reckoned with", id="spent"),
-        pytest.param([10**15, 10**15, 0], 1 - 1e-8, "A cycle keeps so little", id="loaded"),
+        pytest.param(
+            [10**15, 10**15, 0], 1 - 1e-8, r"A cycle with [ab] keeps so little", id="loaded"
+        ),
     ],
 )
 def test_amounts_beyond_64_bits_are_refused(costs: list[int], back: float, words: str) -> None:

@@ -25,9 +25,10 @@ def with_ends_closed(graph: CostGraph, order: Topology, divided: Shares) -> tupl
         return divided, closed
     values, kept = divided.values[:rows].copy(), divided.kept[:rows].copy()
     for row, (edges, _) in enumerate(found):
-        np.add.at(kept[row], graph.upstream[edges], values[row][edges])
         values[row][edges] = 0.0
-    kept[np.abs(kept - 1.0) < NOISE] = 1.0
+        shut = np.unique(graph.upstream[edges])
+        carried = np.bincount(graph.upstream, values[row], minlength=graph.nodes)
+        kept[row][shut] = 1.0 - carried[shut]
     changed = Shares(
         values=np.broadcast_to(values, divided.values.shape),
         kept=np.broadcast_to(kept, divided.kept.shape),

@@ -10,6 +10,9 @@ from lumos.errors import MisuseError
 
 # Shares are decimals that people write; their sums in floats are off by less than this.
 NOISE: Final = 1e-9
+# Sums of weights beyond these, or one divided by them, may be infinite.
+_LARGEST: Final = 1e300
+_SMALLEST: Final = 1e-300
 
 
 class InvalidShare(MisuseError):
@@ -98,12 +101,23 @@ class _Division:
         if (weights < 0).any() or np.isinf(weights).any():
             raise InvalidShare("Weights of edges must be finite and not negative.")
         sums = np.bincount(self._source, weights, minlength=self._graph.nodes)
+        if ((sums > _LARGEST) | ((sums > 0) & (sums < _SMALLEST))).any():
+            weights = self._of_largest(weights)
+            sums = np.bincount(self._source, weights, minlength=self._graph.nodes)
         unknown = ~(sums > 0) & (self._readers > 0)
         shared = self._left - self._kept
         scale = np.divide(shared, sums, out=np.zeros(len(sums)), where=sums > 0)
         values[self._free] = scale.take(self._source) * weights
         self._assume(unknown, values, assumed)
         return self._kept
+
+    def _of_largest(self, weights: Floats) -> Floats:
+        """Weights as parts of the largest of their node, whose sums are no extreme floats."""
+        largest = np.zeros(self._graph.nodes)
+        np.fmax.at(largest, self._source, weights)
+        return np.divide(
+            weights, largest[self._source], out=weights.copy(), where=largest[self._source] > 0
+        )
 
     def by_last_read(self, values: Floats, assumed: Bools) -> Floats:
         """All to the edge that was read last; those read at the same moment share it."""
@@ -145,9 +159,10 @@ def _left(graph: CostGraph, values: Floats, row: int) -> Floats:
             f"The shares{differs} on the edges out of {graph.urns[node]} add up to "
             f"{taken[node]:.6g}. They must add up to at most 1."
         )
-    over = taken > 1
-    if over.any():
-        values /= np.where(over, taken, 1.0)[graph.upstream]
     left: Floats = np.subtract(1.0, taken, dtype=np.float64)
-    left[left < NOISE] = 0.0
+    whole = left < NOISE
+    if whole.any():
+        # What is taken for nothing must not get lost: the shares become exactly all there is.
+        values /= np.where(whole, taken, 1.0)[graph.upstream]
+    left[whole] = 0.0
     return left

@@ -15,6 +15,10 @@ from lumos.errors import MisuseError
 _LARGEST: Final = 9e18
 
 
+class AmountsTooLarge(MisuseError):
+    """Amounts that do not fit into 64 bits."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
     """Nodes that lead to each other. Inside, loaded costs exceed what was spent."""
@@ -46,12 +50,15 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     divided, closed = with_ends_closed(graph, order, shares(graph, method))
     own = graph.costs.astype(np.float64)
     if np.abs(own).sum() > _LARGEST:
-        raise MisuseError("The amounts add up to more than can be reckoned with, 9 x 10^12.")
+        raise AmountsTooLarge("The amounts add up to more than can be reckoned with, 9 x 10^12.")
     exact = flowed(graph, order, own, divided.values)
-    if np.abs(exact).sum(axis=0).max(initial=0.0) > _LARGEST:
-        raise MisuseError(
-            "A cycle keeps so little of its cost that amounts in it become too large to be "
-            "reckoned with. Set explicit shares on edges that lead back, so that less goes round."
+    sums = np.abs(exact).sum(axis=0)
+    if sums.max(initial=0.0) > _LARGEST:
+        node = int(np.argmax(sums))
+        raise AmountsTooLarge(
+            f"A cycle with {graph.urns[node]} keeps so little of its cost that amounts in it "
+            "become too large to be reckoned with. Set explicit shares on edges that lead back, "
+            "so that less goes round."
         )
     retained = _retained(graph, divided.kept * exact)
     loaded = np.where(divided.kept == 1.0, retained, np.rint(exact).astype(np.int64))
@@ -87,12 +94,13 @@ def _retained(graph: CostGraph, exact: Floats) -> Integers:
     for row, amounts, spent in zip(rounded, exact, graph.costs.sum(axis=1), strict=True):
         missing = int(spent) - int(row.sum())
         step = 1 if missing > 0 else -1
-        # A float of a large amount is off by more than a unit, hence the rounds.
-        while missing:
-            count = min(abs(missing), len(row))
-            furthest = np.argpartition(step * (row - amounts), count - 1)[:count]
-            row[furthest] += step
-            missing -= step * count
+        too_far = step * (row - amounts)
+        count = min(abs(missing), int(np.count_nonzero(too_far < 0)))
+        if count:
+            row[np.argpartition(too_far, count - 1)[:count]] += step
+        # What is left is no rounding but the error of floats, which the largest have most of.
+        if missing != step * count:
+            row[np.argmax(np.abs(amounts))] += missing - step * count
     return rounded
 
 
