@@ -13,13 +13,18 @@ HEAVY = ("pyspark", "pyarrow", "pandas", "sqlglot")
 
 def imported_by(*words: str, cwd: Path) -> set[str]:
     """The top-level modules that a command imports in a process of its own."""
+    return {name.partition(".")[0] for name in modules_of(*words, cwd=cwd)}
+
+
+def modules_of(*words: str, cwd: Path) -> set[str]:
+    """All modules that a command imports in a process of its own."""
     code = (
         "import sys\n"
         "from lumos.cli.main import main\n"
         f"sys.argv = ['lumos', *{list(words)!r}]\n"
         "try:\n    main()\n"
         "except SystemExit:\n    pass\n"
-        "sys.stderr.write('MODULES ' + ' '.join({name.partition('.')[0] for name in sys.modules}))"
+        "sys.stderr.write('MODULES ' + ' '.join(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True
@@ -63,6 +68,26 @@ def test_commands_that_need_no_spark_import_neither_spark_nor_arrow(
 
     Store.open(Database.sqlite(tmp_path / ".lumos/lumos.db"), create=True).close()
     assert imported_by(*words, cwd=tmp_path).isdisjoint({*HEAVY, "alembic"})
+
+
+@pytest.mark.parametrize(
+    "words", [("cost", "top"), ("cost", "report", "x"), ("cost", "by", "team")], ids=" ".join
+)
+def test_reports_on_cost_load_neither_readers_of_logs_nor_rules_nor_masked_arrays(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    from lumos.store import Database, Store
+    from schema_histories import day, record
+
+    store = Store.open(Database.sqlite(tmp_path / ".lumos/lumos.db"), create=True)
+    record(store, "lumos://file/lake/x", "a INT32", day("2024-01-01"))
+    store.close()
+    prices = "cost_model: {storage: {local: {cost_per_gb_month: 0.02}}}"
+    (tmp_path / "lumos.yaml").write_text(prices)
+    found = modules_of(*words, cwd=tmp_path)
+    assert "lumos.engine.costs.books" in found
+    in_vain = {"numpy.ma", "lumos.lineage.query_log", "lumos.engine.entries"}
+    assert found.isdisjoint({*in_vain, *HEAVY, "alembic"})
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,6 @@ _BESIDE: Final = {
 
 def print_answer(report: CostAnswer) -> None:
     """Any report on cost."""
-    from lumos.cli.cost_savings_text import print_retire, print_savings
-
     match report:
         case CostReport():
             _print_report(report)
@@ -74,8 +72,12 @@ def print_answer(report: CostAnswer) -> None:
         case RecordReport():
             _print_record(report)
         case SavingsReport():
+            from lumos.cli.cost_savings_text import print_savings
+
             print_savings(report)
         case RetireReport():
+            from lumos.cli.cost_savings_text import print_retire
+
             print_retire(report)
 
 

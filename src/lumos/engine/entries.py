@@ -25,9 +25,8 @@ from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.store import KnownDataset, Transaction
 from lumos.store.entries import NewVersion, StoredEntry, StoredVersion
 from lumos.store.lineage.aspect import fingerprint, given_out, left_to_tell, says_all
+from lumos.store.records import IMPORTED
 
-# The source of datasets that no scan of this store has seen.
-IMPORTED: Final = "import"
 _VERSIONING: Final = "versioning"
 _TIMESTAMPS: Final = "timestamps"
 _CARRIED: Final = "carried"

@@ -11,7 +11,6 @@ import msgspec
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
 from lumos.engine.claims import hide_in_catalog, tell_catalog
-from lumos.engine.entries import IMPORTED
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
 from lumos.engine.telling import TOLD_ASPECTS, differences, tell
 from lumos.model.change import ChangeEvent, EventType
@@ -23,6 +22,7 @@ from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.model.words import Said
 from lumos.platforms import Platform
 from lumos.store import KnownDataset, Store, Transaction
+from lumos.store.records import IMPORTED
 
 _WRITER = "scan"
 _BATCH = 50

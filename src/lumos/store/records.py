@@ -1,13 +1,15 @@
 """Values that go into and come out of the store."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from lumos.model.schema import Schema
 
 State = Literal["live", "missing"]
+# The source of datasets that no scan of this store has seen.
+IMPORTED: Final = "import"
 
 
 class KnownDataset(msgspec.Struct, frozen=True, kw_only=True):

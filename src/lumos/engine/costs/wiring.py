@@ -128,10 +128,10 @@ def _edges(
     out_of = np.stack([job[by_job], down[by_job]], axis=1)
     flows, flown, own = (_pairs(each) for each in _flows(jobs, places))
     # A job may read what it writes for the sake of something else that it writes.
-    own = own[np.isin(_codes(own, nodes), _codes(into, nodes))]
+    own = own[_are_among(_codes(own, nodes), _codes(into, nodes))]
     through = np.concatenate([through, flown])
     direct = np.stack([up[~by_job], down[~by_job]], axis=1)
-    past = np.isin(_codes(direct, nodes), _codes(through, nodes))
+    past = _are_among(_codes(direct, nodes), _codes(through, nodes))
     return _once(np.concatenate([into, out_of, flows, own, direct[~past]]), nodes)
 
 
@@ -165,6 +165,15 @@ def _pairs(pairs: _Pairs) -> Integers:
 
 def _codes(edges: Integers, nodes: int) -> Integers:
     return edges[:, 0] * nodes + edges[:, 1]
+
+
+def _are_among(codes: Integers, others: Integers) -> Bools:
+    """Which codes are among others; `np.isin` would load all that masked arrays are made of."""
+    if not len(others):
+        return np.zeros(len(codes), dtype=np.bool_)
+    others = np.sort(others)
+    at = np.minimum(np.searchsorted(others, codes), len(others) - 1)
+    return np.asarray(others[at] == codes)
 
 
 def _once(edges: Integers, nodes: int) -> Integers:

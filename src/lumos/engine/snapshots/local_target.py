@@ -15,7 +15,6 @@ import msgspec
 from lumos.analysis.wording import summary_of
 from lumos.engine.audit import who
 from lumos.engine.entries import (
-    IMPORTED,
     entry_of,
     erase_entry,
     is_scanned,
@@ -55,6 +54,7 @@ from lumos.snapshot.document import DATASETS, KINDS, Kind
 from lumos.store import Transaction
 from lumos.store.entries import StoredEntry, StoredItem
 from lumos.store.journal import ImportRun, ImportStep
+from lumos.store.records import IMPORTED
 
 # What stays with a dataset that a scan has seen, whoever takes an import back.
 _OF_SCANS: Final = frozenset({*SEEN, "name", "platform", "format", "timestamps", "deleted"})

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 
 from lumos.config.settings import UsageSettings
-from lumos.lineage.query_log import UNKNOWN_READER
 
 
 def naming(settings: UsageSettings) -> Callable[[str], str] | None:
@@ -18,6 +17,8 @@ def naming(settings: UsageSettings) -> Callable[[str], str] | None:
 
 def pseudonym(name: str, *, key: bytes) -> str:
     """Always the same for the same name and key, and nobody's name."""
+    from lumos.lineage.query_log import UNKNOWN_READER
+
     if name == UNKNOWN_READER:
         return name
     short_key = hashlib.blake2b(key, digest_size=32).digest()

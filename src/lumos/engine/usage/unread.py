@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Final
 
-from lumos.engine.entries import IMPORTED
 from lumos.engine.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
 from lumos.model.dataset import Usage
 from lumos.model.urn import Urn
 from lumos.store import DatasetFilter, KnownDataset, Store
+from lumos.store.records import IMPORTED
 from lumos.store.usage import UNKNOWN_COLUMNS, Period
 
 _UNDATED: Final = "a snapshot tells that they are read, but not when"
