@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from lumos.analysis.impact import DatasetImpact, Reason
 from lumos.analysis.report import Side
 from lumos.cli.impact_text import plain_text
 from lumos.engine.impact.markdown import escaped, markdown
@@ -18,10 +19,12 @@ from lumos.engine.impact.reports import (
     ImpactSummary,
     ReasonReport,
     VerdictWord,
+    downstream_report,
     impacts_report,
     phrase,
 )
 from lumos.lineage.drawing.picture import Arrow, Box, Picture
+from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping
 
 START, FIRST, SECOND = (f"lumos://postgres/shop/sales/{name}" for name in ("a", "b", "c"))
@@ -162,6 +165,16 @@ def test_a_change_of_any_kind_is_told_in_words(
 ) -> None:
     change = ChangeReport(urn=START, path=path, kind=kind, before=sides[0], after=sides[1])
     assert phrase([change], START) == told
+
+
+def test_a_reason_about_a_very_long_expression_is_cut() -> None:
+    why = Reason(
+        text=f"what {'k || ' * 2500}k becomes cannot be told", verdict=Verdict.UNDETERMINED
+    )
+    found = DatasetImpact(urn=FIRST, verdict=Verdict.UNDETERMINED, distance=1, reasons=(why,))
+    (told,) = downstream_report(found, is_gone=False).reasons
+    assert len(told.text) == 400
+    assert told.text.endswith("...")
 
 
 def test_clauses_stand_in_code_whatever_they_hold() -> None:

@@ -180,3 +180,10 @@ def test_the_words_of_a_natural_join() -> None:
     schema = {"t": ["a"], "u": ["a"]}
     script = of("create table o as select 1 as x from t natural join u", schema=schema)
     assert {edge.expression for edge in script.edges} == {"natural join u"}
+
+
+@pytest.mark.parametrize("words", ["is distinct from", "is not distinct from"])
+def test_a_comparison_with_from_in_its_name_is_told_as_a_whole(words: str) -> None:
+    found = of(f"create table t as select x from s where a {words} 'de' and b = 1", "spark").edges
+    clauses = {edge.expression for edge in found if edge.usage is UseKind.FILTER}
+    assert clauses == {f"where a {words} 'de' and b = 1"}

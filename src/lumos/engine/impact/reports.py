@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 VerdictWord = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
 WORST_FIRST: Final[tuple[VerdictWord, ...]] = ("BREAKING", "UNDETERMINED", "COMPATIBLE")
 RENAMED: Final = "renamed"
+_LONGEST_REASON: Final = 400
 
 
 class ChangeReport(Report, frozen=True, kw_only=True):
@@ -203,7 +204,7 @@ def _column(column: ColumnImpact) -> ColumnReport:
 
 def _reason(reason: Reason) -> ReasonReport:
     return ReasonReport(
-        text=reason.text,
+        text=_shortened(reason.text),
         usage=reason.usage,
         clause=reason.clause,
         file=reason.file,
@@ -211,6 +212,11 @@ def _reason(reason: Reason) -> ReasonReport:
         verdict=word_of(reason.verdict),
         path=_path(reason.path),
     )
+
+
+def _shortened(text: str) -> str:
+    """A reason that holds an expression of a page still fits on some lines."""
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
 def _value(value: Value | None) -> str | None:

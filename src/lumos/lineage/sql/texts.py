@@ -138,11 +138,16 @@ class SourceText:
     def _is_misleading(self, number: int) -> bool:
         """LEFT(name, 3) is a function, * EXCEPT (name) no set operation, DISTINCT ON no join.
 
+        IS DISTINCT FROM is a comparison.
+
         Behind an operator, MySQL's VALUES(name) is a column of the new row.
         """
         kind = self._kind(number)
         if kind is TokenType.ON:
             return self._kind(number - 1) is TokenType.DISTINCT
+        if kind is TokenType.FROM:
+            is_distinct = self._kind(number - 1) is TokenType.DISTINCT
+            return is_distinct and self._kind(number - 2) in (TokenType.IS, TokenType.NOT)
         if kind is TokenType.DISTINCT:
             return self._kind(number - 1) is not TokenType.SELECT
         if kind is TokenType.BEGIN:
