@@ -36,6 +36,8 @@ class Act(enum.StrEnum):
     # It shares one type with others: COALESCE, CASE, an arm of a UNION.
     COMBINED = "combined"
     CALCULATED = "calculated"
+    # Calculated with where whole numbers divided by each other give whole numbers.
+    DIVIDED = "divided"
     CALLED = "called"
     # Written out as text, whatever it is.
     SPELLED = "spelled"
@@ -48,6 +50,8 @@ class Act(enum.StrEnum):
     STORED = "stored"
     # Its place in a list decides, and the places have changed.
     PLACED = "placed"
+    # It comes, and a NATURAL join goes by it as well.
+    KEYED = "keyed"
     # What becomes of it cannot be followed.
     LOST = "lost"
 

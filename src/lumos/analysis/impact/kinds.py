@@ -92,6 +92,27 @@ def castable(before: DataType, after: DataType, to: DataType) -> bool | None:
     return {new, wanted} == {"json", wanted} and wanted is not None and new == JSON.text.lower()
 
 
+def is_spelled_otherwise(before: DataType, after: DataType) -> bool:
+    """Whether the same value has another text: 1 and 1.0, a day and its first moment."""
+    kinds = family(before), family(after)
+    if kinds == ("number", "number"):
+        return _form(before) != _form(after)
+    if kinds == ("time", "time"):
+        return (before == DATE) != (after == DATE) or _is_zoned(before) != _is_zoned(after)
+    return BOOLEAN in (before, after) and "number" in kinds
+
+
+def _form(type: DataType) -> object:
+    """What a number looks like: whole, with so many places behind the point, or floating."""
+    if isinstance(type, Decimal):
+        return type.scale if type.precision is not None else "decimal"
+    return "floating" if type in FLOATS else 0
+
+
+def _is_zoned(type: DataType) -> bool:
+    return isinstance(type, Timestamp) and type.zoned
+
+
 def refuses(accepts: tuple[Kind, ...], before: DataType, after: DataType) -> bool | None:
     """Whether a function that took one type does not take another; None if that is not known."""
     if SIGNED.get(before, 0) > 32:

@@ -40,13 +40,17 @@ _NESTING: Final = _Words(
     "unnest", "using", "values",
 )  # fmt: skip
 _NATURAL: Final = _Words("natural")
+# FROM orders AS o(a, b)
+_NAMED_BY_PLACES: Final = re.compile(
+    r"\b(?:from|join)\s+[^\s(),]+\s+(?:as\s+)?(?!(?:as|on|using)\b)\w+\s*\("
+)
 
 
 def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool:
     """Whether the text certainly uses nothing that changes, by a name or by a star."""
     assert making.sql is not None
     text = making.sql.casefold()
-    if _NATURAL.are_in(text):
+    if _NATURAL.are_in(text) or _NAMED_BY_PLACES.search(text):
         return False
     for versions in changed.values():
         if versions.is_doubtful:
@@ -54,7 +58,8 @@ def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool
         if any(name.casefold() in text for name in versions.changed):
             return False
     if ALL not in _COUNT.sub("", text):
-        return True
+        # DuckDB's FROM without SELECT takes all without a star.
+        return not any(each.star for edge in making.edges for each in edge.columns)
     return all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed)
 
 

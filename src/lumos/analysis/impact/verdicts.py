@@ -6,14 +6,24 @@ from typing import Final, NamedTuple
 
 from lumos.analysis.comparison import compare
 from lumos.analysis.compatibility import judge
-from lumos.analysis.impact.kinds import castable, family, is_time, meet, refuses, words_for
+from lumos.analysis.impact.kinds import (
+    castable,
+    family,
+    is_spelled_otherwise,
+    is_time,
+    meet,
+    refuses,
+    words_for,
+)
 from lumos.analysis.impact.values import rank
 from lumos.model.change import Finding, Use, Verdict
 from lumos.model.meeting import Act, Meeting, Place, Value
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     DATE,
+    FLOATS,
     SIGNED,
+    UNSIGNED,
     Array,
     DataType,
     Decimal,
@@ -29,6 +39,7 @@ from lumos.model.types import (
 BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
+_WHOLE: Final = frozenset({*SIGNED, *UNSIGNED})
 _CALLS: Final = (Act.CALLED, Act.AGGREGATED)
 
 
@@ -84,10 +95,14 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     finding = type_finding(before, after)
     if meeting.act is Act.COUNTED:
         return Decision(COMPATIBLE, f"asks only whether there is a {meeting.value}")
+    if meeting.act is Act.SPELLED:
+        return _spelled(meeting, before, after)
     if meeting.act is Act.STORED:
         return _stored(meeting, finding, before, after)
     if _is_too_long(meeting, before, after):
         return Decision(BREAKING, f"counts days with {meeting.value} as {before.text}", fails=True)
+    if meeting.act is Act.DIVIDED and _is_whole_no_more(meeting, before, after):
+        return Decision(BREAKING, f"divides {meeting.value} as a whole number")
     if meeting.is_literal and (gone := _gone_symbols(meeting, before, after)):
         return Decision(
             BREAKING, f"compares {meeting.value} with {gone}, which is gone", fails=True
@@ -106,10 +121,8 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
             return _combined(meeting, finding, before, after)
         case Act.CALLED | Act.AGGREGATED:
             return _called(meeting, finding, before, after)
-        case Act.CALCULATED:
+        case Act.CALCULATED | Act.DIVIDED:
             return _calculated(meeting, finding, before, after)
-        case Act.SPELLED:
-            return _spelled(meeting, after)
         case Act.GROUPED:
             return _by_rule(meeting, finding, frozenset({Use.GROUPED}), _expects(meeting, before))
         case _:
@@ -124,6 +137,11 @@ def _is_too_long(meeting: Meeting, before: DataType, after: DataType) -> bool:
     return meeting.act is Act.CALCULATED and partner is not None and family(partner) == "time"
 
 
+def _is_whole_no_more(meeting: Meeting, before: DataType, after: DataType) -> bool:
+    other = meeting.partner_before.type if meeting.partner_before is not None else None
+    return before in _WHOLE and other in _WHOLE and after not in _WHOLE
+
+
 def _has_other_digits(before: DataType, after: DataType) -> bool:
     """Whether two types differ in lengths alone, by which no dialect chooses a function."""
     return any(isinstance(before, kind) and isinstance(after, kind) for kind in (String, Decimal))
@@ -136,12 +154,15 @@ def _gone_symbols(meeting: Meeting, before: DataType, after: DataType) -> str | 
     return next((each for each in gone if each in (meeting.partner_text or "")), None)
 
 
-def _spelled(meeting: Meeting, after: DataType) -> Decision:
+def _spelled(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     kind = family(after)
     if kind is None:
         return _lost(meeting)
     if isinstance(after, Array | Map | Struct):
         return Decision(BREAKING, f"writes {meeting.value} out as text", fails=True)
+    if is_spelled_otherwise(before, after):
+        text = f"writes {meeting.value} out as text, and {after.text} otherwise than {before.text}"
+        return Decision(BREAKING, text)
     return Decision(COMPATIBLE, f"writes {meeting.value} out as text anyway")
 
 
@@ -158,6 +179,9 @@ def _cast(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     if to is not None and not isinstance(to, Unknown):
         shown = to.text
     works = None if to is None else castable(before, after, to)
+    if works and to is not None and family(to) == "text" and is_spelled_otherwise(before, after):
+        text = f"casts {meeting.value} to {shown}, and writes {after.text} otherwise"
+        return Decision(BREAKING, f"{text} than {before.text}")
     if works:
         return Decision(COMPATIBLE, f"casts {meeting.value} to {shown} anyway")
     if works is None:
@@ -176,6 +200,8 @@ def _compared(meeting: Meeting, finding: Finding, before: DataType, after: DataT
     found = _met(meeting, before, after, "compares {value} with {partner}")
     if found is not None:
         return found
+    if meeting.is_literal and before in _WHOLE and (after in FLOATS or isinstance(after, Decimal)):
+        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
     if _partner(meeting) == after and not meeting.is_literal:
         return Decision(COMPATIBLE, f"compares {meeting.value} with {after.text} anyway")
     return _by_rule(meeting, finding, frozenset(uses), _expects(meeting, before))
@@ -299,6 +325,10 @@ def _placed(meeting: Meeting) -> Decision:
     )  # fmt: skip
 
 
+def _keyed(meeting: Meeting) -> Decision:
+    return Decision(BREAKING, f"joins by {meeting.value} as well from now on")
+
+
 def _lost(meeting: Meeting) -> Decision:
     return Decision(
         UNDETERMINED, f"what becomes of {meeting.value} in {_where(meeting)} cannot be told"
@@ -309,6 +339,7 @@ _STRUCTURAL: Final[dict[Act, Callable[[Meeting], Decision]]] = {
     Act.NAMED: _named,
     Act.AMBIGUOUS: _ambiguous,
     Act.PLACED: _placed,
+    Act.KEYED: _keyed,
     Act.LOST: _lost,
 }
 

@@ -67,6 +67,12 @@ class QueryReader:
         """The clause around a place of the text."""
         return None if offset is None else Excerpt(self.source, offset, clause)
 
+    def under(self, names: list[str], relation: Relation) -> Relation:
+        """A relation whose columns get names by their places."""
+        if names and self.watcher is not None:
+            self.watcher.numbered(relation, len(names))
+        return relation.under(names)
+
     def query(self, node: exp.Expr, scope: Scope | None) -> Relation:
         """What a query returns; `scope` is that of the query around it, if it may be used."""
         return self.read(node, scope, scope.ctes if scope else {})
@@ -125,7 +131,7 @@ class QueryReader:
                 if clause.args.get("recursive") and self._names(each.this, name):
                     # It reads itself and nothing else, and so never returns a row.
                     known[name] = Relation()
-                known[name] = self.read(each.this, outer, known).under(columns)
+                known[name] = self.under(columns, self.read(each.this, outer, known))
         return known
 
     def _value(self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, Relation]) -> Column:
@@ -141,10 +147,10 @@ class QueryReader:
         operands = [operand for operand, _ in _operands(body)]
         first = [each for each in operands if not self._names(each, name)]
         if not first or len(first) == len(operands):
-            return self.read(body, outer, ctes).under(columns)
+            return self.under(columns, self.read(body, outer, ctes))
         known = dict(ctes)
         relation = laid_over([self.read(each, outer, ctes) for each in first])
-        known[name] = relation.under(columns)
+        known[name] = self.under(columns, relation)
         before: list[set[object]] = []
         for _ in range(_MOST_ROUNDS):
             relation = self._set_operation(body, outer, known)

@@ -122,7 +122,7 @@ class Sources:
         self, scope: Scope, alias: exp.Expr | None, relation: Relation, node: exp.Expr,
         *, parts: Parts = (), is_value: bool = False,
     ) -> None:  # fmt: skip
-        relation = relation.under(self._columns_of(alias))
+        relation = self._queries.under(self._columns_of(alias), relation)
         name = self._queries.name(alias.this) if alias is not None and alias.this else ""
         name = name or (parts[-1] if parts else "")
         for pivot in node.args.get("pivots") or ():

@@ -44,6 +44,10 @@ class Watcher(Protocol):
         """EXCEPT, RENAME or REPLACE beside a star names what the star has to bring."""
         ...
 
+    def numbered(self, relation: "Relation", names: int) -> None:
+        """So many of a relation's columns get other names by their places, as in t(a, b)."""
+        ...
+
     def laid_over(
         self, node: exp.SetOperation, branches: "Sequence[Relation]", *, is_by_name: bool
     ) -> None:

@@ -25,7 +25,7 @@ _SPELLING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
 _TRANSPARENT: Final = (
     exp.Alias, exp.Aliases, exp.Paren, exp.Filter, exp.Subquery, exp.Tuple, exp.WithinGroup,
     exp.Exists, exp.Window, exp.Where, exp.Dot, exp.Collate, exp.Ordered, exp.Having, exp.Limit,
-    exp.Kwarg, exp.PropertyEQ, exp.Query,
+    exp.Kwarg, exp.PropertyEQ, exp.Query, exp.All, exp.Any,
 )  # fmt: skip
 # They make another type of a value, whatever it is.
 _CONVERTING: Final = (
@@ -173,7 +173,10 @@ class Meetings:
                 partner = Value(type=BOOLEAN)
                 self.tell(leaf, Act.COMPARED, state, partner=partner, partner_before=partner)
         elif isinstance(parent, _COMPARISONS):
-            self._compare(leaf, state, [_other(parent, child)])
+            # One null among ALL, and no comparison holds.
+            is_with_all = isinstance(parent.this, exp.All) or isinstance(parent.expression, exp.All)
+            self._compare(leaf, state, [_other(parent, child)],
+                          Act.NOT_IN if is_with_all else Act.COMPARED)  # fmt: skip
         elif isinstance(parent, exp.Between):
             others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
                       if each is not child]  # fmt: skip
@@ -191,7 +194,8 @@ class Meetings:
             other = _other(parent, child) if isinstance(parent, exp.Binary) else None
             beside = self._values.of_node(other) if other is not None else None
             accepts, name = functions.calculated(parent, self._dialect)
-            self.tell(leaf, Act.CALCULATED, state,
+            is_whole = isinstance(parent, exp.Div) and bool(parent.args.get("typed"))
+            self.tell(leaf, Act.DIVIDED if is_whole else Act.CALCULATED, state,
                       partner=beside.after if beside else None,
                       partner_before=beside.before if beside else None,
                       accepts=accepts, partner_text=name)  # fmt: skip
@@ -400,7 +404,7 @@ def _only_decides(child: exp.Expr, parent: exp.Expr) -> bool:
 
 def _value_of(node: exp.Expr) -> exp.Expr:
     """A query stands for the first column that it returns."""
-    while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren):
+    while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren | exp.All | exp.Any):
         node = node.this
     if isinstance(node, exp.Select) and len(node.expressions) == 1:
         only: exp.Expr = node.expressions[0]

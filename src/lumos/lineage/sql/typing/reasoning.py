@@ -3,9 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
-import msgspec
 from sqlglot import exp
 
 from lumos.lineage.sql.analysis import analyse
@@ -13,15 +12,16 @@ from lumos.lineage.sql.names import dialect_named, spelled
 from lumos.lineage.sql.relation import Column, Excerpt, Relation
 from lumos.lineage.sql.scope import Scope, Source
 from lumos.lineage.sql.script import ALL, Parts, Script
+from lumos.lineage.sql.typing.lines import on_line, star_lines
 from lumos.lineage.sql.typing.meetings import Leaf, Meetings
 from lumos.lineage.sql.typing.values import State, Tables, Values
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.meeting import Act, Effect, Meeting, Output, Place, Value
 from lumos.model.schema import Field
 
-Told = TypeVar("Told", Meeting, Output)
 _PLACES: Final = {kind: Place(kind.value) for kind in UseKind}
 _AMBIGUOUS: Final = re.compile(r"column '(.+)' is ambiguous")
+_NAMING_SOME: Final = frozenset({"postgres", "redshift", "duckdb"})
 _PADDED_RIGHT: Final = frozenset({"LEFT", "FULL"})
 _PADDED_LEFT: Final = frozenset({"RIGHT", "FULL"})
 
@@ -77,6 +77,7 @@ class _Statement:
         self.leaves: dict[int, Leaf] = {}
         self.shared: list[tuple[str, Sequence[Column | None], Excerpt | None]] = []
         self.singled_out: list[tuple[exp.Expr, Sequence[Column], Excerpt | None]] = []
+        self.numbered: list[tuple[Relation, int]] = []
         self.unions: dict[int, tuple[exp.SetOperation, Sequence[Relation], bool]] = {}
 
 
@@ -140,6 +141,9 @@ class _Reasoning:
         if is_strict or self._dialect != "clickhouse":
             self._current.singled_out.append((node, columns, excerpt))
 
+    def numbered(self, relation: Relation, names: int) -> None:
+        self._current.numbered.append((relation, names))
+
     def laid_over(
         self, node: exp.SetOperation, branches: Sequence[Relation], *, is_by_name: bool
     ) -> None:
@@ -154,7 +158,7 @@ class _Reasoning:
     def _effect(self, write: _Write, script: Script, *, with_fields: bool) -> Effect:
         self._meetings = Meetings(self._values, self._dialect)
         line = script.statements[write.statement].line
-        stars = dict(_star_lines(write.node))
+        stars = dict(star_lines(write.node))
         for statement in self._behind(write):
             self._follow(statement)
         doubts = self._doubts(script.statements[write.statement].number, script)
@@ -167,8 +171,8 @@ class _Reasoning:
         if not write.creates:
             found = self._store(write, found)
         return Effect(
-            meetings=tuple(_on_line(each, line, stars) for each in self._meetings.found),
-            outputs=tuple(_on_line(each, line, stars) for each in found),
+            meetings=tuple(on_line(each, line, stars) for each in self._meetings.found),
+            outputs=tuple(on_line(each, line, stars) for each in found),
             fields=self._fields(write.result) if with_fields else (),
             is_open=write.result.is_open,
             is_reordered=write.creates and self._moved(write.result) is not None,
@@ -196,6 +200,9 @@ class _Reasoning:
             self._compare_sides(name, sides, excerpt)
         for node, columns, excerpt in statement.singled_out:
             self._need_one(node, columns, excerpt)
+        for relation, names in statement.numbered:
+            if not self._only_grows(relation, names):
+                self._place(relation, Place.PROJECTION)
         for node, branches, is_by_name in statement.unions.values():
             self._lay_over(node, branches, is_by_name=is_by_name)
 
@@ -300,6 +307,9 @@ class _Reasoning:
             leaf = Leaf(exp.column(name), column, Place.JOIN, excerpt)
             partner = self._values.of_column(other) if other is not None else None
             act = Act.NAMED if state.is_gone else Act.COMPARED
+            if state.is_added:
+                # NATURAL joins by all names that both sides have.
+                act = Act.KEYED
             self._meetings.tell(
                 leaf, act, state, partner=partner.after if partner else None,
                 partner_before=partner.before if partner else None, partner_text=f"USING ({name})",
@@ -370,6 +380,16 @@ class _Reasoning:
             tuple(place for place, state in enumerate(states) if state.is_gone),
             tuple(column.name for column in relation.columns) if moved is not None else (),
             tuple(name for star in relation.stars for name in star.everything().facts),
+        )
+
+    def _only_grows(self, relation: Relation, names: int) -> bool:
+        """Whether columns only come behind those with names, where a dialect needs no more."""
+        if self._dialect not in _NAMING_SOME or self._moved(relation) is not None:
+            return False
+        states = [self._values.of_column(column) for column in relation.columns]
+        return not relation.is_open and not any(
+            state.is_gone or (state.is_added and place < names)
+            for place, state in enumerate(states)
         )
 
     def _tell_place(self, column: Column, state: State, place: Place) -> None:
@@ -450,40 +470,8 @@ def _excerpt_of(column: Column) -> Excerpt | None:
     return next((each for each in excerpts if each is not None), None)
 
 
-def _star_lines(node: exp.Expr) -> Iterator[tuple[str, int]]:
-    """The tables that a star takes columns of, and where it stands, or else where they do."""
-    for select in node.find_all(exp.Select):
-        stars = [each for each in select.expressions
-                 if isinstance(each, exp.Star) or isinstance(each.this, exp.Star)]  # fmt: skip
-        for star in stars:
-            for table in select.find_all(exp.Table):
-                if table.parent_select is not select or not _is_meant(star, table):
-                    continue
-                line = _line_of(star) or _line_of(table)
-                if line is not None:
-                    yield table.name.lower(), line
-
-
-def _is_meant(star: exp.Expr, table: exp.Table) -> bool:
-    wanted = star.args.get("table")
-    return wanted is None or wanted.name.lower() == table.alias_or_name.lower()
-
-
-def _line_of(node: exp.Expr) -> int | None:
-    found = (each._meta.get("line") for each in node.walk() if each._meta)
-    return next((int(line) for line in found if line is not None), None)
-
-
 def _tables(node: exp.Expr) -> set[str]:
     return {table.name.lower() for table in node.find_all(exp.Table)}
-
-
-def _on_line(told: Told, line: int, stars: Mapping[str, int]) -> Told:
-    if told.line is not None:
-        return told
-    names = (table.rpartition(".")[2].rpartition("/")[2].lower() for table, _ in told.origins)
-    found = next((stars[name] for name in names if name in stars), line)
-    return msgspec.structs.replace(told, line=found)
 
 
 def _padded(source: Source) -> Source:
