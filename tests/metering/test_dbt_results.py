@@ -94,3 +94,15 @@ def test_broken_results_are_an_error(tmp_path: Path) -> None:
     (meter,) = found_meters([path])
     with pytest.raises(UnreadableMeter, match=r"no run_results\.json"):
         read_meter(meter)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"execution_time": 1e300, "timing": []}, id="time"),
+        pytest.param({"adapter_response": {"bytes_billed": 10**40}}, id="bytes"),
+    ],
+)
+def test_numbers_out_of_range_are_told(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableMeter, match="too large to be reckoned with"):
+        read(tmp_path, result("a", 60) | wrong)

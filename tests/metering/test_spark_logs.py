@@ -5,6 +5,7 @@ import gzip
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -184,3 +185,24 @@ spark.stop()
     assert metered.outputs == (f"file:{tmp_path}/lake/out",)
     assert Decimal(0) < metered.quantities["core_hour"] <= 2 * metered.quantities["hour"]
     assert metered.quantities["gb_processed"] > 0
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([started(at=10**17)], id="time"),
+        pytest.param([started(), added("1", cores=10**15), ended(10**13)], id="cores"),
+        pytest.param([started(), staged(10**40), ended(START + HOUR)], id="bytes"),
+    ],
+)
+def test_numbers_out_of_range_make_one_log_unreadable(
+    tmp_path: Path, events: list[dict[str, Any]]
+) -> None:
+    log = written(tmp_path / "app-1", *events)
+    with pytest.raises(UnreadableMeter, match=r"app-1 cannot be read: it tells of a time or a"):
+        read(log)
+
+
+def test_a_number_of_thousands_of_digits_counts_nothing(tmp_path: Path) -> None:
+    log = written(tmp_path / "app-1", started(), staged("9" * 5000), ended(START + HOUR))
+    assert read(log).metered[0].quantities["gb_processed"] == 0

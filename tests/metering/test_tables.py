@@ -72,6 +72,10 @@ def test_other_separators_and_periods_are_read(tmp_path: Path, delimiter: str) -
         ("a,2024-01-01,2024-01-02,spark,,,12,dollar,,", "'dollar' is no currency"),
         ("a,2024-01-01,2024-01-02,spark,,,12,USD,computing,", "Did you mean 'compute'"),
         ("a,2024-01-01,2024-01-02,spark,,,1e30,USD,,", "too large"),
+        ("a,2024-01-01,2024-01-02,spark,,,1e999999,USD,,", "too large"),
+        ("a,2024-01-01,2024-01-02,spark,1e30,hour,,,,", "The quantity 1E[+]30 is too large"),
+        ("a,2024-01-01,2024-01-02,spark,,,1,USD,other,run,200.00", "11 values for 10 columns"),
+        ("a,2024-01-01,9999-12-31,spark,1,hour,,,,", "'9999-12-31' in ended_at is no time"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_line_is_told_with_its_number(
@@ -81,6 +85,35 @@ def test_what_is_wrong_with_a_line_is_told_with_its_number(
     with pytest.raises(BadRows, match=problem) as caught:
         read(tmp_path, f"{HEADER}{good}\n{row}\n")
     assert [line for line, _ in caught.value.problems] == [4]
+
+
+def test_an_amount_with_a_comma_is_refused_and_not_cut(tmp_path: Path) -> None:
+    header = "job,month,currency,amount\n"
+    with pytest.raises(BadRows, match="line 2: 5 values for 4 columns"):
+        read(tmp_path, header + "clean,2026-10,USD,1,200.00\n")
+    (metered,) = read(tmp_path, header + "clean,2026-10,USD,1200.00,,\n").metered
+    assert metered.amount == 1_200_000_000
+
+
+@pytest.mark.parametrize(
+    ("written", "ended"),
+    [
+        ("2026-10-31", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("20261031", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("20261031T12", datetime(2026, 10, 31, 12, tzinfo=UTC)),
+        ("2026-10-31T00:00", datetime(2026, 10, 31, tzinfo=UTC)),
+    ],
+)
+def test_a_day_as_end_is_included_however_it_is_written(
+    tmp_path: Path, written: str, ended: datetime
+) -> None:
+    (metered,) = read(tmp_path, HEADER + f"a,20261001,{written},spark,1,hour,,,,\n").metered
+    assert (metered.started_at, metered.ended_at) == (datetime(2026, 10, 1, tzinfo=UTC), ended)
+
+
+def test_a_period_beyond_all_times_is_a_wrong_line(tmp_path: Path) -> None:
+    with pytest.raises(BadRows, match="line 2: '9999-12-31' in period"):
+        read(tmp_path, "job,period,amount,currency\nclean,9999-12,100,USD\n")
 
 
 def test_all_bad_lines_are_told_at_once(tmp_path: Path) -> None:

@@ -57,6 +57,14 @@ def found_meters(paths: Iterable[str | Path]) -> Iterator[Meter]:
 
 def read_meter(meter: Meter, *, engine: str = "") -> MeterReading:
     """What a meter tells; `engine` says what it ran on, where the file does not."""
+    try:
+        return _read(meter, engine)
+    except ArithmeticError:
+        reason = "it tells of a time or a quantity that is too large to be reckoned with"
+        raise UnreadableMeter(meter.name, reason) from None
+
+
+def _read(meter: Meter, engine: str) -> MeterReading:
     match meter.kind:
         case "spark":
             found = read_event_log(meter.paths, name=meter.name, engine=engine)

@@ -18,6 +18,8 @@ FIRST_EVENT: Final = b'{"Event":"SparkListener'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_PER_HOUR: Final = 3_600_000
 _MOST_PLACES: Final = 10_000
+# Longer numbers are none that anybody measured.
+_MOST_DIGITS: Final = 18
 # What comes before the name of an event; names are at most as long as this leaves room for.
 _NAME: Final = re.compile(rb'\{"Event":"(?:[\w.$]*\.)?(SparkListener\w+)"')
 _READ: Final = "internal.metrics.input.bytesRead"
@@ -190,7 +192,7 @@ class _Log:
         if self._properties.get("spark.submit.deployMode") != "cluster":
             return 0
         said = self._properties.get("spark.driver.cores", "1")
-        return int(said) if said.isascii() and said.isdigit() else 1
+        return _whole(said) or 1
 
     def _remarks(self, name: str) -> Iterator[str]:
         if not self._ended:
@@ -225,7 +227,7 @@ def _nodes(plan: _Plan) -> Iterable[_Plan]:
 
 def _whole(value: object) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
-        return int(value)
+        return int(value) if len(value) <= _MOST_DIGITS else 0
     return value if isinstance(value, int) and value > 0 else 0
 
 

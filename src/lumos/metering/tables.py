@@ -32,6 +32,7 @@ _NAMES: Final = {
 _FIELDS: Final = {name: field for field, names in _NAMES.items() for name in names}
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _PROBLEMS_SHOWN: Final = 10
+_MOST: Final = 10**15
 
 
 class BadRows(MisuseError):
@@ -66,9 +67,9 @@ def read_table(path: str) -> list[Row]:
     """All rows of a table, or an error that says what is wrong with which lines."""
     rows: list[Row] = []
     problems: list[tuple[int, str]] = []
-    for line, values in _rows(path):
+    for line, fields, values in _rows(path):
         try:
-            rows.append(Row(line, _metered(values)))
+            rows.append(Row(line, _metered(_named(fields, values))))
         except MisuseError as problem:
             problems.append((line, str(problem)))
     problems += _overlaps(rows)
@@ -78,7 +79,7 @@ def read_table(path: str) -> list[Row]:
     return rows
 
 
-def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
     csv.field_size_limit(LONGEST_LINE)
     with unfolded(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
@@ -89,9 +90,8 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
             reader = csv.reader(text, delimiter=delimiter)
             for values in reader:
                 if any(value.strip() for value in values):
-                    named = dict(zip(fields, (value.strip() for value in values), strict=False))
                     # The header was read before the reader counts.
-                    yield reader.line_num + 1, {name: each for name, each in named.items() if each}
+                    yield reader.line_num + 1, fields, [value.strip() for value in values]
         except UnicodeDecodeError:
             raise UnreadableMeter(path, "it is no text in UTF-8") from None
         except csv.Error as problem:
@@ -113,6 +113,16 @@ def _known(path: str, header: Sequence[str]) -> list[str]:
     return fields
 
 
+def _named(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """What a line says by column; cells at its end may be left out, or be empty and too many."""
+    if any(values[len(fields) :]):
+        raise MisuseError(
+            f"{len(values)} values for {len(fields)} columns. Write numbers without commas in "
+            "thousands, and put text with a delimiter in it between quotes."
+        )
+    return {field: value for field, value in zip(fields, values, strict=False) if value}
+
+
 def _metered(values: Mapping[str, str]) -> Metered:
     targets = [field for field in ("job", "dataset") if field in values]
     if len(targets) != 1:
@@ -125,6 +135,8 @@ def _metered(values: Mapping[str, str]) -> Metered:
         raise MisuseError("Say a quantity and its unit, or an amount and its currency.")
     if amount is not None and "currency" not in values:
         raise MisuseError(f"The amount {amount} has no currency.")
+    if quantity is not None and quantity > _MOST:
+        raise MisuseError(f"The quantity {quantity} is too large to be reckoned with.")
     if quantity is not None and quantity < 0:
         raise MisuseError(f"The quantity {quantity} is below 0; credits are amounts.")
     if amount is None and not (engine and "unit" in values):
@@ -152,7 +164,7 @@ def _stretch(values: Mapping[str, str]) -> tuple[datetime, datetime]:
         if "started_at" in values or "ended_at" in values:
             raise MisuseError("Give either a period, or when it started and ended.")
         period = period_of(values["period"], today=date.max)
-        return _midnight(period.first), _midnight(period.last) + timedelta(days=1)
+        return _midnight(period.first), _moment("period", period.last.isoformat(), is_end=True)
     if not ("started_at" in values and "ended_at" in values):
         raise MisuseError("Say when it started and ended, or give a period such as 2024-01.")
     started = _moment("started_at", values["started_at"], is_end=False)
@@ -164,12 +176,19 @@ def _stretch(values: Mapping[str, str]) -> tuple[datetime, datetime]:
 
 def _moment(field: str, text: str, *, is_end: bool) -> datetime:
     try:
-        if len(text) == len("2024-01-15"):
-            return _midnight(date.fromisoformat(text)) + timedelta(days=is_end)
+        if (day := _day(text)) is not None:
+            return _midnight(day) + timedelta(days=is_end)
         found = datetime.fromisoformat(text)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         raise MisuseError(f"'{text}' in {field} is no time such as 2024-01-15T10:30Z.") from None
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _midnight(day: date) -> datetime:

@@ -10,6 +10,7 @@ MICRO: Final = 1_000_000
 _DIGITS: Final = 6
 _CENTS: Final = 2
 _MOST: Final = 2**62
+_MOST_DIGITS: Final = 18
 # Where a currency is commonly written with a sign of its own, and nobody takes it for another.
 _SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩"}
 _WITHOUT_CENTS: Final = frozenset({"JPY", "KRW", "CLP", "ISK", "VND", "XAF", "XOF"})
@@ -20,10 +21,10 @@ def micros(amount: Decimal | int | str) -> int:
     value = Decimal(amount)
     if not value.is_finite():
         raise MisuseError(f"{amount} is no amount of money. Give a number such as 12.50")
-    units = int((value * MICRO).to_integral_value(ROUND_HALF_EVEN))
-    if abs(units) >= _MOST:
+    # By its exponent first: the digits of one with a million of them take long to write out.
+    if value.adjusted() > _MOST_DIGITS or abs(value) * MICRO >= _MOST:
         raise MisuseError(f"The amount {amount} is too large to be reckoned with.")
-    return units
+    return int((value * MICRO).to_integral_value(ROUND_HALF_EVEN))
 
 
 def amount_of(units: int) -> Decimal:
