@@ -1,7 +1,12 @@
 """What of a text is kept: what tells of lineage, on its lines and without secrets."""
 
-import pytest
+from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
+from lineage.sql.edges import of
+from lineage.sql.test_everyday import CASES
 from lumos.lineage.sql import analyse
 
 
@@ -119,6 +124,7 @@ def test_where_a_quote_never_ends_nothing_of_its_statement_is_kept() -> None:
             "declare cursor c is select id from raw;\nbegin for r in c loop\n"
             "insert into a values (r.id);\nend loop; end;\n/",
         ),
+        ("tsql", "declare @x int; select @x = max(id) from raw; insert into a (id) select @x"),
         ("mysql", "delimiter //\ncreate table a as select id from raw//\ndelimiter ;\nuse x;"),
         (
             "teradata",
@@ -142,3 +148,16 @@ def test_what_is_kept_tells_the_same_as_the_whole(dialect: str, text: str) -> No
         for each in (script, again)
     ]
     assert facts[0] == facts[1]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[each["sql"][:60] for each in CASES])
+def test_everyday_statements_are_kept_with_all_their_edges(case: dict[str, Any]) -> None:
+    dialect, schema = case.get("dialect"), case.get("schema")
+    script = of(f"-- first\n{case['sql']}", dialect, schema)
+    again = of(script.kept, dialect, schema)
+    into = [
+        {replace(edge, statement=0) for edge in each.edges if edge.to_table}
+        for each in (script, again)
+    ]
+    assert into[0] == into[1]
+    assert "first" not in script.kept

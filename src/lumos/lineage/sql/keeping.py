@@ -57,8 +57,9 @@ def is_needed(node: exp.Expr, *, writes: bool, in_routine: bool, is_tsql: bool) 
     if isinstance(node, exp.Create):
         return str(node.args.get("kind")).upper() in _MADE or node.expression is not None
     if isinstance(node, exp.Query):
-        # In routines, variables are filled by queries.
-        return in_routine or node.args.get("into") is not None
+        # Variables are filled by queries, too.
+        fills = node.args.get("into") is not None or node.find(exp.Parameter) is not None
+        return in_routine or fills
     if isinstance(node, exp.Set):
         return in_routine or is_tsql or node.find(exp.Query) is not None
     return False

@@ -43,6 +43,8 @@ _KNOWN: Final = re.compile(
     r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*|-----BEGIN[^-]*PRIVATE KEY-----.*",
     re.DOTALL,
 )
+# As `pwd=x`; most literals are shorter.
+_SHORTEST: Final = 5
 _QUOTED: Final = re.compile(r"\A(\w*(?P<mark>'''|\"\"\"|\$\w*\$|'|\"))(.*)((?P=mark))\Z", re.DOTALL)
 
 
@@ -142,6 +144,8 @@ def _partly_hidden(old: str) -> str:
     if found is None:
         return old
     start, content, end = found.group(1), found.group(3), found.group(4)
+    if len(content) < _SHORTEST:
+        return old
     new = _SETTING.sub(rf"\1{MASK}", content)
     new = _KNOWN.sub(MASK, _IN_ADDRESS.sub(rf"\1{MASK}", new))
     if len(new) > len(content) or new.count("\n") != content.count("\n"):
