@@ -32,6 +32,16 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def with_bytes(place: Path) -> None:
+    """Prices raw events by their bytes, in place of the amount in the configuration."""
+    text = (place / "lumos.yaml").read_text()
+    text = text.replace("    - {dataset: raw_events, costs: {storage: 500}}\n", "")
+    (place / "lumos.yaml").write_text(text + "  storage_pricing: {aws_s3: {standard: 0.0217}}\n")
+    with Lumos(place / "lumos.yaml")._store().transaction() as transaction:
+        size = Statistics(file_count=1, total_size_bytes=777 * 1024**3)
+        transaction.save_aspect(urn("raw/raw_events"), "statistics", size, writer="scan", at=NOW)
+
+
 @pytest.mark.usefixtures("place")
 class TestReport:
     def test_it_tells_total_direct_and_attributed(self, lumos: Any) -> None:
@@ -107,12 +117,7 @@ class TestSums:
 def test_changes_add_up_to_the_difference_as_it_is_shown(
     place: Path, lumos: Any, words: tuple[str, ...], price: str
 ) -> None:
-    text = (place / "lumos.yaml").read_text()
-    text = text.replace("    - {dataset: raw_events, costs: {storage: 500}}\n", "")
-    (place / "lumos.yaml").write_text(text + "  storage_pricing: {aws_s3: {standard: 0.0217}}\n")
-    with Lumos(place / "lumos.yaml")._store().transaction() as transaction:
-        size = Statistics(file_count=1, total_size_bytes=777 * 1024**3)
-        transaction.save_aspect(urn("raw/raw_events"), "statistics", size, writer="scan", at=NOW)
+    with_bytes(place)
     told = lumos("cost", *words, "--price", f"s3.standard={price}").out
     before, after, difference = amounts(told.split("before")[1].split("\n")[0])
     sign = 1 if ": +" in told else -1
@@ -137,6 +142,52 @@ def test_the_story_of_a_trend(place: Path, lumos: Any) -> None:
     assert told.words.count("$5,800.00") >= 2
     assert "vs last month +0%" in told.words
     assert (place / "lumos.yaml").exists()
+
+
+@pytest.mark.parametrize("period", ["2024-02", "2024-02-05", "2024-02-01..2024-03-31"])
+@pytest.mark.usefixtures("place")
+def test_a_trend_names_its_period_and_compares_months(lumos: Any, period: str) -> None:
+    lumos("cost", "record", "--period", "2024-01")
+    lumos("cost", "record", "--period", "2024-03")
+    told = lumos("cost", "trend", "ml_predictions", "--period", period)
+    assert "last 30 days" not in told.out
+    [row] = [line.split() for line in told.out.splitlines() if line.split()[:1] == [period]]
+    assert row[2] == "+0%"
+    assert "vs last month +0% $5,800.00 in 2024-01" in told.words
+    assert "2024-03 " not in told.out
+
+
+@pytest.mark.usefixtures("place")
+def test_a_trend_of_which_nothing_is_on_record_names_the_month_to_keep(lumos: Any) -> None:
+    lumos("cost", "record", "--period", "2024-02")
+    told = lumos("cost", "trend", "--period", "2024-02")
+    assert told.code == 2
+    assert "lumos cost record --period 2024-01" in told.err
+
+
+def test_what_is_supposed_is_told_apart_from_what_was(place: Path, lumos: Any) -> None:
+    with_bytes(place)
+    lumos("cost", "record", *JANUARY)
+    supposed = ("--period", "2024-02", "--price", "s3.standard=0.01")
+    told = lumos("cost", "trend", *supposed)
+    rows_shown = [line.split()[0] for line in told.out.splitlines() if "█" in line]
+    assert rows_shown == ["2024-01", "2024-02", "supposed"]
+    assert "supposed vs last month" in told.words
+    found = rows(lumos("cost", "trend", *supposed, "--csv").out)
+    assert [row["supposed"] for row in found] == ["False", "False", "True"]
+    assert found[0]["recorded_at"].endswith("Z")
+    assert "T" in found[0]["recorded_at"]
+    for words, title in (
+        (("page",), "What data would"),
+        (("page", "raw_events"), "What raw_events would"),
+    ):
+        assert lumos("cost", *words, *supposed, "-o", "if.html").code == 0
+        page = (place / "if.html").read_text()
+        assert f"{title} cost</h1>" in page
+        assert "Supposed: s3.standard at 0.01" in page.split("Change")[0]
+        assert "Against last month" not in page
+        assert ">supposed</text>" in page
+        assert ">now</text>" not in page
 
 
 @pytest.mark.usefixtures("place")

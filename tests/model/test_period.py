@@ -70,6 +70,13 @@ def test_what_came_before() -> None:
     assert [each.name for each in quarter_before(april)] == ["2024-01", "2024-02", "2024-03"]
 
 
+def test_what_came_before_several_months_is_no_part_of_them() -> None:
+    winter = period_of("2023-12-10..2024-02-20", today=TODAY)
+    assert month_before(winter).name == "2023-11"
+    assert [each.name for each in quarter_before(winter)] == ["2023-07", "2023-08", "2023-09"]
+    assert month_before(recent(date(2024, 3, 2))).name == "2024-02"
+
+
 def test_periods_overlap_where_they_share_a_day() -> None:
     january = month_of(date(2024, 1, 1))
     assert january.overlaps(period_of("2024-01-31..2024-02-05", today=TODAY))

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
@@ -57,6 +58,8 @@ def _cell(cell: object) -> str:
         return ""
     if isinstance(cell, Decimal):
         return f"{cell:f}"
+    if isinstance(cell, datetime):
+        return cell.isoformat().replace("+00:00", "Z")
     text = str(cell)
     return f"'{text}" if isinstance(cell, str) and text.startswith(_FORMULA) else text
 
@@ -103,13 +106,25 @@ def _by_rows(report: ByReport) -> Iterator[Cells]:
 
 def _trend_rows(report: TrendReport) -> Iterator[Cells]:
     """Periods, the earliest first; the last one is computed now."""
-    points = (*report.points, report.now)
+    before = () if report.before is None else (report.before,)
+    points = (*report.points, *before, report.now)
     types = list(dict.fromkeys(name for point in points for name in point.by_type))
-    yield ("dataset", "period", "first_day", "last_day", "currency", *types, "cost", "recorded_at")
+    yield (
+        "dataset",
+        "period",
+        "first_day",
+        "last_day",
+        "currency",
+        *types,
+        "cost",
+        "recorded_at",
+        "supposed",
+    )
     for point in points:
         amounts = (point.by_type.get(name, Decimal(0)) for name in types)
         yield (report.dataset, point.period, point.first_day, point.last_day, report.currency,
-               *amounts, point.cost, point.recorded_at)  # fmt: skip
+               *amounts, point.cost, point.recorded_at,
+               report.what_if is not None and point is report.now)  # fmt: skip
 
 
 def _explain_rows(report: ExplainReport) -> Iterator[Cells]:

@@ -9,7 +9,7 @@ from lumos.model.money import amount_of, balanced, digits_of, micros, rounded, w
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.costs.reports import CostAnswer, TrendPoint
+    from lumos.engine.costs.reports import CostAnswer, TrendReport
 
 # What a screen has at least.
 WIDTH: Final = 80
@@ -142,7 +142,7 @@ def facts(report: "CostAnswer") -> str:
     """Of which days a report tells, and by which method."""
     if report.period == f"{report.first_day}..{report.last_day}":
         days = f"{report.first_day} to {report.last_day}"
-        when = f"The last 30 days, {days}, as a month" if report.is_monthly else days
+        when = f"The last 30 days, {days}, as a month" if report.is_recent else days
     else:
         when = report.period
     return f"{when}, {report.method}"
@@ -178,18 +178,24 @@ def print_remarks(report: "CostAnswer", whole: Decimal, purse: Purse) -> None:
         console.print(remark, style="yellow")
 
 
-def print_trend(console: "Console", points: "Sequence[TrendPoint]", purse: Purse) -> None:
-    """Periods one below the other, the earliest first."""
-    most = max((point.cost for point in points), default=Decimal(0))
-    texts = [purse(point.cost) for point in points]
-    width = max(map(len, texts), default=0)
-    names = [point.period if point.recorded_at else "last 30 days" for point in points]
-    column = max(map(len, names), default=0)
+def print_trend(console: "Console", report: "TrendReport", purse: Purse) -> None:
+    """Periods one below the other, the earliest first, each against the one before as months."""
+    asked = "last 30 days" if report.is_recent else report.period
+    rows = [(point.period, point) for point in report.points]
+    if report.before is None:
+        rows.append((asked, report.now))
+    else:
+        rows += [(asked, report.before), ("supposed", report.now)]
+    most = max(point.cost for _, point in rows)
+    texts = [purse(point.cost) for _, point in rows]
+    width = max(map(len, texts))
+    column = max(len(name) for name, _ in rows)
     before: Decimal | None = None
-    for name, text, point in zip(names, texts, points, strict=True):
+    for (name, point), text in zip(rows, texts, strict=True):
         change = ""
         if before:
-            change = f"{float((point.cost - before) / before) * 100:+.0f}%"
-        drawn = bar(point.cost, most, 36)
+            # Rounded as in the comparison below it.
+            change = f"{round(float((point.monthly - before) / abs(before)) * 100, 1):+.0f}%"
+        drawn = bar(point.cost, most, max(6, min(36, WIDTH - column - width - 14)))
         console.print(f"  {name:<{column}}  {text:>{width}}  {change:>6}  {drawn}".rstrip())
-        before = point.cost
+        before = point.monthly

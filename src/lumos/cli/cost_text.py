@@ -34,7 +34,6 @@ from lumos.engine.costs.reports import (
     SavingsReport,
     TopReport,
     TrendReport,
-    Trends,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def _print_report(report: CostReport) -> None:
     listed, rest = _cut(spent, breakdown.others)
     bars(console, listed, purse, more=rest, total=True)
     heading(console, "TREND")
-    _print_trends(console, report.trends, purse)
+    _print_trends(console, report, purse)
     if report.optimization:
         heading(console, "OPTIMIZATION")
         for hint in report.optimization:
@@ -165,12 +164,14 @@ def _cut(
     return rows[: _ROWS - 1], (f"{count:,} others", cost)
 
 
-def _print_trends(console: "Console", trends: Trends, purse: Purse) -> None:
+def _print_trends(console: "Console", report: CostReport | TrendReport, purse: Purse) -> None:
+    trends = report.trends
     if trends.last_month is None and trends.last_quarter is None:
         console.print("  Nothing is recorded of earlier months yet: lumos cost record")
         return
     for name, compared in (("month", trends.last_month), ("quarter", trends.last_quarter)):
-        console.print(f"  vs last {name:<8} {_compared(compared, purse)}")
+        what = "vs" if report.what_if is None else "supposed vs"
+        console.print(f"  {what} last {name:<8} {_compared(compared, purse)}")
 
 
 def _compared(compared: Compared | None, purse: Purse) -> str:
@@ -277,12 +278,13 @@ def _print_trend(report: TrendReport) -> None:
     console = stdout()
     purse = purse_of(report, report.now.cost)
     what = "All that was spent" if report.name is None else f"Total cost of {report.name}"
-    console.print(what, style="bold", end="  ")
-    console.print(report.dataset or "", style="dim")
+    console.print(what, style="bold", end="  " if report.dataset else "\n")
+    if report.dataset:
+        console.print(report.dataset, style="dim")
     console.print()
-    print_trend(console, (*report.points, report.now), purse)
+    print_trend(console, report, purse)
     console.print()
-    _print_trends(console, report.trends, purse)
+    _print_trends(console, report, purse)
     print_what_if(console, report, purse)
     print_remarks(report, report.now.cost, purse)
 

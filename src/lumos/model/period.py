@@ -13,7 +13,10 @@ from lumos.errors import MisuseError
 PeriodKind = Literal["month", "day", "custom", "recent"]
 
 _MONTH: Final = re.compile(r"(\d{4})-(\d{2})\Z", re.ASCII)
-_RECENT_DAYS: Final = 30
+RECENT_DAYS: Final = 30
+# Days before and after a period are reckoned with, and there must be some.
+_EARLIEST: Final = date(1970, 1, 1)
+_LATEST: Final = date(9998, 12, 31)
 _FORMS: Final = (
     "Give a month such as 2024-01, a day such as 2024-01-15, or days such as 2024-01-01..2024-01-31"
 )
@@ -56,6 +59,8 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 def period_of(text: str, *, today: date) -> Period:
     """The period that is meant; one that has not begun yet is refused."""
     found = _parsed(text.strip())
+    if found.first < _EARLIEST or found.last > _LATEST:
+        raise MisuseError(f"The period {found.name} must lie from {_EARLIEST} to {_LATEST}.")
     if found.first > today:
         raise MisuseError(
             f"The period {found.name} lies in the future. Choose one that has begun: "
@@ -67,7 +72,7 @@ def period_of(text: str, *, today: date) -> Period:
 def recent(today: date) -> Period:
     """The last thirty days that are over."""
     last = today - timedelta(days=1)
-    first = last - timedelta(days=_RECENT_DAYS - 1)
+    first = last - timedelta(days=RECENT_DAYS - 1)
     return Period(name=f"{first}..{last}", kind="recent", first=first, last=last)
 
 
@@ -79,16 +84,22 @@ def month_of(day: date) -> Period:
 
 
 def month_before(period: Period) -> Period:
-    """The calendar month before the one that a period ends in."""
-    return month_of(period.last.replace(day=1) - timedelta(days=1))
+    """The calendar month before the one that a period is of."""
+    return month_of(_day_of(period).replace(day=1) - timedelta(days=1))
 
 
 def quarter_before(period: Period) -> tuple[Period, Period, Period]:
-    """The three months of the calendar quarter before the one that a period ends in."""
-    this_quarter = period.last.replace(month=(period.last.month - 1) // 3 * 3 + 1, day=1)
+    """The three months of the calendar quarter before the one that a period is of."""
+    day = _day_of(period)
+    this_quarter = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
     third = month_of(this_quarter - timedelta(days=1))
     second = month_before(third)
     return month_before(second), second, third
+
+
+def _day_of(period: Period) -> date:
+    """The day whose month counts; the last thirty days stand for the month that they end in."""
+    return period.last if period.kind == "recent" else period.first
 
 
 def _parsed(text: str) -> Period:

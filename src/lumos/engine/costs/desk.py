@@ -29,7 +29,7 @@ from lumos.engine.costs.reports import (
     TopReport,
     TrendReport,
 )
-from lumos.engine.costs.trending import History, point_now, spent_by_type
+from lumos.engine.costs.trending import History, point_of
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.money import amount_of
 from lumos.model.period import Period, month_before, month_of, period_of, recent
@@ -105,10 +105,10 @@ class CostDesk:
         node = None if urn is None else node_meant(self._store, reckoned.books, urn)
         found = self._trend(reckoned, node)
         if not found.points:
+            before = month_before(reckoned.books.inputs.period).name
             raise MisuseError(
-                "Nothing is recorded of earlier periods. Keep the last month with: lumos cost "
-                "record, or an earlier one with: lumos cost record --period "
-                f"{month_before(month_of(self._today)).name}"
+                f"Nothing is recorded of earlier periods. Keep {before} with: lumos cost record "
+                f"--period {before}"
             )
         return found
 
@@ -194,25 +194,24 @@ class CostDesk:
         return cost_report(books, node, trends=trends, hints=found, **reckoned.supposed)
 
     def _trend(self, reckoned: _Reckoned, node: int | None) -> TrendReport:
-        books, period = reckoned.books, reckoned.books.inputs.period
-        if node is None:
-            urn, cost, by_type = None, books.spent, spent_by_type(books)
-            assumed = books.assumed
-            earlier = None if reckoned.before is None else reckoned.before.spent
-        else:
-            urn, cost = books.urn(node), int(books.totals[node])
-            by_type = books.by_type(books.attribution.loaded[:, node])
-            assumed = int(books.attribution.assumed[:, node].sum())
-            was = reckoned.before
-            earlier = None if was is None else int(was.totals[was.places[urn]])
+        books, before = reckoned.books, reckoned.before
+        period = books.inputs.period
+        urn = None if node is None else books.urn(node)
+        assumed = None if node is None else int(books.attribution.assumed[:, node].sum())
+        cost = books.spent if node is None else int(books.totals[node])
+        supposed: dict[str, Any] = {}
+        if before is not None:
+            was = before.spent if urn is None else int(before.totals[before.places[urn]])
+            supposed["what_if"] = what_if(reckoned.changes, was, cost)
+            supposed["before"] = point_of(before, urn)
         history = History(self._store, urn, books.inputs.currency)
         return TrendReport(
             **answer(books, assumed=assumed),
-            what_if=None if earlier is None else what_if(reckoned.changes, earlier, cost),
+            **supposed,
             dataset=urn,
             name=None if node is None else books.name(node),
             points=history.points(until=period),
-            now=point_now(books, cost, by_type),
+            now=point_of(books, urn),
             trends=history.trends(period, cost),
         )
 

@@ -16,11 +16,12 @@ from lumos.engine.costs.reports import (
     CostReport,
     Rest,
     TopReport,
+    TrendPoint,
     TrendReport,
     Trends,
     Upstream,
 )
-from lumos.model.money import MICRO, balanced, digits_of, micros, written
+from lumos.model.money import MICRO, balanced, digits_of, micros, rounded, written
 
 _BARS: Final = 12
 _TABLE: Final = 40
@@ -77,7 +78,8 @@ def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendRepor
         ),
         *_remarks(top, top.spent, money),
     ]
-    return _page("What data costs", top, content)
+    title = "What data costs" if top.what_if is None else "What data would cost"
+    return _page(title, top, content)
 
 
 def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) -> str:
@@ -133,13 +135,16 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
         *_remarks(report, report.summary.total_cost, money),
     ]
     about = f"{report.dataset}  ·  team {report.team}"
-    return _page(f"What {report.name} costs", report, content, about=about)
+    costs = "costs" if report.what_if is None else "would cost"
+    return _page(f"What {report.name} {costs}", report, content, about=about)
 
 
 def _page(title: str, report: CostAnswer, content: Sequence[str], *, about: str = "") -> str:
     days = f"{report.first_day} to {report.last_day}"
     months = ", as one month" if report.is_monthly and report.period != report.period[:7] else ""
     subtitle = f"{days}{months}, in {report.currency}, shared by {report.method}"
+    if report.what_if is not None:
+        subtitle = f"Supposed: {'; '.join(report.what_if.changes)}  ·  {subtitle}"
     return drawn.page(
         title=title,
         subtitle=f"{about}  ·  {subtitle}" if about else subtitle,
@@ -171,8 +176,8 @@ def _estate_tiles(books: Books, top: TopReport, trends: Trends, money: Money) ->
     which = ", ".join(map(_words, top.beside))
     dearest = top.datasets[0] if top.datasets else None
     return [
-        Tile("Spent", money(spent), "a month" if top.is_monthly else "in the period"),
-        _trend_tile(trends, money),
+        Tile(_supposed("Spent", top), money(spent), _how_long(top)),
+        _change_tile(top, trends, money),
         Tile(
             "Costs most",
             money(micros(dearest.retained)) if dearest else "-",
@@ -190,12 +195,33 @@ def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
     parts = [micros(summary.direct_cost), micros(summary.attributed_cost)]
     direct, attributed = _shown(parts, report)
     return [
-        Tile("Total", money(whole), "a month" if report.is_monthly else "in the period"),
+        Tile(_supposed("Total", report), money(whole), _how_long(report)),
         Tile("Direct", money(direct), "its own and the jobs that write it"),
         Tile("Attributed", money(attributed), "from everything upstream"),
-        _trend_tile(report.trends, money),
+        _change_tile(report, report.trends, money),
         Tile("Assumed", _percent(report.assumed, summary.total_cost), _EQUALLY),
     ]
+
+
+def _supposed(what: str, report: CostAnswer) -> str:
+    return what if report.what_if is None else f"{what}, supposed"
+
+
+def _how_long(report: CostAnswer) -> str:
+    return "a month" if report.is_monthly else "in the period"
+
+
+def _change_tile(report: CostAnswer, trends: Trends, money: Money) -> Tile:
+    """What a supposition does; what it would be is not held against months that were."""
+    supposed = report.what_if
+    if supposed is None:
+        return _trend_tile(trends, money)
+    digits = _digits(report.currency, micros(supposed.after))
+    before, after = (rounded(micros(each), digits) for each in (supposed.before, supposed.after))
+    sign, tone = ("+", "up") if after > before else ("", "down" if after < before else "")
+    share = _percent(Decimal(after - before), Decimal(abs(before)))
+    note = f"{sign}{share} of {money(before)} as it is"
+    return Tile("Change", f"{sign}{money(after - before)}", note, tone)
 
 
 def _trend_tile(trends: Trends, money: Money) -> Tile:
@@ -245,20 +271,36 @@ def _named(each: Upstream) -> str:
 
 
 def _trend_section(heading: str, explanation: str, trend: TrendReport, money: Money) -> str:
-    points = (*trend.points[-11:], trend.now)
+    before = [] if trend.before is None else [trend.before]
+    points = (*trend.points[-11 + len(before) :], *before, trend.now)
     types = in_order(name for point in points for name in point.by_type)
     rows = [
         Bar(
-            point.period if point.recorded_at else "now",
-            micros(point.cost),
-            {name: micros(amount) for name, amount in point.by_type.items()},
+            _point_name(point, trend),
+            micros(point.monthly),
+            {
+                name: round(micros(amount) * point.monthly / point.cost) if point.cost else 0
+                for name, amount in point.by_type.items()
+            },
             is_now=point.recorded_at is None,
         )
         for point in points
     ]
     hint = "" if trend.points else " Earlier months are kept by: lumos cost record"
+    if not trend.is_monthly:
+        hint += " The period asked for is told as one month."
     picture = columns(rows, types, money, label="Cost by month")
     return drawn.section(heading, explanation + hint, picture, drawn.key(types))
+
+
+def _point_name(point: TrendPoint, trend: TrendReport) -> str:
+    if point.recorded_at is not None:
+        return point.period
+    if trend.what_if is not None and point is trend.now:
+        return "supposed"
+    if trend.is_recent:
+        return "now"
+    return trend.period if ".." not in trend.period else "as asked"
 
 
 def _team_table(teams: ByReport, money: Money) -> str:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Literal
 
 from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.model.period import RECENT_DAYS
 
 Kind = Literal["dataset", "job"]
 Risk = Literal["LOW", "MEDIUM", "HIGH"]
@@ -43,6 +44,16 @@ class CostAnswer(Report, frozen=True, kw_only=True):
     assumed: Decimal
     what_if: WhatIfReport | None = None
     remarks: tuple[str, ...] = ()
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether this tells of the last thirty days as a month, and of no period by its name."""
+        return self.is_monthly and ".." in self.period and self.days == RECENT_DAYS
+
+    @property
+    def days(self) -> int:
+        """How many days this tells of."""
+        return (self.last_day - self.first_day).days + 1
 
 
 class Summary(Report, frozen=True, kw_only=True):
@@ -187,23 +198,31 @@ class ByReport(CostAnswer, frozen=True, kw_only=True):
 
 
 class TrendPoint(Report, frozen=True, kw_only=True):
-    """The cost of one period; `recorded_at` is empty for what is computed now."""
+    """The cost of one period, also as that of a month, by which periods are compared.
+
+    `recorded_at` is empty for what is computed now.
+    """
 
     period: str
     first_day: date
     last_day: date
     cost: Decimal
+    monthly: Decimal
     by_type: dict[str, Decimal]
     recorded_at: datetime | None = None
 
 
 class TrendReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost trend`: the total of a dataset, or all that was spent."""
+    """The answer of `lumos cost trend`: the total of a dataset, or all that was spent.
+
+    `before` is what it is now without what is supposed.
+    """
 
     dataset: str | None
     name: str | None
     points: tuple[TrendPoint, ...]
     now: TrendPoint
+    before: TrendPoint | None = None
     trends: Trends
 
 

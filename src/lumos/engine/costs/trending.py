@@ -1,6 +1,7 @@
 """How costs went: what is on record of earlier periods, and what it is now."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -32,7 +33,8 @@ class History:
     def points(self, *, until: Period) -> tuple[TrendPoint, ...]:
         """Whole months before a period, the earliest first; others where no month is kept."""
         kept = [self._periods[name] for name in self._costs]
-        kept = [each for each in kept if each.last <= until.last and each.name != until.name]
+        end = until.last if until.kind == "recent" else until.first - timedelta(days=1)
+        kept = [each for each in kept if each.last <= end]
         months = [each for each in kept if _period(each).kind == "month"]
         return tuple(self._point(each) for each in months or kept)
 
@@ -66,24 +68,33 @@ class History:
 
     def _point(self, period: RecordedPeriod) -> TrendPoint:
         by_type = self._costs[period.name]
+        cost = sum(by_type.values())
         return TrendPoint(
             period=period.name,
             first_day=period.first,
             last_day=period.last,
-            cost=amount_of(sum(by_type.values())),
+            cost=amount_of(cost),
+            monthly=amount_of(round(cost / _period(period).months)),
             by_type={name: amount_of(amount) for name, amount in by_type.items() if amount},
             recorded_at=period.computed_at,
         )
 
 
-def point_now(books: Books, cost: int, by_type: dict[str, Decimal]) -> TrendPoint:
-    """What is computed now, as a point beside those on record."""
+def point_of(books: Books, urn: str | None) -> TrendPoint:
+    """What a dataset, or everything, costs in some books, as a point beside those on record."""
     period = books.inputs.period
+    if urn is None:
+        cost, by_type = books.spent, spent_by_type(books)
+    else:
+        node = books.places[urn]
+        cost = int(books.totals[node])
+        by_type = books.by_type(books.attribution.loaded[:, node])
     return TrendPoint(
         period=period.name,
         first_day=period.first,
         last_day=period.last,
         cost=amount_of(cost),
+        monthly=amount_of(books.monthly(cost)),
         by_type=by_type,
     )
 
