@@ -291,7 +291,7 @@ def test_no_secret_of_a_file_is_written_anywhere(lake, workplace):
     assert "HUSH" not in script.sql
     assert read_again(lake.store, "lumos://postgres/a") == told(lake.store, "lumos://postgres/a")
     facts = [fact for *_, fact in told(lake.store, "lumos://postgres/a") if fact is not None]
-    assert "decrypt(country, '***' )" in {fact.transformation for fact in facts}
+    assert "decrypt(country, '***')" in {fact.transformation for fact in facts}
     for file in workplace.rglob("lumos.db*"):
         assert not file.is_file() or b"HUSH" not in file.read_bytes()
 

@@ -1,6 +1,6 @@
 """Passwords, keys and tokens in a text of SQL, made unreadable before anybody keeps the text.
 
-Every word stays on its place: what a literal loses, blanks behind it make up for.
+All other words stay on their places: what a literal loses, blanks beside it make up for.
 """
 
 import re
@@ -65,7 +65,11 @@ def replaced(text: str, new: Iterable[tuple[Token, str]]) -> str:
     at = 0
     for token, word in new:
         end = token.end + 1
-        pieces += [text[at : token.start], word, " " * (end - token.start - len(word))]
+        width = end - token.start
+        # Where there is a blank already, more of them are not seen in clauses.
+        has_blank = text[max(token.start - 1, 0)].isspace()
+        padded = word.rjust(width) if has_blank else word.ljust(width)
+        pieces += [text[at : token.start], padded]
         at = end
     return "".join([*pieces, text[at:]]) if pieces else text
 
