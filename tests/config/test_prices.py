@@ -196,6 +196,8 @@ def test_amounts_keep_their_sign(load_text: Load) -> None:
         ("overrides: [{dataset: a, costs: {}}]", "Say what 'a' costs"),
         ("overrides: [{dataset: a, costs: {storage: 1}, since: May}]", "must be a day"),
         ("overrides: [{dataset: a, costs: {storage: 1}, since: 2024-02-01, until: 2024-01-01}]", "lies before"),
+        ("overrides: [{dataset: a, costs: {storag: 1}}]", "No cost type named 'storag'.*Did you mean 'storage'"),
+        ("allocations: [{from: a, to: b, shares: {computr: 0.5}}]", "No cost type named 'computr'.*Did you mean 'compute'"),
         ("features: {a: {}}", "'datasets', 'patterns' or 'tags'"),
         ("currency: dollars", "three letters"),
     ],

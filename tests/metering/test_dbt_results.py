@@ -106,3 +106,26 @@ def test_broken_results_are_an_error(tmp_path: Path) -> None:
 def test_numbers_out_of_range_are_told(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(UnreadableMeter, match="too large to be reckoned with"):
         read(tmp_path, result("a", 60) | wrong)
+
+
+@pytest.mark.parametrize(
+    ("answer", "options"),
+    [
+        pytest.param({"bytes_billed": 1024**3}, {}, id="another node of the run tells bytes"),
+        pytest.param({"bytes_billed": None}, {}, id="its adapter knows bytes"),
+        pytest.param({}, {"engine": "bigquery"}, id="it ran where bytes are billed"),
+    ],
+)
+def test_a_view_reads_no_bytes_where_others_are_told_by_bytes(
+    tmp_path: Path, answer: dict[str, Any], options: dict[str, str]
+) -> None:
+    table, view = read(
+        tmp_path, result("t", 3600, adapter_response=answer), result("v", 3600), **options
+    ).metered
+    assert view.quantities == {"hour": 1, "gb_processed": 0}
+    assert table.quantities["gb_processed"] == bool(answer.get("bytes_billed"))
+
+
+def test_bytes_are_not_told_where_nobody_knows_them(tmp_path: Path) -> None:
+    (metered,) = read(tmp_path, result("a", 3600), engine="snowflake").metered
+    assert metered.quantities == {"hour": 1}

@@ -1,13 +1,14 @@
 """What things cost: prices under both spellings, features, allocations and amounts people set."""
 
+from collections.abc import Iterable
 from datetime import date
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Meta, field
 
 from lumos.config.section import Price, Section, Share, spelled
-from lumos.errors import MisuseError
-from lumos.model.metering import CostType
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.metering import COST_TYPES, CostType
 
 Method: TypeAlias = Literal["lineage_weighted", "equal_split", "last_touch"]
 DEFAULT_CURRENCY: Final = "USD"
@@ -78,6 +79,7 @@ class Allocation(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.share is None) == (not self.shares):
             raise MisuseError("Give either 'share', or 'shares' by cost type.")
+        _check_types(self.shares)
 
 
 class Override(Section, frozen=True, kw_only=True):
@@ -92,6 +94,7 @@ class Override(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.costs:
             raise MisuseError(f"Say what '{self.target}' costs, as in costs: {{storage: 120}}")
+        _check_types(self.costs)
         first, last = self.first_day, self.last_day
         if first is not None and last is not None and last < first:
             raise MisuseError(f"'until' {last} lies before 'since' {first}.")
@@ -131,6 +134,12 @@ class CostCalculation(Costs, frozen=True, kw_only=True):
 
     storage_pricing: dict[str, dict[str, StoragePrice]] = field(default_factory=dict)
     compute_pricing: dict[str, dict[str, Price]] = field(default_factory=dict)
+
+
+def _check_types(names: Iterable[str]) -> None:
+    for name in names:
+        if name not in COST_TYPES:
+            raise UnknownName("cost type", name, COST_TYPES, listed="Cost types")
 
 
 def _day(key: str, text: str | None) -> date | None:

@@ -1,6 +1,6 @@
 """run_results.json of dbt: how long each model occupied the warehouse."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -16,6 +16,7 @@ _SECONDS_PER_HOUR: Final = 3600
 _MILLISECONDS_PER_HOUR: Final = 3_600_000
 _NEVER_RAN: Final = frozenset(("skipped", "no-op", "not run"))
 # How adapters say what a statement read.
+_BY_BYTES: Final = frozenset(("bigquery", "athena"))
 _BYTES: Final = ("bytes_billed", "bytes_processed", "data_scanned_in_bytes")
 
 
@@ -64,8 +65,12 @@ def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metere
 
 
 def _metered(
-    run: RunResults, ran: Iterable[_Result], share: float, *, name: str, engine: str
+    run: RunResults, ran: Sequence[_Result], share: float, *, name: str, engine: str
 ) -> Iterator[Metered]:
+    # Views read nothing, and many adapters do not even say so.
+    reads_bytes = engine in _BY_BYTES or any(
+        key in each.adapter_response for each in ran for key in _BYTES
+    )
     for each in ran:
         seconds = max(each.execution_time, 0.0)
         started, ended = _stretch(each, run.metadata.generated_at, seconds, name)
@@ -75,7 +80,7 @@ def _metered(
             engine=engine,
             started_at=started,
             ended_at=ended,
-            quantities=dict(_quantities(each, seconds * share)),
+            quantities=dict(_quantities(each, seconds * share, reads_bytes=reads_bytes)),
             run=f"{invocation}/{each.unique_id}",
         )
 
@@ -93,13 +98,18 @@ def _stretch(
     return end - timedelta(seconds=seconds), end
 
 
-def _quantities(result: _Result, seconds: float) -> Iterator[tuple[str, Decimal]]:
+def _quantities(
+    result: _Result, seconds: float, *, reads_bytes: bool
+) -> Iterator[tuple[str, Decimal]]:
     yield "hour", _rounded(seconds, _SECONDS_PER_HOUR)
     said = result.adapter_response
     for key in _BYTES:
         if isinstance(said.get(key), int) and said[key] >= 0:
             yield "gb_processed", _rounded(said[key], GB)
             break
+    else:
+        if reads_bytes:
+            yield "gb_processed", Decimal(0)
     if isinstance(said.get("slot_ms"), int) and said["slot_ms"] >= 0:
         yield "slot_hour", _rounded(said["slot_ms"], _MILLISECONDS_PER_HOUR)
 

@@ -164,7 +164,7 @@ def _stretch(values: Mapping[str, str]) -> tuple[datetime, datetime]:
         if "started_at" in values or "ended_at" in values:
             raise MisuseError("Give either a period, or when it started and ended.")
         period = period_of(values["period"], today=date.max)
-        return _midnight(period.first), _moment("period", period.last.isoformat(), is_end=True)
+        return _midnight(period.first), _midnight(period.last) + timedelta(days=1)
     if not ("started_at" in values and "ended_at" in values):
         raise MisuseError("Say when it started and ended, or give a period such as 2024-01.")
     started = _moment("started_at", values["started_at"], is_end=False)

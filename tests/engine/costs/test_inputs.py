@@ -376,6 +376,47 @@ def test_days_that_nobody_set_count_as_measured(estate: Estate) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("since", "until", "expected"),
+    [
+        pytest.param("2024-01-20", "2024-12-31", 10 + Decimal(31) * 12 / 31, id="after the run"),
+        pytest.param("2023-01-01", "2024-01-04", 10 + Decimal(31) * 4 / 31, id="before the run"),
+        pytest.param("2024-01-05", "2024-01-05", Decimal(1), id="on the day of the run"),
+        pytest.param("2024-02-01", "2024-12-31", Decimal(10), id="after the period"),
+    ],
+)
+def test_what_was_metered_counts_unless_its_day_is_set(
+    estate: Estate, since: str, until: str, expected: Decimal
+) -> None:
+    estate.lineage(jobs=(job("a"),))
+    estate.meter("a", amount=10_000_000, currency="USD")
+    rule = f"{{job: a, costs: {{compute: 31}}, since: {since}, until: {until}}}"
+    estate.configure(f"{PRICES}  overrides: [{rule}]\n")
+    january = costs(estate.inputs(), "compute")[job_urn("a")]
+    assert january == expected
+    days = ("2024-01-01..2024-01-04", "2024-01-05", "2024-01-06..2024-01-31")
+    parts = [estate.inputs(period_of(each, today=date.max)) for each in days]
+    assert sum(sum(costs(each, "compute").values()) for each in parts) == january
+
+
+def test_an_override_of_months_counts_each_month_as_one(estate: Estate) -> None:
+    raw = estate.dataset("raw", 1000 * GB)
+    estate.configure(
+        PRICES + "  overrides: [{dataset: raw, costs: {storage: 60}, since: 2024-02-01}]\n"
+    )
+    both = estate.inputs(period_of("2024-01-01..2024-02-29", today=date.max))
+    assert costs(both) == {raw: Decimal(23 + 60)}
+
+
+def test_a_pace_counts_beside_days_that_are_set(estate: Estate) -> None:
+    estate.lineage(jobs=(job("a"),))
+    estate.meter("a", amount=10_000_000, currency="USD")
+    rule = "{job: a, costs: {compute: 31}, since: 2024-01-31}"
+    estate.configure(f"{PRICES}  overrides: [{rule}]\n")
+    inputs = estate.inputs(schedules={"a": "0.5x"})
+    assert costs(inputs, "compute") == {job_urn("a"): Decimal(6)}
+
+
 def test_what_was_set_by_command_counts_before_the_configuration(estate: Estate) -> None:
     raw = estate.dataset("raw", 1000 * GB)
     estate.configure(PRICES + "  overrides: [{dataset: raw, costs: {storage: 62}}]\n")
@@ -484,3 +525,48 @@ def test_a_name_that_two_jobs_have_is_nobodys(estate: Estate) -> None:
     assert estate.inputs().unallocated == 5
     estate.meter(twins[0].urn, amount=7, currency="USD")
     assert costs(estate.inputs(), "compute") == {twins[0].urn: Decimal("0.000007")}
+
+
+def test_a_run_that_used_nothing_of_what_has_a_price_costs_nothing(estate: Estate) -> None:
+    estate.lineage(jobs=(job("a"),))
+    estate.meter("a", quantities={"core_hour": Decimal(0), "hour": Decimal("0.2")})
+    inputs = estate.inputs()
+    assert costs(inputs, "compute") == {}
+    assert inputs.remarks == ("1 run of spark used nothing of what has a price and costs nothing.",)
+    estate.meter("a", quantities={"hour": Decimal("0.2")})
+    with pytest.raises(MissingPrices, match=r"spark\.per_hour"):
+        estate.inputs()
+
+
+def test_one_job_under_two_names_of_a_table_is_told(estate: Estate) -> None:
+    estate.lineage(jobs=(job("a", properties={"namespace": "air"}),))
+    estate.meter("a", amount=10_000_000, currency="USD", run="", reporter="table:bill")
+    assert estate.inputs().remarks == ()
+    estate.meter("air/a", amount=10_000_000, currency="USD", run="", reporter="table:bill")
+    inputs = estate.inputs()
+    assert costs(inputs, "compute") == {job_urn("a"): Decimal(20)}
+    assert "a, air/a mean the same job in one table, and all of it counts." in inputs.remarks[0]
+
+
+def test_a_job_that_only_edges_speak_of_is_found_by_its_name(estate: Estate) -> None:
+    first, second = "lumos://airflow/etl/clean", "lumos://airflow/other/clean"
+    estate.lineage((urn("a"), urn("b"), first))
+    estate.meter("etl/clean", amount=20, currency="USD")
+    estate.meter("clean", amount=40, currency="USD")
+    assert costs(estate.inputs(), "compute") == {first: Decimal("0.00006")}
+    estate.lineage((urn("a"), urn("c"), second), reporter="b")
+    assert costs(estate.inputs(), "compute") == {first: Decimal("0.00002")}
+    assert estate.inputs().unallocated == 40
+
+
+def test_an_amount_that_no_number_holds_is_told(estate: Estate) -> None:
+    estate.lineage(jobs=(job("a"),))
+    estate.meter("a", quantities={"core_hour": Decimal(10**15)})
+    with pytest.raises(MisuseError, match=r"The compute cost of lumos://spark/etl/a is too large"):
+        estate.inputs()
+
+
+@pytest.mark.parametrize("text", ["0001-01", "0001-01-01..9999-12-31", "9999-12-31"])
+def test_a_period_beyond_what_is_reckoned_with_is_refused(text: str) -> None:
+    with pytest.raises(MisuseError, match="must lie from 1970-01-01 to 9998-12-31"):
+        period_of(text, today=date.max)

@@ -11,6 +11,7 @@ from lumos.analysis.cost.graph import Integers
 from lumos.config.prices import CurrencyMix, Prices, engine_of
 from lumos.engine.costs.finding import Finder
 from lumos.engine.costs.pacing import factor_of
+from lumos.errors import MisuseError
 from lumos.model.metering import COST_TYPES, UNALLOCATED, CostType, Metered
 from lumos.model.money import MICRO, amount_of
 from lumos.model.period import Period
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _A_MICROSECOND: Final = timedelta(microseconds=1)
 _SECONDS_PER_HOUR: Final = 3600
 _NAMED: Final = 5
+_MOST: Final = 2**62
 # What a missing price is told for first.
 _PREFERRED: Final = ("core_hour", "dbu", "credit", "instance_hour", "slot_hour", "gb_processed")
 
@@ -42,6 +44,7 @@ class ComputeCosts:
         *,
         schedules: Mapping[str, str],
     ) -> None:
+        self._store = store
         self._prices = prices
         self._period = period
         self._finder = finder
@@ -50,12 +53,16 @@ class ComputeCosts:
         self._costs: dict[int, Counter[CostType]] = defaultdict(Counter)
         self._runs: Counter[int] = Counter()
         self._reporters: dict[int, set[str]] = defaultdict(set)
+        self._names: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self._free: Counter[str] = Counter()
+        self._paces: dict[int, Fraction] = {}
+        self._parts: dict[Period, ComputeCosts] = {}
         self._unknown: Counter[str] = Counter()
         self._unpriced: dict[str, set[str]] = defaultdict(set)
         self._cut_short = 0
         self.missing: set[str] = set()
         self.reserved: Counter[str] = Counter()
-        self._take_metered(store)
+        self._take_metered()
         self._take_runs(finder.jobs)
         self._pace(schedules)
 
@@ -63,16 +70,35 @@ class ComputeCosts:
         """Adds the cost of each node to its place, by type."""
         for node, by_type in self._costs.items():
             for cost_type, amount in by_type.items():
-                costs[COST_TYPES.index(cost_type), node] += amount
+                if abs(amount) >= _MOST:
+                    raise MisuseError(
+                        f"The {cost_type} cost of {self._finder.urn(node)} is too large to be "
+                        "reckoned with. Look at what was taken in: lumos cost meters"
+                    )
+                what = f"for {cost_type} of a job or dataset"
+                costs[COST_TYPES.index(cost_type), node] += reckonable(amount, what)
+
+    def cost(self, node: int, cost_type: CostType) -> int:
+        """What a node cost."""
+        return self._costs[node][cost_type] if node in self._costs else 0
+
+    def cost_of_part(self, part: Period, node: int, cost_type: CostType) -> int:
+        """The same in some days of the period."""
+        if part not in self._parts:
+            self._parts[part] = ComputeCosts(
+                self._store, self._prices, part, self._finder, schedules={}
+            )
+        found = self._parts[part].cost(node, cost_type)
+        return round(found * self._paces.get(node, 1)) if cost_type == "compute" else found
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What could not be charged to anybody, or perhaps is charged twice."""
         return tuple(self._remarks())
 
-    def _take_metered(self, store: "Store") -> None:
+    def _take_metered(self) -> None:
         currencies = {self._prices.currency}
-        for reporter, metered in store.costs.metered(self._start, self._end):
+        for reporter, metered in self._store.costs.metered(self._start, self._end):
             if metered.currency is not None:
                 currencies.add(metered.currency)
             amount = self._inside(metered.started_at, metered.ended_at, self._amount(metered))
@@ -86,6 +112,8 @@ class ComputeCosts:
             for node, part in zip(nodes, _divided(amount, len(nodes)), strict=True):
                 self._costs[node][metered.type] += part
                 self._runs[node] += self._begins_inside(metered.started_at)
+                if not metered.run:
+                    self._names[reporter, node].add(metered.target)
                 if metered.type == "compute":
                     self._reporters[node].add(reporter)
         if len(currencies) > 1:
@@ -97,7 +125,10 @@ class ComputeCosts:
         priced = self._prices.of_engine(metered.engine)
         counted = {unit: number for unit, number in metered.quantities.items() if number}
         known = [unit for unit in counted if unit in priced]
-        if counted and not known:
+        # Nothing of what has a price is a quantity too: an application that never got executors.
+        if counted and not known and any(unit in priced for unit in metered.quantities):
+            self._free[metered.engine] += 1
+        elif counted and not known:
             unit = next((each for each in _PREFERRED if each in counted), next(iter(counted)))
             self.missing.add(self._prices.compute_key(metered.engine, unit))
         total = sum((counted[unit] * priced[unit] for unit in known), Decimal(0))
@@ -148,6 +179,7 @@ class ComputeCosts:
         for name, pace in schedules.items():
             for node in self._finder.jobs_of(name):
                 factor = factor_of(pace, runs=self._runs[node], days=self._period.days, name=name)
+                self._paces[node] = Fraction(factor)
                 compute = self._costs[node]["compute"]
                 self._costs[node]["compute"] = round(compute * factor)
 
@@ -175,11 +207,27 @@ class ComputeCosts:
                 f"{twice:,} job{' was' if twice == 1 else 's were'} metered by more than one "
                 "reporter, and all of it counts: lumos cost meters"
             )
+        renamed = sorted({name for names in self._several_names for name in names})
+        if renamed:
+            yield (
+                f"{', '.join(renamed[:_NAMED])} mean the same "
+                f"{'job' if len(self._several_names) == 1 else 'jobs'} in one table, and all of "
+                "it counts. Keep one name of each, if that is twice the same."
+            )
+        for engine, runs in sorted(self._free.items()):
+            yield (
+                f"{runs:,} run{'' if runs == 1 else 's'} of {engine} used nothing of what has a "
+                f"price and cost{'s' if runs == 1 else ''} nothing."
+            )
         if self._cut_short:
             yield (
                 f"Of {self._cut_short:,} job{'' if self._cut_short == 1 else 's'} only the last "
                 f"{MOST_RUNS} runs are known, which do not go back to the start of the period."
             )
+
+    @property
+    def _several_names(self) -> list[set[str]]:
+        return [names for names in self._names.values() if len(names) > 1]
 
 
 def _divided(amount: int, parts: int) -> Iterator[int]:

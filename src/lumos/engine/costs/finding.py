@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from lumos.config import Settings
 from lumos.engine.costs.wiring import Wiring
 from lumos.errors import MisuseError
@@ -29,6 +31,10 @@ class Finder:
         self._settings = settings
         self._wiring = wiring
         self._of_metered: dict[tuple[str, bool, tuple[str, ...]], tuple[int, ...]] = {}
+
+    def urn(self, node: int) -> str:
+        """What a node is called."""
+        return self._wiring.urns[node]
 
     def node(self, name: str) -> int:
         """The dataset or job that a person names; a name that means nothing is an error."""
@@ -85,6 +91,8 @@ class Finder:
         parts = self._jobs_by_application.get(_letters(name), ())
         if parts:
             return tuple(self._wiring.places[urn] for urn in parts)
+        if (node := self._jobs_by_urn.get(name)) is not None:
+            return (node,)
         outputs = sorted({node for place in metered.outputs for node in self._at(place)})
         return (self._wiring.add_job(_job_urn(metered), outputs),) if outputs else ()
 
@@ -120,6 +128,22 @@ class Finder:
                 if found.setdefault(name, urn) != urn:
                     twice.add(name)
         return {name: urn for name, urn in found.items() if name not in twice}
+
+    @cached_property
+    def _jobs_by_urn(self) -> dict[str, int]:
+        """Jobs that are known as steps of edges alone, by all ends of their URNs."""
+        found: dict[str, int] = {}
+        twice: set[str] = set()
+        for node in np.flatnonzero(self._wiring.is_job).tolist():
+            urn = self._wiring.urns[node]
+            if urn in self._wiring.jobs:
+                continue
+            segments = urn.removeprefix(SCHEME).split("/")[1:]
+            for start in range(len(segments)):
+                name = "/".join(segments[start:])
+                if found.setdefault(name, node) != node:
+                    twice.add(name)
+        return {name: node for name, node in found.items() if name not in twice}
 
     @cached_property
     def _jobs_by_application(self) -> dict[str, tuple[str, ...]]:

@@ -76,7 +76,7 @@ def cost_graph(
     costs = np.zeros((len(COST_TYPES), len(wiring.urns)), dtype=np.int64)
     storage.put_into(costs[COST_TYPES.index("storage")])
     compute.put_into(costs)
-    remarks = override_costs(costs, store, settings, listed.currency, period, finder)
+    remarks = override_costs(costs, store, settings, listed.currency, period, finder, compute)
     costs, types = _told(costs)
     reading = readings(store, settings, wiring, period)
     graph = CostGraph(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lumos.analysis.cost.graph import Integers
 from lumos.config import Settings
 from lumos.config.prices import CurrencyMix, exact, overrides_of
+from lumos.engine.costs.computing import ComputeCosts
 from lumos.engine.costs.finding import Finder
 from lumos.errors import MisuseError
 from lumos.model.metering import COST_TYPES, CostType
@@ -37,6 +38,7 @@ def override_costs(
     currency: str,
     period: Period,
     finder: Finder,
+    compute: ComputeCosts,
 ) -> tuple[str, ...]:
     """Puts what people set into the costs of a period; gives what should be known about it.
 
@@ -47,23 +49,61 @@ def override_costs(
     for at, stretches in {**dict(_configured(settings, finder)), **kept}.items():
         node, cost_type = at
         row = COST_TYPES.index(cost_type)
-        costs[row, node] = _overridden(int(costs[row, node]), stretches, period)
+        costs[row, node] += _difference(
+            int(costs[row, node]), _parts(stretches, period), period, compute, node, cost_type
+        )
     return remarks
 
 
-def _overridden(measured: int, stretches: list[_Stretch], period: Period) -> int:
-    """Each day counts as set by the latest that began before it."""
+def _difference(
+    measured: int,
+    parts: list[tuple[Period, int | None]],
+    period: Period,
+    compute: ComputeCosts,
+    node: int,
+    cost_type: CostType,
+) -> int:
+    """By how much what was set differs from what was measured."""
+    free = [part for part, amount in parts if amount is None]
+    if free == [period]:
+        return 0
+    total = sum(
+        (amount * _months(part, period) for part, amount in parts if amount is not None),
+        Fraction(),
+    )
+    # Storage is kept on every day alike; what was metered counts on the day on which it was.
+    stored = measured - compute.cost(node, cost_type)
+    total += stored * sum((_months(part, period) for part in free), Fraction()) / period.months
+    total += sum(compute.cost_of_part(part, node, cost_type) for part in free)
+    return round(total) - measured
+
+
+def _parts(stretches: list[_Stretch], period: Period) -> list[tuple[Period, int | None]]:
+    """The period in parts, each with the amount that the latest stretch before it sets, if any."""
     end = period.last + _A_DAY
     ordered = sorted(stretches)
-    covered, total = 0, Fraction(0)
+    found: list[tuple[Period, int | None]] = []
+    day = period.first
     for number, each in enumerate(ordered):
         follows = ordered[number + 1].since if number + 1 < len(ordered) else end
-        days = (min(each.before, follows, end) - max(each.since, period.first)).days
-        if days > 0:
-            covered += days
-            total += each.amount * period.months * Fraction(days, period.days)
-    rest = measured * Fraction(period.days - covered, period.days)
-    return round(total + rest)
+        first, before = max(each.since, period.first), min(each.before, follows, end)
+        if first < before:
+            found += [(_part(period, day, first), None)] if day < first else []
+            found.append((_part(period, first, before), each.amount))
+            day = before
+    return [*found, (_part(period, day, end), None)] if day < end else found
+
+
+def _part(period: Period, first: date, before: date) -> Period:
+    last = before - _A_DAY
+    if (first, last) == (period.first, period.last):
+        return period
+    return Period(name=f"{first}..{last}", kind="custom", first=first, last=last)
+
+
+def _months(part: Period, whole: Period) -> Fraction:
+    """How many months' prices are due for a part; the last thirty days are one month."""
+    return Fraction(part.days, whole.days) if whole.kind == "recent" else part.months
 
 
 def _kept(
