@@ -38,6 +38,12 @@ def test_columns_that_get_names_by_their_places_do_not_take_one_more(
     )
 
 
+def test_columns_that_get_names_by_their_places_do_not_take_one_less() -> None:
+    query = "select a from orders as t(a, b, c, e, f)"
+    found = judged(query, ORDERS.replace("\nd DATE", ""))
+    assert found.startswith("breaking\ngoes by the places of columns in PROJECTION, and d goes")
+
+
 @pytest.mark.parametrize(
     ("after", "verdict"),
     [

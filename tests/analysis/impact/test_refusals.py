@@ -100,3 +100,16 @@ def test_what_an_engine_takes_does_not_break(
 )
 def test_of_functions_that_nobody_knows_nothing_is_called_safe(query: str) -> None:
     assert verdict(query, "qty", "DECIMAL(12,0)") == "undetermined"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select hash(*) as x from orders",
+        "select to_json(struct(*)) as x from orders",
+        "select coalesce(*) as x from (select country, user_id from orders)",
+    ],
+)
+def test_all_columns_as_arguments_are_not_called_safe(query: str) -> None:
+    assert verdict(query, "country", "MAP<STRING, STRING>") == "undetermined"
+    assert verdict("select count(*) as x from orders", "country", "GONE") == "compatible"

@@ -84,6 +84,9 @@ def castable(before: DataType, after: DataType, to: DataType) -> bool | None:
         return None
     if old == new or new == wanted or after == NULL:
         return True
+    if new == "text" and isinstance(to, _NESTED):
+        # Some dialects read lists and structures from texts.
+        return None
     if new == "text":
         # Whether the texts can be read is a matter of the values, as it is with every such cast.
         return True

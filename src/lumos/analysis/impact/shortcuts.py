@@ -40,6 +40,8 @@ _NESTING: Final = _Words(
     "unnest", "using", "values",
 )  # fmt: skip
 _NATURAL: Final = _Words("natural")
+# STRUCT(*), CONCAT_WS(',', o.*)
+_ALL_AS_ARGUMENTS: Final = re.compile(r"[(,]\s*(?:\w+\.)*\*\s*\)")
 # FROM orders AS o(a, b)
 _NAMED_BY_PLACES: Final = re.compile(
     r"\b(?:from|join)\s+[^\s(),]+\s+(?:as\s+)?(?!(?:as|on|using)\b)\w+\s*\("
@@ -57,7 +59,10 @@ def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool
             return False
         if any(name.casefold() in text for name in versions.changed):
             return False
-    if ALL not in _COUNT.sub("", text):
+    without_counts = _COUNT.sub("", text)
+    if _ALL_AS_ARGUMENTS.search(without_counts):
+        return False
+    if ALL not in without_counts:
         # DuckDB's FROM without SELECT takes all without a star.
         return not any(each.star for edge in making.edges for each in edge.columns)
     return all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed)
@@ -142,6 +147,8 @@ def names_what_goes(making: Making, changed: Mapping[str, TableVersions]) -> boo
     if not all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed):
         return False
     text = making.sql.casefold()
+    if _NAMED_BY_PLACES.search(text) or _ALL_AS_ARGUMENTS.search(_COUNT.sub("", text)):
+        return False
     # A table with columns of its own keeps them.
     return not _WRITES.are_in(text) and _are_explained(changed, text, making.edges)
 

@@ -1,13 +1,13 @@
 """Which columns an expression is made from, and which only decide about it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from sqlglot import exp
 
 from lumos.lineage.sql.reading import Reading, Role
 from lumos.lineage.sql.relation import Column, Excerpt, Relation
-from lumos.lineage.sql.scope import Scope, Unknown
+from lumos.lineage.sql.scope import Scope, Source, Unknown
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.texts import Clause, SourceText, place_of
 from lumos.lineage.sql.watching import Watcher
@@ -82,6 +82,8 @@ class Expressions:
             node, role = waiting.pop()
             if isinstance(node, exp.Column):
                 self._column(node, scope, role, reading)
+            elif isinstance(node, exp.Star) and _is_argument(node):
+                self._row(node, scope.sources, role, reading)
             elif isinstance(node, _WITHOUT_COLUMNS):
                 continue
             elif isinstance(node, exp.Query):
@@ -107,7 +109,9 @@ class Expressions:
 
     def _column(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
         if isinstance(node.this, exp.Star):
-            self._row(node, scope, role, reading)
+            source = scope.source(self._queries.parts(node)[:-1])
+            if source is not None and not isinstance(node.parent, exp.Count):
+                self._row(node, [source], role, reading)
             return
         self._named(self._queries.parts(node), node, scope, role, reading)
 
@@ -161,15 +165,15 @@ class Expressions:
         reading.is_resolved = False
         yield from ()
 
-    def _row(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
+    def _row(self, node: exp.Expr, sources: Sequence[Source], role: Role, reading: Reading) -> None:
         """A whole row as a value, as in `TO_JSON(t.*)`."""
-        if isinstance(node.parent, exp.Count):
-            return
-        source = scope.source(self._queries.parts(node)[:-1])
-        if source is not None:
-            for column in source.relation.everything():
-                self._queries.mention(column)
-                reading.take(column, role.changed(), None)
+        columns = [column for source in sources for column in source.relation.everything()]
+        for column in columns:
+            self._queries.mention(column)
+            reading.take(column, role.changed(), None)
+        if self._queries.watcher is not None:
+            excerpt = self._excerpt(place_of(node.parent), role)
+            self._queries.watcher.taken_whole(node, columns, role.usage, excerpt)
 
     def _query(self, node: exp.Expr, scope: Scope, role: Role, reading: Reading) -> None:
         relation = self._queries.query(node, scope)
@@ -381,6 +385,11 @@ class Expressions:
 def _is_made_up(node: exp.Expr) -> bool:
     """Whether the parser wrote IF for a function such as DIV0 or ZEROIFNULL."""
     return any(place_of(literal) is None for literal in node.find_all(exp.Literal))
+
+
+def _is_argument(star: exp.Star) -> bool:
+    """Whether a function takes all columns, as in STRUCT(*); COUNT(*) takes none."""
+    return isinstance(star.parent, exp.Func) and not isinstance(star.parent, exp.Count)
 
 
 def _children(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -44,6 +44,13 @@ class Watcher(Protocol):
         """EXCEPT, RENAME or REPLACE beside a star names what the star has to bring."""
         ...
 
+    def taken_whole(
+        self, node: exp.Expr, columns: "Sequence[Column]", usage: "UseKind | None",
+        excerpt: "Excerpt | None",
+    ) -> None:  # fmt: skip
+        """All columns are the argument of a function."""
+        ...
+
     def numbered(self, relation: "Relation", names: int) -> None:
         """So many of a relation's columns get other names by their places, as in t(a, b)."""
         ...

@@ -77,6 +77,7 @@ class _Statement:
         self.leaves: dict[int, Leaf] = {}
         self.shared: list[tuple[str, Sequence[Column | None], Excerpt | None]] = []
         self.singled_out: list[tuple[exp.Expr, Sequence[Column], Excerpt | None]] = []
+        self.whole: list[Leaf] = []
         self.numbered: list[tuple[Relation, int]] = []
         self.unions: dict[int, tuple[exp.SetOperation, Sequence[Relation], bool]] = {}
 
@@ -141,6 +142,14 @@ class _Reasoning:
         if is_strict or self._dialect != "clickhouse":
             self._current.singled_out.append((node, columns, excerpt))
 
+    def taken_whole(
+        self, node: exp.Expr, columns: Sequence[Column], usage: UseKind | None,
+        excerpt: Excerpt | None,
+    ) -> None:  # fmt: skip
+        place = Place.PROJECTION if usage is None else _PLACES[usage]
+        self._values.rows[id(node)] = columns
+        self._current.whole += [Leaf(node, column, place, excerpt) for column in columns]
+
     def numbered(self, relation: Relation, names: int) -> None:
         self._current.numbered.append((relation, names))
 
@@ -200,6 +209,9 @@ class _Reasoning:
             self._compare_sides(name, sides, excerpt)
         for node, columns, excerpt in statement.singled_out:
             self._need_one(node, columns, excerpt)
+        for leaf in statement.whole:
+            if self._values.may_change(leaf.column):
+                self._meetings.tell(leaf, Act.LOST, self._values.of_column(leaf.column))
         for relation, names in statement.numbered:
             if not self._only_grows(relation, names):
                 self._place(relation, Place.PROJECTION)

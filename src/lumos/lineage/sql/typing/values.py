@@ -1,6 +1,6 @@
 """Types and nullability of expressions, with the tables as they are and as they will be."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -86,6 +86,8 @@ class Values:
         self._kept: list[object] = []
         self._nulls = Nullability(self._nullable)
         self.named: dict[int, Column] = {}
+        # The columns of stars that are arguments.
+        self.rows: dict[int, Sequence[Column]] = {}
 
     def versions(self, table: Parts) -> TableVersions | None:
         """The versions of a table, if anybody knows of it."""
@@ -290,6 +292,8 @@ class Values:
         leaves = self._leaves(node)
         if leaves.is_gone:
             return State(_NOTHING, None)
+        if self.rows and self._takes_changed_row(node):
+            return LOST
         self._type(node)
         before, after = (
             Value(type=self._types[version].get(id(node), UNKNOWN),
@@ -303,6 +307,10 @@ class Values:
             leaves.has_other_nulls and None in (before.nullable, after.nullable)
         )
         return State(before, after, is_lost)
+
+    def _takes_changed_row(self, node: exp.Expr) -> bool:
+        rows = (self.rows.get(id(each)) for each in node.find_all(exp.Star, exp.Column))
+        return any(self.may_change(column) for row in rows if row for column in row)
 
     def _leaves(self, node: exp.Expr) -> "_Leaves":
         """What holds for any of the columns that are named in an expression."""
