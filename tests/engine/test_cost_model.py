@@ -171,7 +171,7 @@ def test_unknown_keys_are_told_of(compute: Any) -> None:
     assert report.remarks == [
         "The key 'metod' is not known and was left out. Did you mean 'method'?",
         "The key 'cost' of datasets is not known and was left out. Did you mean 'costs'?",
-        "The key 'owner' of datasets is not known and was left out. Known: urn, kind, costs, live, team.",
+        "The key 'owner' of datasets is not known and was left out. Known: urn, kind, costs, live, team, currency.",
     ]
 
 
@@ -266,6 +266,15 @@ A_TO_B = {"from": "a", "to": "b"}
         pytest.param("datasets:\n  - urn: a\n    costs: {c: .inf}", "model.json:3: This is not valid YAML: '.inf' is no number such as 12.5.", id="infinite in YAML"),
         pytest.param("datasets:\n  - urn: a\n   kind: job", "model.json:3: This is not valid YAML", id="YAML indented wrongly"),
         pytest.param("datasets:\n  - urn: a\n    urn: b", "model.json:3: This is not valid YAML: the key 'urn' stands here twice.", id="YAML key twice"),
+        pytest.param("datasets:\n  &x [*x]", "model.json:2: What is named '&x' holds itself.", id="YAML that holds itself"),
+        pytest.param('{"datasets":[{"urn":"a"},{"urn":"b","costs":{"storage":1,"storage":2}}]}', "datasets[1]: the key 'storage' stands twice. Keep one.", id="JSON cost twice"),
+        pytest.param('{"datasets" : [{"urn" : "a", "urn" : "a"}]}', "datasets[0]: the key 'urn' stands twice.", id="JSON URN twice"),
+        pytest.param('{"datasets":[{"urn":"a"}, {"urn":"b"}], "edges": [{"from": "a", "to": "b", "share" :1, "share":0}]}', "edges[0]: the key 'share' stands twice.", id="JSON share twice"),
+        pytest.param('{"datasets":[{"urn":"a"}], "datasets":[{"urn":"b"}]}', "the file: the key 'datasets' stands twice.", id="JSON datasets twice"),
+        pytest.param({"datasets": [{"urn": "a", "currency": "EUR"}, {"urn": "b", "currency": "usd"}]}, "The costs of a are in EUR and those of b in USD.", id="currency mix"),
+        pytest.param({"currency": "EUR", "datasets": [{"urn": "b", "currency": "USD"}]}, "The costs of the model are in EUR and those of b in USD.", id="currency mix with the model's"),
+        pytest.param({"datasets": [{"urn": urn, "costs": {"c": 4 * 10**12}} for urn in "abd"]}, "model.json: The amounts add up to more than can be reckoned with", id="sum too large"),
+        pytest.param({"datasets": [{"urn": urn, "costs": {"c": 10**10}} for urn in "abd"], "edges": [A_TO_B, {"from": "b", "to": "a", "share": 0.99999999}, {"from": "b", "to": "d"}]}, "model.json: A cycle with ", id="cycle too tight"),
         pytest.param("datasets: !!python/object/apply:os.getcwd []", "model.json:1: This is not valid YAML", id="YAML object"),
         pytest.param("datasets: " + "[" * 60 + "]" * 60, "model.json:1: The model nests deeper than 50.", id="deep YAML"),
         pytest.param("a: *unknown", "model.json:1: This is not valid YAML", id="unknown alias"),
@@ -277,6 +286,23 @@ def test_what_cannot_be_computed_is_refused_with_what_is_right(
 ) -> None:
     with pytest.raises(MisuseError, match=re.escape(words)):
         compute(given)
+
+
+def test_keys_that_look_like_several_are_one(compute: Any) -> None:
+    text = r'{"datasets": [{"urn": "a\u0022:b", "team": "x : \":y\":", "costs": {"c": 1}}]}'
+    assert compute(text).datasets[0].urn == 'a":b'
+
+
+def test_a_share_of_what_nothing_costs_is_told(compute: Any) -> None:
+    told = compute(model(A_TO_B | {"shares": {"computr": 0.5, "storage": 0.5}})).remarks
+    assert told == [
+        "Shares are given of 'computr', which nothing here costs. Did you mean 'compute'?"
+    ]
+
+
+def test_one_currency_is_no_mix(compute: Any) -> None:
+    datasets = [{"urn": "a", "currency": "EUR"}, {"urn": "b", "currency": "eur"}, {"urn": "c"}]
+    assert compute({"datasets": datasets, "currency": "EUR"}).remarks == []
 
 
 def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from lumos.analysis.cost.circulation import CycleNotSolved
 from lumos.analysis.cost.graph import (
     DEFAULT_METHOD,
     METHODS,
@@ -21,7 +22,8 @@ from lumos.analysis.cost.graph import (
 )
 from lumos.analysis.cost.savings import savings_of_all
 from lumos.analysis.cost.shares import NOISE, InvalidShare
-from lumos.analysis.cost.solving import Attribution, attribute
+from lumos.analysis.cost.solving import AmountsTooLarge, Attribution, attribute
+from lumos.engine.costs.model_errors import InvalidModel
 from lumos.engine.costs.model_reading import ModelFile, WrittenEdge
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.errors import MisuseError, UnknownName, did_you_mean
@@ -129,8 +131,8 @@ def compute(file: Path) -> ComputedModel:
     """Attribution and savings of the model in a file."""
     try:
         return ComputedModel(read(file))
-    except InvalidShare as error:
-        raise InvalidShare(f"{file}: {error}") from None
+    except (InvalidShare, AmountsTooLarge, CycleNotSolved) as error:
+        raise InvalidModel(file, str(error)) from None
 
 
 def read(file: Path) -> Model:
@@ -141,6 +143,7 @@ def read(file: Path) -> Model:
         raise written.refusal(str(UnknownName("method", method, METHODS)))
     nodes = _Nodes(written)
     edges = _Edges(written, nodes)
+    _note_unknown_types(written, set(nodes.costs), set(edges.shares))
     types = (*nodes.costs, *(each for each in edges.shares if each not in nodes.costs))
     types = tuple(sorted(types or COST_TYPES[:2], key=_usual_first))
     count = len(nodes.place)
@@ -168,9 +171,24 @@ def read(file: Path) -> Model:
     return Model(graph=graph, method=method, apart=nodes.apart, remarks=written.remarks)
 
 
+def _note_unknown_types(written: ModelFile, costs: set[str], shares: set[str]) -> None:
+    """Shares of types that nothing costs, which may be written otherwise than meant."""
+    for name in sorted(shares - costs - set(COST_TYPES)):
+        hint = did_you_mean(name, costs)
+        written.remarks.append(f"Shares are given of '{name}', which nothing here costs.{hint}")
+
+
 def _usual_first(name: str) -> tuple[int, str]:
     places: dict[str, int] = {usual: place for place, usual in enumerate(COST_TYPES)}
     return places.get(name, len(places)), name
+
+
+def _mix(currencies: dict[str, str]) -> str:
+    (first, here), (second, there) = currencies.items()
+    return (
+        f"The costs of {here} are in {first} and those of {there} in {second}. Write all of them "
+        "in one currency."
+    )
 
 
 class _Nodes:
@@ -183,11 +201,16 @@ class _Nodes:
         self.jobs: list[int] = []
         self.apart: dict[str, int] = {}
         self._written = written
+        currencies = {written.currency.upper(): "the model"} if written.currency else {}
         for entry in chain.from_iterable(written.nodes()):
             if entry.urn in self.place or entry.urn in self.apart:
                 raise written.refusal(
                     f"The URN '{entry.urn}' stands twice under datasets. Keep one."
                 )
+            if entry.currency is not None:
+                currencies.setdefault(entry.currency.upper(), entry.urn)
+            if len(currencies) > 1:
+                raise written.refusal(_mix(currencies))
             if not entry.urn:
                 raise written.refusal("A dataset needs a URN that is not empty.")
             amounts = {

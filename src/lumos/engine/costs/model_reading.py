@@ -1,5 +1,6 @@
 """Reads a file that holds a whole cost model, in JSON or YAML, by its content."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from lumos.errors import did_you_mean
 
 MAX_BYTES: Final = 1024 * 1024 * 1024
 _AT_ONCE: Final = 50_000
+_AFTER_KEY: Final = b'":'
+_BEFORE_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 _YAML_ENDINGS: Final = frozenset({".yaml", ".yml"})
 _PLACE: Final = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _BYTE: Final = re.compile(r"^JSON is malformed: (?P<reason>.*) \(byte (?P<byte>\d+)\)$")
@@ -40,6 +43,7 @@ class WrittenNode(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=T
     costs: dict[str, Decimal] | None = None
     live: bool | None = None
     team: str | None = None
+    currency: str | None = None
 
 
 class WrittenEdge(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -64,6 +68,7 @@ class _WrittenModel(msgspec.Struct, forbid_unknown_fields=True):
     datasets: list[msgspec.Raw] | None = None
     edges: list[msgspec.Raw] | None = None
     method: str | None = None
+    currency: str | None = None
 
 
 class _AnyModel(_WrittenModel, forbid_unknown_fields=False):
@@ -84,14 +89,18 @@ class ModelFile:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.remarks: list[str] = []
-        written = self._decoded(_content(file), _WrittenModel, _AnyModel)
+        content = _content(file)
+        written = self._decoded(content, _WrittenModel, _AnyModel)
+        self._refuse_repeated(_outermost(content), "the file")
         self.method: str | None = written.method
+        self.currency: str | None = written.currency
         self._datasets: list[msgspec.Raw] = written.datasets or []
         self._edges: list[msgspec.Raw] = written.edges or []
 
     def nodes(self) -> Iterator[list[WrittenNode]]:
         """The datasets and jobs, some at a time, as they stand in the file."""
         for start, batch in _batches(self._datasets):
+            self._check_keys(batch, "datasets", start)
             yield self._decoded(
                 batch, list[WrittenNode], list[_AnyNode], name="datasets", start=start
             )
@@ -99,11 +108,38 @@ class ModelFile:
     def edges(self) -> Iterator[list[WrittenEdge]]:
         """The edges, some at a time, as they stand in the file."""
         for start, batch in _batches(self._edges):
+            self._check_keys(batch, "edges", start)
             yield self._decoded(batch, list[WrittenEdge], list[_AnyEdge], name="edges", start=start)
 
     def refusal(self, reason: str) -> InvalidModel:
         """What is wrong in this file, to be raised."""
         return InvalidModel(self.file, reason)
+
+    def _check_keys(self, batch: bytes, name: str, start: int) -> None:
+        """Raises where a key stands twice in a mapping, for all but the last would get lost.
+
+        As many keys as there are when each counts once is most quickly counted by writing anew.
+        """
+        try:
+            once = msgspec.json.encode(msgspec.json.decode(batch))
+        except msgspec.DecodeError:
+            return
+        spaced = any(space in batch for space in _BEFORE_COLONS)
+        if not spaced and once.count(_AFTER_KEY) == batch.count(_AFTER_KEY):
+            return
+        raw = self._datasets if name == "datasets" else self._edges
+        for number in range(start, min(start + _AT_ONCE, len(raw))):
+            self._refuse_repeated(bytes(raw[number]), f"{name}[{number}]")
+
+    def _refuse_repeated(self, content: bytes, place: str) -> None:
+        def once(pairs: list[tuple[str, object]]) -> None:
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    raise self.refusal(f"{place}: the key '{key}' stands twice. Keep one.")
+                seen.add(key)
+
+        json.loads(content, object_pairs_hook=once, parse_int=str, parse_float=str)
 
     def _decoded(
         self, content: bytes, kind: Any, lenient: Any, *, name: str = "", start: int = 0
@@ -132,6 +168,14 @@ class ModelFile:
             remark = f"The key '{key}'{place} is not known and was left out.{hint}"
             if remark not in self.remarks:
                 self.remarks.append(remark)
+
+
+def _outermost(content: bytes) -> bytes:
+    """The mapping that all stands in, without what its lists and mappings hold."""
+    for raw in msgspec.json.decode(content, type=dict[str, msgspec.Raw]).values():
+        if memoryview(raw)[0] in b"[{":
+            content = content.replace(bytes(raw), b"null", 1)
+    return content
 
 
 def _batches(raw: list[msgspec.Raw]) -> Iterator[tuple[int, bytes]]:

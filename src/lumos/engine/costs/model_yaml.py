@@ -42,6 +42,9 @@ def _check_extent(file: Path, text: str) -> None:
     for event in yaml.parse(text, Loader=_Parser):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in open_anchors):
+                reason = f"What is named '&{event.anchor}' holds itself."
+                raise InvalidModel(file, reason, line=line)
             # What was never named, the loader refuses.
             nodes += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.ScalarEvent):
