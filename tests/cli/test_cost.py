@@ -3,7 +3,9 @@
 import csv
 import io
 import re
+from datetime import date
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 
 from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
+from lumos.cli.cost_savings_text import print_retire
+from lumos.engine.costs.reports import RetireReport, RetireStep
 from lumos.model.dataset import Statistics
 
 JANUARY = ("--period", "2024-01")
@@ -205,12 +209,75 @@ def test_explain_tells_every_way(lumos: Any) -> None:
 @pytest.mark.usefixtures("place")
 def test_savings_say_what_goes_stays_and_breaks(lumos: Any) -> None:
     told = lumos("cost", "savings", "cleaned_events", *JANUARY)
-    assert "Saves $3,000.00 a month, $36,000.00 a year" in told.words
+    assert "Saves $3,000.00 a month, $36,000 a year" in told.words
     assert "BREAKS feature_store ml-platform" in told.words
     assert "HIGH" in told.words
     found = rows(lumos("cost", "savings", "--feature", "predictions", *JANUARY, "--csv").out)
     saved = sum(Decimal(row["monthly"]) for row in found if row["outcome"] == "disappears")
     assert saved == 6700
+
+
+@pytest.mark.usefixtures("place")
+def test_savings_name_all_that_was_asked_for(lumos: Any) -> None:
+    alone = lumos("cost", "savings", "--feature", "predictions", *JANUARY)
+    assert alone.out.startswith("If the feature predictions ended")
+    both = ("savings", "event_metrics", "--feature", "predictions", *JANUARY)
+    assert lumos("cost", *both).out.startswith("If the feature predictions and event_metrics ended")
+    assert lumos("cost", *both, "--json").json["feature_name"] is None
+    tagged = lumos("cost", "savings", "--tag", "gold", *JANUARY)
+    assert tagged.out.startswith("If all with the tag gold ended")
+
+
+@pytest.mark.usefixtures("place")
+def test_lines_of_what_would_be_saved_fit_80_columns(lumos: Any) -> None:
+    for words in (
+        ("savings", "raw_events"),
+        ("retire", "--top", "2"),
+        ("savings", "ml_predictions"),
+    ):
+        lines = lumos("cost", *words, *JANUARY).out.splitlines()
+        assert max(len(line) for line in lines if "lumos://" not in line) <= 80
+
+
+def test_what_is_saved_so_far_adds_up_as_it_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    amounts_saved = [Decimal(each) for each in ("2540.154505", "3240.904505", "1.004990")]
+    sums = list(accumulate(amounts_saved))
+    steps = tuple(
+        RetireStep(
+            datasets=("a",), ends=("a",), names=("a",), teams=("ml",), monthly_savings=monthly,
+            cumulative=total, is_read=True, is_verified=True,
+        )
+        for monthly, total in zip(amounts_saved, sums, strict=True)
+    )  # fmt: skip
+    report = RetireReport(
+        period="2024-01", first_day=date(2024, 1, 1), last_day=date(2024, 1, 31), is_monthly=True,
+        currency="USD", method="equal_split", assumed=Decimal(0), steps=steps, exact=True,
+        monthly_savings=sums[-1], annual_savings=12 * sums[-1], unneeded=(),
+        unneeded_savings=Decimal(0), spent=Decimal(9000),
+    )  # fmt: skip
+    print_retire(report)
+    lines = capsys.readouterr().out.splitlines()
+    shown = [amounts(line) for line in lines if re.match(r" +\d +\$", line)]
+    assert [each for _, each in shown] == list(accumulate(each for each, _ in shown))
+    assert shown[-1][1] == Decimal("5782.06")
+
+
+def test_what_is_committed_stays_due(place: Path, lumos: Any) -> None:
+    text = (place / "lumos.yaml").read_text()
+    (place / "lumos.yaml").write_text(f"{text}  committed: {{datasets: [feature_store]}}\n")
+    told = lumos("cost", "savings", "ml_predictions", *JANUARY)
+    assert "STAYS feature_store $2,200.00 it is committed or held, and stays due" in told.words
+    report = lumos("cost", "savings", "ml_predictions", *JANUARY, "--json").json
+    assert report["committed_cost"] == 2200
+    assert report["breakdown"]["affected_datasets"] == len(report["datasets_affected"]) == 3
+
+
+@pytest.mark.parametrize("price", ["1e12", "1e18", "1e400"])
+def test_a_price_beyond_all_measure_is_refused(place: Path, lumos: Any, price: str) -> None:
+    with_bytes(place)
+    told = lumos("cost", "top", *JANUARY, "--price", f"s3.standard={price}")
+    assert told.code == 2
+    assert "too large to be reckoned with" in told.err
 
 
 @pytest.mark.usefixtures("place")
@@ -237,7 +304,8 @@ def test_a_page_of_everything_holds_what_was_spent(place: Path, lumos: Any) -> N
         (("top", "--price", "s3.standard=cheap"), "'cheap' is no price"),
         (("top", "--json", "--csv"), "contradict"),
         (("top", "-o", "top.doc"), "does not say its format"),
-        (("by", "team", "--format", "html"), "lumos cost page"),
+        (("by", "team", "--format", "html"), "'html' is not one of"),
+        (("by", "team", "-o", "x.html"), "lumos cost page"),
         (("savings",), "Name what would end"),
         (("savings", "--feature", "x"), "No feature named 'x'. Features: everything, predictions"),
     ],

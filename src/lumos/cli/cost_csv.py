@@ -140,27 +140,30 @@ def _explain_rows(report: ExplainReport) -> Iterator[Cells]:
 
 def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
     """What disappears, what stays and what breaks; `monthly` of what disappears is saved."""
-    yield ("outcome", "urn", "name", "kind", "owners", "monthly", "currency", "reason")
+    yield ("period", "outcome", "urn", "name", "kind", "owners", "monthly", "currency", "reason")
+    period = report.period
     for gone in report.disappears:
         reason = "asked for" if gone.is_asked else "only needed by what ends"
-        yield ("disappears", gone.urn, gone.name, gone.kind, gone.team, gone.monthly,
+        yield (period, "disappears", gone.urn, gone.name, gone.kind, gone.team, gone.monthly,
                report.currency, reason)  # fmt: skip
     for stays in report.stays:
-        yield ("stays", stays.urn, stays.name, stays.kind, "", stays.monthly, report.currency,
-               stays.reason)  # fmt: skip
+        yield (period, "stays", stays.urn, stays.name, stays.kind, "", stays.monthly,
+               report.currency, stays.reason)  # fmt: skip
     rest = report.other_stays
     if rest.count:
-        yield ("stays", "", f"{rest.count} others", "", "", rest.cost, report.currency, "")
+        yield (period, "stays", "", f"{rest.count} others", "", "", rest.cost, report.currency, "")
     for broken in report.broken:
-        yield ("breaks", broken.urn, broken.name, broken.kind, ", ".join(broken.owners), None,
-               report.currency, "an end use" if broken.is_live else "")  # fmt: skip
+        yield (period, "breaks", broken.urn, broken.name, broken.kind, ", ".join(broken.owners),
+               None, report.currency, "an end use" if broken.is_live else "")  # fmt: skip
 
 
 def _retire_rows(report: RetireReport) -> Iterator[Cells]:
     """What nobody needs, then one row for each step."""
-    yield ("step", "datasets", "teams", "monthly_savings", "currency", "in_use", "verified")
+    yield ("period", "step", "datasets", "teams", "monthly_savings", "currency", "in_use",
+           "verified")  # fmt: skip
     for each in report.unneeded:
-        yield (0, each.urn, each.team, each.monthly, report.currency, False, each.is_verified)
+        yield (report.period, 0, each.urn, each.team, each.monthly, report.currency, False,
+               each.is_verified)  # fmt: skip
     for number, step in enumerate(report.steps, start=1):
-        yield (number, " ".join(step.ends), ", ".join(step.teams), step.monthly_savings,
-               report.currency, step.is_read, step.is_verified)  # fmt: skip
+        yield (report.period, number, "; ".join(step.ends), "; ".join(step.teams),
+               step.monthly_savings, report.currency, step.is_read, step.is_verified)  # fmt: skip

@@ -26,6 +26,14 @@ class Form(enum.StrEnum):
     HTML = "html"
 
 
+class PlainForm(enum.StrEnum):
+    """How a report leaves of which there is no page."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
 _BY_ENDING: Final = {
     ".json": Form.JSON, ".csv": Form.CSV, ".html": Form.HTML, ".htm": Form.HTML,
 }  # fmt: skip
@@ -83,6 +91,10 @@ FormOption = Annotated[
     Form | None,
     typer.Option("--format", help="Default: text, or what the ending of --output says."),
 ]
+PlainFormOption = Annotated[
+    PlainForm | None,
+    typer.Option("--format", help="Default: text, or what the ending of --output says."),
+]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")
 ]
@@ -125,11 +137,11 @@ def _price(text: str) -> tuple[str, Decimal]:
     return key, price
 
 
-def form_of(format: Form | None, output: Path | None, *, json: bool, csv: bool) -> Form:
+def form_of(format: Form | PlainForm | None, output: Path | None, *, json: bool, csv: bool) -> Form:
     """The form that is asked for, by whichever option."""
-    wanted = [
-        *([format] if format else []), *([Form.JSON] if json else []), *([Form.CSV] if csv else [])
-    ]  # fmt: skip
+    named = ((Form.JSON, json), (Form.CSV, csv))
+    wanted = [Form(format)] if format else []
+    wanted += [form for form, is_asked in named if is_asked]
     if len(set(wanted)) > 1:
         raise MisuseError(f"{' and '.join(wanted)} contradict each other. Ask for one of them.")
     if wanted:

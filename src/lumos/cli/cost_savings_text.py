@@ -1,6 +1,7 @@
 """What would be saved, as text."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from lumos.cli.cost_screen import (
@@ -12,14 +13,16 @@ from lumos.cli.cost_screen import (
     print_what_if,
     purse_of,
     shortened,
+    told,
 )
 from lumos.cli.screen import stdout
-from lumos.engine.costs.reports import RetireReport, SavingsReport
+from lumos.engine.costs.reports import Broken, RetireReport, SavingsReport
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _ROWS: Final = 12
+_PAIR: Final = 2
 _RISKS: Final = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold red"}
 
 
@@ -27,22 +30,20 @@ def print_savings(report: SavingsReport) -> None:
     """The answer of `lumos cost savings`."""
     console = stdout()
     purse = purse_of(report, report.monthly_savings)
-    asked = [each.name for each in report.disappears if each.is_asked]
-    what = f"the feature {report.feature_name}" if report.feature_name else _few(asked)
+    what = " and ".join(report.asked) if len(report.asked) == _PAIR else _few(report.asked)
     console.print(f"If {what} ended", style="bold")
     console.print(f"{facts(report)}\n")
-    monthly, annual = purse(report.monthly_savings), purse(report.annual_savings)
+    monthly, annual = purse(report.monthly_savings), purse.roughly(report.annual_savings)
     console.print(f"  Saves {monthly} a month, {annual} a year", style="bold")
-    parts = purse.column(report.breakdown.values())
-    for name, text in zip(report.breakdown, parts, strict=True):
+    by_type = report.breakdown.by_type
+    for name, text in zip(by_type, purse.column(by_type.values()), strict=True):
         console.print(f"    {name:<10}{text}")
     attributed = report.attributed_cost
-    if attributed is not None and attributed > report.monthly_savings:
-        goes_on = purse(attributed - report.monthly_savings)
-        console.print(
-            f"  Through everything upstream it costs {purse(attributed)}; {goes_on} of that is\n"
-            "  also needed by others and would go on."
-        )
+    if attributed is not None and attributed > report.monthly_savings >= 0:
+        goes_on = purse(purse.difference(report.monthly_savings, attributed))
+        why = "since others need it" + (" or it stays due." if report.committed_cost else ".")
+        line = f"  Through everything upstream it costs {purse(attributed)}; {goes_on} of that"
+        told(console, f"{line} would go on, {why}", indent=2)
     print_what_if(console, report, purse)
     gone = purse.column(each.monthly for each in report.disappears)
     _part(
@@ -68,7 +69,7 @@ def print_savings(report: SavingsReport) -> None:
         "BREAKS",
         [
             (each.name, each.kind, ", ".join(each.owners) or "(no owner)",
-             "an end use" if each.is_live else "")
+             _use(each))
             for each in report.broken
         ],
     )  # fmt: skip
@@ -76,7 +77,7 @@ def print_savings(report: SavingsReport) -> None:
     heading(console, "RISK ")
     console.print(f"  {impact.risk_level}", style=_RISKS[impact.risk_level])
     for reason in impact.reasons:
-        console.print(f"  - {reason}")
+        told(console, f"  - {reason}", indent=4)
     if report.unverified:
         console.print("\nWho reads these is not known; no log tells of it:", style="yellow")
         for urn in report.unverified[:_ROWS]:
@@ -104,7 +105,7 @@ def print_retire(report: RetireReport) -> None:
         ]
         _part(console, title, shown)
     if report.steps:
-        monthly, annual = purse(report.monthly_savings), purse(report.annual_savings)
+        monthly, annual = purse(report.monthly_savings), purse.roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
         heading(console, f"Giving up these saves {monthly} a month, {share} of all")
         _print_steps(console, report, purse)
@@ -118,15 +119,18 @@ def print_retire(report: RetireReport) -> None:
 
 
 def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None:
-    saved = purse.column(each.monthly_savings for each in report.steps)
-    sums = [purse(each.cumulative) for each in report.steps]
-    width = max(map(len, sums))
-    indent = len(saved[0]) + width + 8
+    amounts = purse.balanced(each.monthly_savings for each in report.steps)
+    saved = [purse(each) for each in amounts]
+    # Added up as they are shown.
+    sums = [purse(each) for each in accumulate(amounts)]
+    widest, width = max(map(len, saved)), max(map(len, sums))
+    indent = widest + width + 9
     steps = zip(report.steps, saved, sums, strict=True)
     for number, (step, text, total) in enumerate(steps, start=1):
         use = "in use" if step.is_read else "" if step.is_verified else "readers not known"
-        told = ", ".join(filter(None, (*step.teams, use)))
-        console.print(f"{number:>3}  {text}  {total:>{width}}  {_few(step.names)} ({told})")
+        whose = ", ".join(filter(None, (*step.teams, use)))
+        line = f"{number:>3}  {text:>{widest}}  {total:>{width}}  {_few(step.names)} ({whose})"
+        told(console, line, indent=indent)
         also = len(step.datasets) - len(step.ends)
         if also:
             console.print(f"{'':>{indent}}with {also:,} more that only this needs", style="dim")
@@ -153,6 +157,12 @@ def _part(
     more = len(rows) - len(shown) + beyond
     if more:
         console.print(f"  and {more:,} more; see --json")
+
+
+def _use(broken: Broken) -> str:
+    if not broken.is_live:
+        return ""
+    return "an end use" if broken.is_verified else "readers not known"
 
 
 def _few(names: Sequence[str], most: int = 3) -> str:

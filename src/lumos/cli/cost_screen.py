@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from lumos.model.money import amount_of, balanced, digits_of, micros, rounded, written
@@ -18,6 +19,7 @@ _BAR: Final = 22
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 # Below one unit of money, cents say nothing.
 _FINER: Final = 4
+_ROUGH: Final = 100
 
 
 class Purse:
@@ -30,6 +32,11 @@ class Purse:
 
     def __call__(self, amount: Decimal) -> str:
         return written(micros(amount), self._currency, self.digits)
+
+    def roughly(self, amount: Decimal) -> str:
+        """An amount that is reckoned up from others, without cents where these say nothing."""
+        digits = 0 if abs(amount) >= _ROUGH else self.digits
+        return written(micros(amount), self._currency, digits)
 
     def signed(self, amount: Decimal) -> str:
         """A difference, with its sign."""
@@ -78,6 +85,19 @@ def percent(amount: Decimal, whole: Decimal) -> str:
 def shortened(name: str, most: int = _LONGEST_NAME) -> str:
     """The end of a long name, which says more than its beginning."""
     return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
+def told(console: "Console", text: str, *, indent: int) -> None:
+    """A line of words, and what does not fit on it further in."""
+    lines = wrap(
+        text,
+        WIDTH,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+    console.print("\n".join(lines))
 
 
 def heading(console: "Console", text: str) -> None:

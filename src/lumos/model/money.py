@@ -11,6 +11,7 @@ _DIGITS: Final = 6
 _CENTS: Final = 2
 _MOST: Final = 2**62
 _MOST_DIGITS: Final = 18
+_TOO_LARGE: Final = "The amount {} is too large to be reckoned with."
 # Where a currency is commonly written with a sign of its own, and nobody takes it for another.
 _SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩"}
 _WITHOUT_CENTS: Final = frozenset({"JPY", "KRW", "CLP", "ISK", "VND", "XAF", "XOF"})
@@ -23,8 +24,15 @@ def micros(amount: Decimal | int | str) -> int:
         raise MisuseError(f"{amount} is no amount of money. Give a number such as 12.50")
     # By its exponent first: the digits of one with a million of them take long to write out.
     if value.adjusted() > _MOST_DIGITS or abs(value) * MICRO >= _MOST:
-        raise MisuseError(f"The amount {amount} is too large to be reckoned with.")
+        raise MisuseError(_TOO_LARGE.format(amount))
     return int((value * MICRO).to_integral_value(ROUND_HALF_EVEN))
+
+
+def reckonable(units: int, what: str) -> int:
+    """Micro-units that can be added up with others; more of them are refused."""
+    if abs(units) >= _MOST:
+        raise MisuseError(_TOO_LARGE.format(what))
+    return units
 
 
 def amount_of(units: int) -> Decimal:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.costs.founding import founding, urn
+from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
+from lumos.model.catalog import Job
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_what_is_asked_for_stands_first_and_adds_up(shop: Lumos) -> None:
     report = shop.cost.savings("feature_store", "event_metrics", period="2024-01")
     assert [each.is_asked for each in report.disappears][:2] == [True, True]
     assert sum(each.monthly for each in report.disappears) == report.monthly_savings
-    assert sum(report.breakdown.values()) == report.monthly_savings
+    assert sum(report.breakdown.by_type.values()) == report.monthly_savings
 
 
 def test_a_dataset_in_the_middle_breaks_what_is_made_from_it(shop: Lumos) -> None:
@@ -43,6 +44,11 @@ def test_a_dataset_in_the_middle_breaks_what_is_made_from_it(shop: Lumos) -> Non
         ("ml_predictions", ("ml-platform",)),
     ]
     assert report.impact_analysis.risk_level == "HIGH"
+    # Nothing in the store says that somebody does, or that nobody does.
+    assert report.impact_analysis.reasons[0] == (
+        "ml_predictions would break, and nobody knows who reads it"
+    )
+    assert not any("in use" in reason for reason in report.impact_analysis.reasons)
     assert report.impact_analysis.downstream_datasets == 2
     assert report.monthly_savings == 3000
     assert urn("ml/ml_predictions") in report.datasets_affected
@@ -94,6 +100,15 @@ def test_what_to_retire_together_breaks_nothing_and_is_the_best_there_is(shop: L
     assert both.monthly_savings == 8200
     assert sum(each.monthly_savings for each in both.steps) == both.monthly_savings
     assert both.steps[-1].cumulative == both.monthly_savings
+
+
+def test_a_job_that_breaks_is_of_those_who_own_what_it_writes(shop: Lumos) -> None:
+    flow = {"inputs": (urn("raw/raw_events"),), "outputs": (urn("core/event_metrics"),)}
+    job = Job(urn="lumos://airflow/nightly", name="nightly", platform="airflow", **flow)
+    with shop._store().transaction() as transaction:
+        transaction.lineage.report("airflow", [], jobs=(job,), at=NOW)
+    broken = {each.name: each.owners for each in shop.cost.savings("raw_events").broken}
+    assert broken["nightly"] == ("analytics",)
 
 
 def test_a_job_that_writes_nothing_else_ends_with_what_it_writes(workplace: Path) -> None:

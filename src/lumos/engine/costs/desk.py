@@ -140,7 +140,15 @@ class CostDesk:
         if tag is not None:
             nodes += self._tagged(books, tag)
         nodes = list(dict.fromkeys(nodes))
-        return savings_report(books, nodes, feature=feature, **reckoned.supposed)
+        groups = [*([f"the feature {feature}"] if feature is not None else []),
+                  *([f"all with the tag {tag}"] if tag is not None else [])]  # fmt: skip
+        return savings_report(
+            books,
+            nodes,
+            asked_for=(*groups, *urns) if groups else (),
+            feature=None if urns or tag is not None else feature,
+            **reckoned.supposed,
+        )
 
     def retire(self, top: int = 10, **how: Unpack[How]) -> RetireReport:
         """What to retire together so that most is saved."""

@@ -54,9 +54,14 @@ class Labels:
         return found or (NOBODY[by],)
 
     def owners(self, urn: str) -> tuple[str, ...]:
-        """Everybody who answers for a dataset, people and groups."""
+        """Everybody who answers for a dataset or job, people and groups.
+
+        Of a job that nobody owns, those who answer for what it writes.
+        """
         if urn in self._jobs:
-            return tuple(filter(None, [self._jobs[urn].owner]))
+            job = self._jobs[urn]
+            told = [job.owner] if job.owner else []
+            return _names(told or (name for each in job.outputs for name in self.owners(each)))
         ownership = self._ownership.get(urn)
         return _names(each.name for each in ownership.owners) if ownership else ()
 

@@ -303,20 +303,40 @@ class ImpactAnalysis(Report, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
 
 
+class SavingsBreakdown(Report, frozen=True, kw_only=True):
+    """What is saved in a month by cost type, and how many datasets end or break."""
+
+    storage: Decimal = Decimal(0)
+    compute: Decimal = Decimal(0)
+    egress: Decimal = Decimal(0)
+    other: Decimal = Decimal(0)
+    affected_datasets: int
+
+    @property
+    def by_type(self) -> dict[str, Decimal]:
+        """The cost types that something is saved of."""
+        told = {"storage": self.storage, "compute": self.compute, "egress": self.egress}
+        return {name: amount for name, amount in (told | {"other": self.other}).items() if amount}
+
+
 class SavingsReport(CostAnswer, frozen=True, kw_only=True):
     """The answer of `lumos cost savings`: what truly disappears.
 
+    `asked` is what was asked for, in words; `feature_name` is told where that is one feature alone.
+    `committed_cost` is the part of what ends that stays due.
     `attributed_cost` is what the datasets cost through everything upstream; it says nothing of what
     would be saved and stands here to be compared.
     """
 
+    asked: tuple[str, ...]
     feature_name: str | None
     datasets_affected: tuple[str, ...]
     monthly_savings: Decimal
     annual_savings: Decimal
     storage_savings: Decimal
     compute_savings: Decimal
-    breakdown: dict[str, Decimal]
+    committed_cost: Decimal
+    breakdown: SavingsBreakdown
     impact_analysis: ImpactAnalysis
     disappears: tuple[Removed, ...]
     stays: tuple[Staying, ...]

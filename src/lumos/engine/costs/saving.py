@@ -1,5 +1,6 @@
 """What would truly disappear if some datasets ended, what would stay, and what would break."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -15,6 +16,7 @@ from lumos.engine.costs.reports import (
     Removed,
     Rest,
     Risk,
+    SavingsBreakdown,
     SavingsReport,
     Staying,
 )
@@ -28,6 +30,7 @@ def savings_report(
     books: Books,
     nodes: list[int],
     *,
+    asked_for: tuple[str, ...],
     feature: str | None,
     before: Books | None,
     changes: tuple[str, ...],
@@ -45,18 +48,19 @@ def savings_report(
     asked = set(nodes)
     stays, other_stays = _staying(books, savings)
     affected = [*savings.gone.tolist(), *savings.broken.tolist()]
+    datasets = tuple(books.urn(node) for node in affected if not books.graph.is_job[node])
     return SavingsReport(
         **answer(books, assumed=0, remarks=_remarks(books, savings)),
         what_if=supposed,
+        asked=asked_for or tuple(books.name(node) for node in nodes),
         feature_name=feature,
-        datasets_affected=tuple(
-            books.urn(node) for node in affected if not books.graph.is_job[node]
-        ),
+        datasets_affected=datasets,
         monthly_savings=amount_of(monthly),
         annual_savings=amount_of(monthly * _MONTHS),
         storage_savings=by_type.get("storage", Decimal(0)),
         compute_savings=by_type.get("compute", Decimal(0)),
-        breakdown=by_type,
+        committed_cost=amount_of(books.monthly(int(savings.unavoidable.sum()))),
+        breakdown=SavingsBreakdown(**by_type, affected_datasets=len(datasets)),
         impact_analysis=_impact(books, savings, asked),
         disappears=_disappearing(books, savings.gone, saved.sum(axis=0), asked),
         stays=stays,
@@ -102,16 +106,28 @@ def _disappearing(
 
 
 def _staying(books: Books, savings: Savings) -> tuple[tuple[Staying, ...], Rest]:
-    """The dearest that stay, and all others as one."""
+    """What ends and stays due, then the dearest that stay, and all others as one."""
     own = books.own[savings.staying]
     order = np.argsort(-own, kind="stable")
     order = order[own[order] != 0]
-    rows = tuple(
-        _stays(books, int(savings.staying[place]), int(savings.needed_by[place]))
-        for place in order[:MOST_ROWS]
+    rows = (
+        *_due(books, savings),
+        *(
+            _stays(books, int(savings.staying[place]), int(savings.needed_by[place]))
+            for place in order[:MOST_ROWS]
+        ),
     )
     rest = own[order[MOST_ROWS:]]
     return rows, Rest(count=len(rest), cost=amount_of(books.monthly(int(rest.sum()))))
+
+
+def _due(books: Books, savings: Savings) -> Iterator[Staying]:
+    """What ends, and is paid for all the same."""
+    if books.avoidable is None:
+        return
+    for node in savings.gone.tolist():
+        if not books.avoidable[node] and books.own[node]:
+            yield _stay(books, node, "it is committed or held, and stays due")
 
 
 def _stays(books: Books, node: int, needed_by: int) -> Staying:
@@ -121,6 +137,10 @@ def _stays(books: Books, node: int, needed_by: int) -> Staying:
         reason = "it is used itself"
     else:
         reason = f"{books.name(needed_by)} needs it"
+    return _stay(books, node, reason)
+
+
+def _stay(books: Books, node: int, reason: str) -> Staying:
     return Staying(
         urn=books.urn(node),
         name=books.name(node),
@@ -133,17 +153,25 @@ def _stays(books: Books, node: int, needed_by: int) -> Staying:
 def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
     is_job, live = books.graph.is_job, books.graph.live
     broken = [node for node in savings.broken.tolist() if not is_job[node]]
-    in_use = [node for node in broken if live[node]]
+    in_use = [node for node in broken if live[node] and books.is_verified(node)]
+    perhaps = [node for node in broken if live[node] and not books.is_verified(node)]
     used_themselves = [node for node in asked if live[node] and _is_read(books, node)]
     doubtful = [
-        node for node in (*asked, *broken) if not is_job[node] and not books.is_verified(node)
+        node
+        for node in (*asked, *broken)
+        if not is_job[node] and not books.is_verified(node) and node not in perhaps
     ]
     reasons = []
     if in_use:
         reasons.append(f"{_few(books, in_use)} would break and {_are(in_use)} in use")
+    if perhaps:
+        reasons.append(
+            f"{_few(books, perhaps)} would break, and nobody knows who reads "
+            f"{'it' if len(perhaps) == 1 else 'them'}"
+        )
     if len(broken) >= _MANY:
         reasons.append(f"{len(broken):,} datasets downstream would break")
-    elif broken and not in_use:
+    elif broken and not (in_use or perhaps):
         reasons.append(f"{_few(books, broken)} would break, which nobody is known to use")
     if used_themselves:
         reasons.append(f"{_few(books, used_themselves)} {_are(used_themselves)} read by somebody")
@@ -153,7 +181,7 @@ def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
     if unowned:
         reasons.append(f"nobody is on record who could be asked about {_few(books, unowned)}")
     risk: Risk = "LOW"
-    if in_use or len(broken) >= _MANY:
+    if in_use or perhaps or len(broken) >= _MANY:
         risk = "HIGH"
     elif reasons:
         risk = "MEDIUM"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lumos.analysis.cost.graph import Integers
 from lumos.config.prices import GB, Prices, charges_for_storage, class_of, provider_of, usual_class
 from lumos.engine.costs.wiring import Wiring
-from lumos.model.money import MICRO
+from lumos.model.money import MICRO, reckonable
 from lumos.model.period import Period
 from lumos.store.costs import ALWAYS, Size
 
@@ -74,7 +74,7 @@ class StorageCosts:
                 by_class = _by_class(provider, size)
             cost = sum(self._cost(provider, name, held) for name, held in by_class.items())
             if cost:
-                yield wiring.places[urn], cost
+                yield wiring.places[urn], reckonable(cost, f"for the storage of {urn}")
 
     @staticmethod
     def _moved(provider: str, size: Size, to: str) -> tuple[str, dict[str, int]]:
