@@ -52,7 +52,7 @@ def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool
     """Whether the text certainly uses nothing that changes, by a name or by a star."""
     assert making.sql is not None
     text = making.sql.casefold()
-    if _NATURAL.are_in(text) or _NAMED_BY_PLACES.search(text):
+    if _NATURAL.are_in(text):
         return False
     for versions in changed.values():
         if versions.is_doubtful:
@@ -60,7 +60,7 @@ def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool
         if any(name.casefold() in text for name in versions.changed):
             return False
     without_counts = _COUNT.sub("", text)
-    if _ALL_AS_ARGUMENTS.search(without_counts):
+    if _NAMED_BY_PLACES.search(text) or _ALL_AS_ARGUMENTS.search(without_counts):
         return False
     if ALL not in without_counts:
         # DuckDB's FROM without SELECT takes all without a star.
