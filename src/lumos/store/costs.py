@@ -53,8 +53,9 @@ class OverlappingMeter(MisuseError):
     def __init__(self, reporter: str, known: Metered, told: Metered) -> None:
         self.reporter = reporter
         super().__init__(
-            f"{reporter} told already what {known.target} used {_stretch(known)}; {_stretch(told)} "
-            f"would count some of it twice. Take it back first with: lumos cost forget {reporter}"
+            f"{reporter} told already what {known.target} used {stretch_of(known)}; "
+            f"{stretch_of(told)} would count some of it twice. Take it back first with: "
+            f"lumos cost forget {reporter}"
         )
 
 
@@ -438,7 +439,8 @@ def _all_known(column: Any) -> Any:
     return case((func.count(column) == func.count(), func.sum(column)), else_=None)
 
 
-def _stretch(metered: Metered) -> str:
+def stretch_of(metered: Metered) -> str:
+    """From when to when something was used, for people."""
     last = metered.ended_at - timedelta(microseconds=1)
     is_days = metered.started_at.time() == metered.ended_at.time() == datetime.min.time()
     if is_days and metered.started_at < metered.ended_at:

@@ -202,3 +202,30 @@ def test_overrides_of_the_configuration_are_listed_too(estate: Estate) -> None:
         date(2024, 1, 1),
         "configuration",
     )
+
+
+@pytest.mark.parametrize(
+    ("second", "is_refused"),
+    [
+        pytest.param("clean,2024-01,7,EUR", True, id="another amount"),
+        pytest.param("clean,2024-01-15,7,EUR", True, id="some of the same time"),
+        pytest.param("clean,2024-02,7,EUR", False, id="another time"),
+        pytest.param("other,2024-01,7,EUR", False, id="another job"),
+        pytest.param("clean,2024-01,100,EUR", False, id="a copy"),
+    ],
+)
+def test_two_files_by_one_name_do_not_replace_each_other(
+    estate: Estate, sources: CostSources, second: str, is_refused: bool
+) -> None:
+    for folder, row in (("one", "clean,2024-01,100,EUR"), ("two", second)):
+        file = estate.folder / "bills" / folder / "usage.csv"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"job,period,amount,currency\n{row}\n")
+    if is_refused:
+        words = r"one/usage\.csv and .*two/usage\.csv are both known as table:usage, and both tell"
+        with pytest.raises(MisuseError, match=words):
+            sources.ingest(estate.folder / "bills")
+        assert sources.meters().meters == ()
+    else:
+        sources.ingest(estate.folder / "bills")
+        assert sources.meters().meters[0].rows == (1 if "100" in second else 2)

@@ -1,5 +1,6 @@
 """YAML as JSON: only plain values are constructed, and numbers stay as they are written."""
 
+import re
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ MAX_BYTES: Final = 50 * 1024 * 1024
 MAX_DEPTH: Final = 50
 # Aliases share what they name; this bounds what they unfold to.
 MAX_NODES: Final = 3_000_000
+_WHOLE: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _CORE: Final = "tag:yaml.org,2002:"
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -78,6 +80,13 @@ class _Loader(_Parser):  # type: ignore[misc]
                 seen.add(key.value)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
+    def whole(self, node: yaml.ScalarNode) -> Decimal:
+        """In tens alone: YAML takes 010 for 8, and 1:30 for 90."""
+        if not _WHOLE.fullmatch(node.value):
+            reason = f"'{node.value}' is no number such as 12"
+            raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
+        return self.number(node)
+
     def number(self, node: yaml.ScalarNode) -> Decimal:
         """As exact as it is written, and finite."""
         text = node.value.replace("_", "")
@@ -91,5 +100,6 @@ class _Loader(_Parser):  # type: ignore[misc]
         return value
 
 
+_Loader.add_constructor(f"{_CORE}int", _Loader.whole)
 _Loader.add_constructor(f"{_CORE}float", _Loader.number)
 _Loader.add_constructor(f"{_CORE}timestamp", _Loader.construct_yaml_str)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +14,10 @@ from lumos.engine.people.selection import found_urn
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.errors import MisuseError, UnknownName
 from lumos.metering import MeterReading, UnreadableMeter, found_meters, read_meter
-from lumos.model.metering import COST_TYPES, CostType
+from lumos.model.metering import COST_TYPES, CostType, Metered
 from lumos.model.money import amount_of, micros
 from lumos.store import Store
-from lumos.store.costs import ALWAYS, KeptOverride, MeterChange
+from lumos.store.costs import ALWAYS, KeptOverride, MeterChange, stretch_of
 from lumos.store.errors import AmbiguousName, UnknownDataset
 
 _TOGETHER: Final = 500
@@ -136,6 +137,7 @@ class CostSources:
                 f"Nothing in {', '.join(map(str, paths))} tells what jobs used: no event log of "
                 "Spark, no run_results.json and no table with job, quantity or amount."
             )
+        ingest.refuse_twice()
         return ingest.written()
 
     def meters(self) -> MetersReport:
@@ -274,6 +276,25 @@ class _Ingest:
             raise CurrencyMix({*told, self._currency}, where)
         reporter = self._name or reading.reporter
         self.readings.setdefault((reporter, reading.meter.kind), []).append(reading)
+
+    def refuse_twice(self) -> None:
+        """Files by one name must not tell differently of the same, for one would get lost."""
+        by_subject: dict[tuple[str, tuple[str, ...]], list[tuple[Metered, str]]] = {}
+        for (reporter, _), several in self.readings.items():
+            for reading in several:
+                for each in reading.metered:
+                    if not each.run:
+                        told = by_subject.setdefault((reporter, each.subject), [])
+                        told.append((each, reading.meter.name))
+        for (reporter, _), told in by_subject.items():
+            told.sort(key=lambda one: (one[0].started_at, one[0].ended_at))
+            for (one, file), (other, another) in pairwise(told):
+                if one != other and one.overlaps(other):
+                    raise MisuseError(
+                        f"{file} and {another} are both known as {reporter}, and both tell what "
+                        f"{one.target} used {stretch_of(one)}. Keep one of them, or take them in "
+                        "one by one with a --name each."
+                    )
 
     def written(self) -> MeteringReport:
         """Writes what was read, all or nothing; gives what that changed."""
