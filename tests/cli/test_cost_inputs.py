@@ -26,7 +26,7 @@ def test_the_story_of_meters(place: Path, lumos: Any) -> None:
     told = lumos("cost", "ingest", "emr.csv")
     assert (told.code, told.words) == (
         0,
-        "table:emr 1 file, 1 job, 2024-01-01 to 2024-02-01 1 new, 0 changed, 0 as they were",
+        "table:emr 1 file, 1 job, 2024-01-01 to 2024-01-31 1 new, 0 changed, 0 as they were",
     )
     assert "1 as they were" in lumos("cost", "ingest", place / "emr.csv").words
     assert lumos("cost", "meters", "--json").json["meters"] == [

@@ -1,5 +1,6 @@
 """lumos cost ingest, meters, forget, set, unset and overrides"""
 
+from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -93,7 +94,10 @@ def meters(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
     rows = table("METER", "SINCE", "UNTIL", "ROWS", right=("ROWS",))
     for each in report.meters:
         rows.add_row(
-            each.reporter, f"{each.since:%Y-%m-%d}", f"{each.until:%Y-%m-%d}", f"{each.rows:,}"
+            each.reporter,
+            f"{each.since:%Y-%m-%d}",
+            f"{_last_day(each.since, each.until)}",
+            f"{each.rows:,}",
         )
     stdout().print(rows if report.meters else "Nothing was taken in yet: lumos cost ingest PATH")
 
@@ -194,7 +198,9 @@ def _print_ingest(report: "MeteringReport") -> None:
     console, remarks = stdout(), stderr()
     for each in report.meters:
         console.print(each.reporter, style="bold", end="  ")
-        stretch = f"{each.since:%Y-%m-%d} to {each.until:%Y-%m-%d}" if each.since else "nothing"
+        stretch = "nothing"
+        if each.since and each.until:
+            stretch = f"{each.since:%Y-%m-%d} to {_last_day(each.since, each.until)}"
         console.print(f"{plural(each.files, 'file')}, {plural(each.jobs, 'job')}, {stretch}")
         console.print(
             f"  {each.added:,} new, {each.changed:,} changed, {each.unchanged:,} as they were"
@@ -203,6 +209,11 @@ def _print_ingest(report: "MeteringReport") -> None:
         remarks.print(remark)
     for problem in report.problems:
         remarks.print(problem, style="yellow")
+
+
+def _last_day(since: datetime, until: datetime) -> date:
+    """The day that something ended on; what ends at midnight ended on the day before."""
+    return max(until - timedelta(microseconds=1), since).date()
 
 
 def _show(report: "OverridesReport", *, json: bool) -> None:

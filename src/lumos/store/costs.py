@@ -327,10 +327,25 @@ class CostWriter:
             # What is told is compared with what is there, and then written.
             connection.execute(_LOCK, {"key": lock_key("costs")})
 
-    def meter(self, reporter: str, told: Iterable[Metered], *, at: datetime) -> MeterChange:
-        """Adds to what a reporter told, or replaces what it told of the same runs and times."""
+    def meter(
+        self,
+        reporter: str,
+        told: Iterable[Metered],
+        *,
+        at: datetime,
+        whole_runs: bool = False,
+    ) -> MeterChange:
+        """Adds to what a reporter told, or replaces what it told of the same runs and times.
+
+        With `whole_runs`, each of these is all that its run used, and replaces whatever was told
+        of that, also on another engine or in other units.
+        """
         rows = {each.key: each for each in told}
         known = self._told_before(reporter, {each.target for each in rows.values()})
+        runs = {_run(each): key for key, each in rows.items() if each.run and whole_runs}
+        outdated = {key for key, each in known.items() if _run(each) in runs and key not in rows}
+        replaced = {runs[_run(known.pop(key))] for key in outdated}
+        self._remove(reporter, outdated)
         self._refuse_overlaps(reporter, rows, known)
         fresh = {key: each for key, each in rows.items() if known.get(key) != each}
         statement = replace(self._connection.dialect.name, tables.cost_meter)
@@ -339,7 +354,7 @@ class CostWriter:
             self._connection.execute(
                 statement, [_meter_row(reporter, key, each, at) for key, each in some]
             )
-        changed = sum(key in known for key in fresh)
+        changed = sum(key in known or key in replaced for key in fresh)
         return MeterChange(len(fresh) - changed, changed, len(rows) - len(fresh))
 
     def forget(self, reporter: str) -> int:
@@ -347,6 +362,16 @@ class CostWriter:
         table = tables.cost_meter
         found = self._connection.execute(delete(table).where(table.c.reporter == reporter))
         return found.rowcount
+
+    def _remove(self, reporter: str, keys: Collection[str]) -> None:
+        table = tables.cost_meter
+        remaining = iter(sorted(keys))
+        while some := list(islice(remaining, _TOGETHER)):
+            self._connection.execute(
+                delete(table).where(
+                    table.c.reporter == reporter, among(self._connection, table.c.key, some)
+                )
+            )
 
     def set_override(self, override: KeptOverride) -> None:
         """Sets what something costs from a day on, in the place of what was set for that day."""
@@ -403,6 +428,10 @@ class CostWriter:
             for other in kept.get(each.subject, ()) if not each.run else ():
                 if each.overlaps(other):
                     raise OverlappingMeter(reporter, other, each)
+
+
+def _run(metered: Metered) -> tuple[str, bool, str]:
+    return metered.target, metered.is_dataset, metered.run
 
 
 def size_row(urn: str, statistics: Statistics, *, at: datetime) -> dict[str, Any]:

@@ -570,3 +570,18 @@ def test_an_amount_that_no_number_holds_is_told(estate: Estate) -> None:
 def test_a_period_beyond_what_is_reckoned_with_is_refused(text: str) -> None:
     with pytest.raises(MisuseError, match="must lie from 1970-01-01 to 9998-12-31"):
         period_of(text, today=date.max)
+
+
+def test_a_hold_that_means_nothing_is_told(estate: Estate) -> None:
+    estate.dataset("raw", tags=("kept",))
+    estate.configure(
+        PRICES + "  committed: {datasets: [raw, zzz], patterns: ['nix/*'], tags: [kept, nope]}\n"
+    )
+    inputs = estate.inputs()
+    assert inputs.remarks == (
+        "What is committed names 'zzz', which means no dataset and no job.",
+        "What is committed names 'nix/*', which means no dataset and no job.",
+        "What is committed names the tag 'nope', which means no dataset and no job.",
+    )
+    assert inputs.avoidable is not None
+    assert inputs.avoidable.tolist() == [False]

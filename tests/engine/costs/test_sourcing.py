@@ -229,3 +229,47 @@ def test_two_files_by_one_name_do_not_replace_each_other(
     else:
         sources.ingest(estate.folder / "bills")
         assert sources.meters().meters[0].rows == (1 if "100" in second else 2)
+
+
+def test_a_run_that_is_taken_in_again_with_its_engine_counts_once(
+    estate: Estate, sources: CostSources
+) -> None:
+    estate.lineage(jobs=(job("nightly"),))
+    log = written(
+        estate.folder / "app-1", started(at=START), added("1", cores=4), ended(START + HOUR)
+    )
+    estate.configure(
+        "cost_model: {compute: {spark: {cost_per_core_hour: 1}, emr: {cost_per_core_hour: 2}}}"
+    )
+    sources.ingest(log)
+    assert costs(estate.inputs(), "compute") == {job_urn("nightly"): Decimal(4)}
+    (again,) = sources.ingest(log, engine="emr").meters
+    assert (again.added, again.changed, again.unchanged) == (0, 1, 0)
+    assert costs(estate.inputs(), "compute") == {job_urn("nightly"): Decimal(8)}
+    assert sources.meters().meters[0].rows == 1
+
+
+def test_results_of_dbt_that_are_taken_in_again_in_other_units_count_once(
+    estate: Estate, sources: CostSources
+) -> None:
+    about = {
+        "dbt_schema_version": "https://schemas.getdbt.com/dbt/run-results/v6.json",
+        "generated_at": "2024-01-05T01:00:00Z",
+        "invocation_id": "i",
+    }
+    result = {"unique_id": "model.shop.a", "status": "success", "execution_time": 3.0, "timing": []}
+    path = estate.folder / "run_results.json"
+    path.write_text(json.dumps({"metadata": about, "results": [result], "elapsed_time": 3.0}))
+    sources.ingest(path)
+    sources.ingest(path, engine="bigquery")
+    assert sources.meters().meters[0].rows == 1
+
+
+def test_rows_of_a_table_about_one_run_in_several_units_all_count(
+    estate: Estate, sources: CostSources
+) -> None:
+    file = estate.folder / "usage.csv"
+    head = "job,period,engine,quantity,unit,run\n"
+    file.write_text(f"{head}a,2024-01,emr,3,instance-hours,r1\na,2024-01,emr,2,licences,r1\n")
+    sources.ingest(file)
+    assert sources.meters().meters[0].rows == 2

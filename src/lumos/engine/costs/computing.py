@@ -75,8 +75,7 @@ class ComputeCosts:
                         f"The {cost_type} cost of {self._finder.urn(node)} is too large to be "
                         "reckoned with. Look at what was taken in: lumos cost meters"
                     )
-                what = f"for {cost_type} of a job or dataset"
-                costs[COST_TYPES.index(cost_type), node] += reckonable(amount, what)
+                costs[COST_TYPES.index(cost_type), node] += amount
 
     def cost(self, node: int, cost_type: CostType) -> int:
         """What a node cost."""

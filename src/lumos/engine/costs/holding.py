@@ -1,5 +1,6 @@
 """What stays due although it ends."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lumos.config import Settings
@@ -8,30 +9,56 @@ from lumos.engine.costs.wiring import Wiring
 from lumos.model.pattern import DatasetPattern
 
 if TYPE_CHECKING:
+    from lumos.config.costs import Feature
     from lumos.store import Store
 
 
-def committed_nodes(store: "Store", settings: Settings, wiring: Wiring) -> list[int]:
-    """The datasets and jobs that the configuration calls committed."""
+def committed_nodes(
+    store: "Store", settings: Settings, wiring: Wiring
+) -> tuple[set[int], tuple[str, ...]]:
+    """The datasets and jobs that the configuration calls committed; which of its words mean none.
+
+    A hold that is written wrongly would promise money that cannot be saved.
+    """
     committed = committed_of(settings)
-    if not committed:
-        return []
-    patterns = [
-        DatasetPattern(text) for each in committed for text in (*each.datasets, *each.patterns)
-    ]
-    tags = {tag for each in committed for tag in each.tags}
-    tagged = (
-        {
-            urn
-            for urn, governance in store.aspects("governance").items()
-            if tags.intersection(governance.tags)
-        }
-        if tags
-        else set()
+    nodes: set[int] = set()
+    unmatched: list[str] = []
+    words = [text for each in committed for text in (*each.datasets, *each.patterns)]
+    for text, found in (*_matched(words, wiring), *_tagged(store, wiring, committed)):
+        nodes |= found
+        if not found:
+            unmatched.append(text)
+    remarks = tuple(
+        f"What is committed names {text}, which means no dataset and no job." for text in unmatched
     )
+    return nodes, remarks
+
+
+def _matched(words: list[str], wiring: Wiring) -> Iterator[tuple[str, set[int]]]:
     names = {urn: job.name for urn, job in wiring.jobs.items()}
-    return [
-        node
-        for node, urn in enumerate(wiring.urns)
-        if urn in tagged or any(each.matches(urn, names.get(urn, "")) for each in patterns)
-    ]
+    for text in words:
+        pattern = DatasetPattern(text)
+        yield (
+            f"'{text}'",
+            {
+                node
+                for node, urn in enumerate(wiring.urns)
+                if pattern.matches(urn, names.get(urn, ""))
+            },
+        )
+
+
+def _tagged(
+    store: "Store", wiring: Wiring, committed: "tuple[Feature, ...]"
+) -> Iterator[tuple[str, set[int]]]:
+    tags = [tag for each in committed for tag in each.tags]
+    governed = store.aspects("governance") if tags else {}
+    for tag in tags:
+        yield (
+            f"the tag '{tag}'",
+            {
+                wiring.places[urn]
+                for urn, governance in governed.items()
+                if tag in governance.tags and urn in wiring.places
+            },
+        )

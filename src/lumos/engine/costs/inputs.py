@@ -15,9 +15,9 @@ from lumos.engine.costs.computing import ComputeCosts
 from lumos.engine.costs.finding import Finder
 from lumos.engine.costs.holding import committed_nodes
 from lumos.engine.costs.overriding import override_costs
-from lumos.engine.costs.reading import Reading, readings
+from lumos.engine.costs.reading import readings
 from lumos.engine.costs.storing import StorageCosts
-from lumos.engine.costs.wiring import Wiring, wired
+from lumos.engine.costs.wiring import wired
 from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, SHARED, UNALLOCATED
 from lumos.model.money import micros
 from lumos.model.period import Period
@@ -91,19 +91,20 @@ def cost_graph(
         weights=reading.weights,
         last_read=reading.last_read,
     )
+    held, unheld = committed_nodes(store, settings, wiring)
     beside = _beside(settings, period, compute.reserved)
     return Inputs(
         graph=graph,
         currency=listed.currency,
         period=period,
-        remarks=(*storage.remarks, *compute.remarks, *remarks),
+        remarks=(*storage.remarks, *compute.remarks, *remarks, *unheld),
         unallocated=beside[UNALLOCATED],
         idle=beside[IDLE],
         shared=beside[SHARED],
         adjustment=beside[ADJUSTMENT],
         read=reading.read,
         unverified=reading.unverified,
-        avoidable=_avoidable(store, settings, wiring, reading),
+        avoidable=_avoidable(held, graph.nodes),
     )
 
 
@@ -127,12 +128,9 @@ def _beside(settings: Settings, period: Period, reserved: Mapping[str, int]) -> 
     }
 
 
-def _avoidable(
-    store: "Store", settings: Settings, wiring: Wiring, reading: Reading
-) -> Bools | None:
-    held = committed_nodes(store, settings, wiring)
+def _avoidable(held: set[int], nodes: int) -> Bools | None:
     if not held:
         return None
-    avoidable = np.ones(len(reading.live), dtype=np.bool_)
-    avoidable[held] = False
+    avoidable = np.ones(nodes, dtype=np.bool_)
+    avoidable[list(held)] = False
     return avoidable

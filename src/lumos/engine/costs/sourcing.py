@@ -310,7 +310,7 @@ class _Ingest:
                 for start in range(0, len(several), _TOGETHER):
                     some = several[start : start + _TOGETHER]
                     rows = [each for reading in some for each in reading.metered]
-                    done = costs.meter(reporter, rows, at=at)
+                    done = costs.meter(reporter, rows, at=at, whole_runs=kind != "table")
                     change = MeterChange(*(a + b for a, b in zip(change, done, strict=True)))
                 meters.append(_ingested(reporter, kind, several, change))
                 audit(transaction, "cost.ingest", reporter, at=at)
