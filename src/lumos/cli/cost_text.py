@@ -1,5 +1,6 @@
 """Reports on cost as text of at most 80 columns, where names allow."""
 
+from datetime import date
 from decimal import Decimal
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -35,6 +36,7 @@ from lumos.engine.costs.reports import (
     TopReport,
     TrendReport,
 )
+from lumos.model.period import month_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,6 +49,7 @@ _ROWS: Final = 12
 # Shares from here on are written as all of it.
 _WHOLE: Final = 0.9995
 _NONE: Final = Rest()
+_QUARTER: Final = 3
 _BESIDE: Final = {
     "__unallocated__": "belongs to no dataset",
     "__idle__": "paid for and not used",
@@ -167,19 +170,25 @@ def _cut(
 def _print_trends(console: "Console", report: CostReport | TrendReport, purse: Purse) -> None:
     trends = report.trends
     if trends.last_month is None and trends.last_quarter is None:
-        console.print("  Nothing is recorded of earlier months yet: lumos cost record")
+        console.print("  Nothing to compare with is recorded of earlier months: lumos cost record")
         return
     for name, compared in (("month", trends.last_month), ("quarter", trends.last_quarter)):
         what = "vs" if report.what_if is None else "supposed vs"
-        console.print(f"  {what} last {name:<8} {_compared(compared, purse)}")
+        console.print(f"  {what} last {name:<8} {_compared(compared, report, purse)}")
 
 
-def _compared(compared: Compared | None, purse: Purse) -> str:
+def _compared(compared: Compared | None, report: CostReport | TrendReport, purse: Purse) -> str:
     if compared is None:
         return "not recorded"
     change = "" if compared.percent is None else f"{compared.percent:+.0f}%"
     several = len(compared.periods) > 1
-    when = f"{compared.periods[0]} to {compared.periods[-1]}" if several else compared.periods[0]
+    when = " and ".join(compared.periods)
+    if len(compared.periods) == _QUARTER:
+        when = f"{compared.periods[0]} to {compared.periods[-1]}"
+    elif report.is_recent and not several:
+        # Whoever compares thirty days with a month wants to know how long that is.
+        days = month_of(date.fromisoformat(f"{when}-01")).days
+        when += "" if days == report.days else f", {days} days"
     return f"{change:>6}  {purse(compared.cost)}{' a month' if several else ''} in {when}"
 
 
@@ -321,7 +330,9 @@ def _print_explain(report: ExplainReport) -> None:
 
 def _way(path: CostPath, purse: Purse) -> str:
     """raw_events storage $500.00 -60%-> cleaned_events -> feature_store"""
-    words = [f"{path.steps[0].name} {path.type} {purse(path.own_cost)}"]
+    first = path.steps[0]
+    job = " (job)" if first.kind == "job" and len(path.steps) > 1 else ""
+    words = [f"{first.name}{job} {path.type} {purse(path.own_cost)}"]
     for before, step in zip(path.steps, path.steps[1:], strict=False):
         share = before.share
         mark = "~" if before.assumed else ""

@@ -10,6 +10,8 @@ from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
 from lumos.engine.costs.desk import CostDesk
 from lumos.engine.costs.hints import _without_reads
+from lumos.model.catalog import Job
+from lumos.model.lineage import JobRun
 from lumos.store.usage import Reads
 
 DAY = NOW.date() - timedelta(days=1)
@@ -60,6 +62,8 @@ def test_runs_after_which_nobody_read_could_be_saved(shop: Lumos, workplace: Pat
     ]  # fmt: skip
     (workplace / "events.ndjson").write_text("\n".join(map(json.dumps, events)))
     shop.lineage.ingest(workplace / "events.ndjson")
+    # Taking something in forgets reads of long ago.
+    read(shop, "core/cleaned_events", "ann", days_ago=365)
     read(shop, "core/event_metrics", "bob", days_ago=5)
     [job] = [each.urn for each in shop._store().lineage.jobs()]
     text = (workplace / "lumos.yaml").read_text()
@@ -74,6 +78,36 @@ def test_runs_after_which_nobody_read_could_be_saved(shop: Lumos, workplace: Pat
         "the job count_events ran 3 times, and after 2 of these nobody read what it wrote: "
         "$60.00 a month"
     )
+
+
+def test_runs_before_reads_were_known_are_no_waste(workplace: Path) -> None:
+    shop = founding(workplace)
+    outputs = (urn("core/event_metrics"),)
+    job = Job(
+        urn="lumos://airflow/count", name="count", platform="airflow",
+        inputs=(urn("raw/raw_events"),), outputs=outputs,
+        runs=tuple(
+            JobRun(run_id=str(back), job="lumos://airflow/count", state="COMPLETE",
+                   started_at=NOW - timedelta(days=back), ended_at=NOW - timedelta(days=back))
+            for back in (24, 16, 8)
+        ),
+    )  # fmt: skip
+    with shop._store().transaction() as transaction:
+        transaction.lineage.report("airflow", [], jobs=(job,), at=NOW)
+    text = (workplace / "lumos.yaml").read_text()
+    cost = f"    - {{job: {job.urn}, costs: {{compute: 90}}}}\n  allocations:\n"
+    text = text.replace("  allocations:\n", cost)
+    text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
+    (workplace / "lumos.yaml").write_text(text)
+    settings = Lumos(workplace / "lumos.yaml", environment={}).settings
+    desk = CostDesk(settings, shop._store, clock=lambda: NOW)
+    # The log begins ten days ago; the job reads since long before.
+    read(shop, "raw/raw_events", "count", days_ago=200)
+    read(shop, "core/event_metrics", "bob", days_ago=10)
+    [hint] = desk.report("event_metrics").optimization
+    assert "ran 3 times, and after 1 of these nobody read" in hint
+    read(shop, "core/event_metrics", "bob", days_ago=5)
+    assert desk.report("event_metrics").optimization == ()
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,20 @@ def test_the_trend_of_a_dataset_is_that_of_its_total(shop: Lumos) -> None:
     assert [float(point.cost) for point in (*report.points, report.now)] == [5800, 5800]
 
 
+def test_what_was_shared_by_another_method_is_not_compared(shop: Lumos) -> None:
+    shop.cost.record("2024-02")
+    report = shop.cost.report("ml_predictions", method="equal_split")
+    assert report.trends.last_month is None
+    assert any("by lineage_weighted is not compared" in each for each in report.remarks)
+    # What was spent is the same by any method.
+    assert shop.cost.trend(method="equal_split").trends.vs_last_month == 0
+
+
+def test_a_record_that_is_no_month_says_what_becomes_of_it(shop: Lumos) -> None:
+    assert any("whole months" in each for each in shop.cost.record("2024-02-05").remarks)
+    assert not any("whole months" in each for each in shop.cost.record("2024-02").remarks)
+
+
 def test_a_period_is_compared_with_what_came_before_it_alone(shop: Lumos) -> None:
     shop.cost.record("2024-02")
     report = shop.cost.report("ml_predictions", period="2024-01")

@@ -36,6 +36,7 @@ from lumos.model.period import Period, month_before, month_of, period_of, recent
 from lumos.store import Store
 
 _PAGE_ROWS: Final = 40
+_NO_MONTH: Final = "Trends are made of whole months; others count only where no month is on record."
 _NO_PRICES: Final = """Nothing costs anything: no prices are configured. Write some into lumos.yaml:
 cost_model:
   storage:
@@ -174,7 +175,7 @@ class CostDesk:
         with store.transaction() as transaction:
             audit(transaction, "cost record", wanted.name, at=at, details=f"{datasets} figures")
         return RecordReport(
-            **answer(books),
+            **answer(books, remarks=() if wanted.kind == "month" else (_NO_MONTH,)),
             datasets=datasets,
             spent=amount_of(books.spent),
             aspects_written=written,
@@ -196,10 +197,12 @@ class CostDesk:
 
     def _report(self, reckoned: _Reckoned, node: int) -> CostReport:
         books = reckoned.books
-        history = History(self._store, books.urn(node), books.inputs.currency)
+        history = History(self._store, books, books.urn(node))
         trends = history.trends(books.inputs.period, int(books.totals[node]))
-        found = hints(self._store, books, node)
-        return cost_report(books, node, trends=trends, hints=found, **reckoned.supposed)
+        found = hints(self._store, self._settings, books, node)
+        return cost_report(
+            books, node, trends=trends, hints=found, remarks=history.remarks, **reckoned.supposed
+        )
 
     def _trend(self, reckoned: _Reckoned, node: int | None) -> TrendReport:
         books, before = reckoned.books, reckoned.before
@@ -212,9 +215,9 @@ class CostDesk:
             was = before.spent if urn is None else int(before.totals[before.places[urn]])
             supposed["what_if"] = what_if(reckoned.changes, was, cost)
             supposed["before"] = point_of(before, urn)
-        history = History(self._store, urn, books.inputs.currency)
+        history = History(self._store, books, urn)
         return TrendReport(
-            **answer(books, assumed=assumed),
+            **answer(books, assumed=assumed, remarks=history.remarks),
             **supposed,
             dataset=urn,
             name=None if node is None else books.name(node),

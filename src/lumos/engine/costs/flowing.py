@@ -23,9 +23,11 @@ def flow_to(books: Books, node: int, *, most: int = MOST_STOPS) -> tuple[list[St
     """How cost comes to one dataset; only what arrives there."""
     made = books.made_of(node)
     arriving = np.zeros(books.attribution.loaded.shape)
-    arriving[:, made.nodes] = made.reach
+    # What goes round in a cycle arrives again and again; here it counts when it first does.
+    again = made.reach[:, made.nodes == node]
+    arriving[:, made.nodes] = made.reach / np.where(again > 0, again, 1)
     kept = np.zeros(books.graph.nodes)
-    kept[node] = books.totals[node]
+    kept[node] = books.retained[node]
     return _flow(books, arriving, kept, most)
 
 

@@ -9,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lumos.analysis.cost.savings import savings_of
+from lumos.config import Settings
 from lumos.engine.costs.books import Books
+from lumos.engine.costs.reading import jobs_by_reader, known_since
+from lumos.engine.usage.unread import place_of
 from lumos.model.money import written
 from lumos.store import Store
 
@@ -21,15 +24,31 @@ class Hint(NamedTuple):
     monthly: int
 
 
-def hints(store: Store, books: Books, node: int) -> list[Hint]:
+def hints(store: Store, settings: Settings, books: Books, node: int) -> list[Hint]:
     """Datasets that nobody reads, and runs whose results nobody reads; the largest first."""
     ending = _unread(books, node)
     if ending is not None:
         # All that is upstream for it alone ends with it, its runs included.
         return [ending]
     upstream = [int(each) for each in books.made_of(node).nodes if books.graph.is_job[each]]
-    found = [_idle_runs(store, books, job) for job in upstream]
+    known = _Known(store, settings)
+    found = [_idle_runs(store, books, job, known) for job in upstream]
     return sorted(filter(None, found), key=lambda hint: -hint.monthly)
+
+
+class _Known:
+    """From which day on the reads of datasets are known, as far as people read there."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._sources = store.usage.sources()
+        jobs = jobs_by_reader(settings, store.lineage.jobs())
+        self._places = known_since(store, self._sources.get, jobs)
+
+    def since(self, urn: str) -> date:
+        """Of what nobody ever read, nothing is known here; whether it is read is judged before."""
+        source = self._sources.get(urn)
+        found = None if source is None else self._places.get(place_of(urn, source))
+        return found or date.min
 
 
 def _unread(books: Books, node: int) -> Hint | None:
@@ -44,7 +63,7 @@ def _unread(books: Books, node: int) -> Hint | None:
     return Hint(f"nobody read {books.name(node)}; its end would save {saved} a month", monthly)
 
 
-def _idle_runs(store: Store, books: Books, job: int) -> Hint | None:
+def _idle_runs(store: Store, books: Books, job: int, known: _Known) -> Hint | None:
     """Runs of a job after which nobody read what it writes, until the next one."""
     period = books.inputs.period
     outputs = books.graph.downstream[books.graph.upstream == job]
@@ -53,10 +72,12 @@ def _idle_runs(store: Store, books: Books, job: int) -> Hint | None:
     runs = [
         day for day in books.labels.run_days(books.urn(job)) if period.first <= day <= period.last
     ]
+    since = max(known.since(books.urn(int(each))) for each in outputs)
+    told = sorted(day for day in runs if day >= since)
     reads = {
         each.day for node in outputs for each in store.usage.of(books.urn(node), since=period.first)
     }
-    idle = _without_reads(sorted(runs), reads, period.last)
+    idle = _without_reads(told, reads, period.last)
     own = books.monthly(int(books.own[job]))
     monthly = round(Fraction(own * idle, len(runs))) if idle else 0
     if monthly <= 0:

@@ -15,6 +15,9 @@ from lumos.engine.usage.unread import Evidence, place_of
 from lumos.model.period import Period
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from lumos.model.catalog import Job
     from lumos.store import Store
 
 # Somebody who reads once a quarter needs what is read.
@@ -49,12 +52,12 @@ def readings(store: "Store", settings: Settings, wiring: Wiring, period: Period)
     live = nothing_reads(len(wiring.urns), wiring.upstream, wiring.downstream)
     ended, read, used = _end_uses(store, wiring, readers, since, period.last)
     evidence = Evidence(store)
-    known = _known_since(store, wiring, readers)
+    known = known_since(store, lambda urn: wiring.datasets.get(urn, (None, None))[1], readers)
     unverified = set()
     for urn, (_, source) in wiring.datasets.items():
-        known_since = known.get(place_of(urn, source))
+        first = known.get(place_of(urn, source))
         is_told = urn in evidence.told
-        if (known_since is None or known_since > since) and not is_told:
+        if (first is None or first > since) and not is_told:
             if urn not in read:
                 unverified.add(urn)
         elif live[node := wiring.places[urn]] and urn not in read:
@@ -72,12 +75,15 @@ def readings(store: "Store", settings: Settings, wiring: Wiring, period: Period)
     )
 
 
-def _known_since(store: "Store", wiring: Wiring, readers: dict[str, int]) -> dict[str, date]:
+def known_since(
+    store: "Store", source_of: "Callable[[str], str | None]", jobs: "Collection[str]"
+) -> dict[str, date]:
     """From which day on the reads of people are known, by place; jobs that read show nothing."""
     found: dict[str, date] = {}
     for urn, reader, first in store.costs.first_reads():
-        if urn in wiring.datasets and reader not in readers:
-            place = place_of(urn, wiring.datasets[urn][1])
+        source = source_of(urn)
+        if source is not None and reader not in jobs:
+            place = place_of(urn, source)
             found[place] = min(found.get(place, first), first)
     return found
 
@@ -90,12 +96,14 @@ def _may_be_read(evidence: Evidence, urn: str, since: date) -> bool:
 
 def _readers(settings: Settings, wiring: Wiring) -> dict[str, int]:
     """The nodes that readers of query logs are, by the names that the store has for them."""
+    by_name = jobs_by_reader(settings, wiring.jobs.values())
+    return {name: wiring.places[urn] for name, urn in by_name.items()}
+
+
+def jobs_by_reader(settings: Settings, jobs: "Iterable[Job]") -> dict[str, str]:
+    """The jobs that readers of query logs are, by the names that the store has for them."""
     rename = naming(settings.usage) or str
-    found: dict[str, int] = {}
-    for urn, job in wiring.jobs.items():
-        for name in names_of_job(job):
-            found[rename(name)] = wiring.places[urn]
-    return found
+    return {rename(name): job.urn for job in jobs for name in names_of_job(job)}
 
 
 def _end_uses(

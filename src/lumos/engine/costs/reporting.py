@@ -73,6 +73,7 @@ def cost_report(
     *,
     trends: Trends,
     hints: Sequence[Hint],
+    remarks: tuple[str, ...],
     before: Books | None,
     changes: tuple[str, ...],
 ) -> CostReport:
@@ -90,7 +91,7 @@ def cost_report(
             "before": _breakdown(before, was),
         }
     return CostReport(
-        **answer(books, assumed=assumed, remarks=_remarks(books, node)),
+        **answer(books, assumed=assumed, remarks=(*_remarks(books, node), *remarks)),
         dataset=books.urn(node),
         name=books.name(node),
         kind=books.kind(node),

@@ -14,11 +14,18 @@ from lumos.store.costs import RecordedPeriod
 
 
 class History:
-    """The periods on record of one dataset, or of all that was spent, in one currency."""
+    """The periods on record of one dataset, or of all that was spent, that some books go on from.
 
-    def __init__(self, store: Store, urn: str | None, currency: str) -> None:
+    They are in the same currency. What a dataset costs depends on the method; what was spent does
+    not.
+    """
+
+    def __init__(self, store: Store, books: Books, urn: str | None) -> None:
         costs = store.costs
-        self._periods = {each.name: each for each in costs.periods() if each.currency == currency}
+        kept = [each for each in costs.periods() if each.currency == books.inputs.currency]
+        self._others = {each.method for each in kept if urn and each.method != books.method}
+        self._method = books.method
+        self._periods = {each.name: each for each in kept if each.method not in self._others}
         if urn is None:
             spent = costs.totals()
         else:
@@ -29,6 +36,14 @@ class History:
         self._costs: Mapping[str, Mapping[str, int]] = {
             name: spent[name] for name in self._periods if name in spent
         }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What on record is not compared."""
+        return tuple(
+            f"What is on record by {each} is not compared with what is shared by {self._method}."
+            for each in sorted(self._others)
+        )
 
     def points(self, *, until: Period) -> tuple[TrendPoint, ...]:
         """Whole months before a period, the earliest first; others where no month is kept."""
