@@ -585,3 +585,10 @@ def test_a_hold_that_means_nothing_is_told(estate: Estate) -> None:
     )
     assert inputs.avoidable is not None
     assert inputs.avoidable.tolist() == [False]
+
+
+def test_what_is_unallocated_is_not_more_than_can_be_kept(estate: Estate) -> None:
+    for name in ("one", "two"):
+        estate.meter(name, amount=4 * 10**18, currency="USD")
+    with pytest.raises(MisuseError, match="The amount of __unallocated__ is too large"):
+        estate.inputs()

@@ -64,8 +64,9 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     loaded = np.where(divided.kept == 1.0, retained, np.rint(exact).astype(np.int64))
     assumed = np.zeros_like(exact)
     if divided.assumed.any():
-        certain = np.where(divided.assumed, 0.0, divided.values)
-        assumed = exact - flowed(graph, order, own, certain)
+        rows = 1 if divided.uniform else len(graph.types)
+        certain = np.where(divided.assumed[:rows], 0.0, divided.values[:rows])
+        assumed = exact - flowed(graph, order, own, np.broadcast_to(certain, divided.values.shape))
     return Attribution(
         loaded=loaded,
         retained=retained,

@@ -19,7 +19,7 @@ from lumos.engine.costs.reading import readings
 from lumos.engine.costs.storing import StorageCosts
 from lumos.engine.costs.wiring import wired
 from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, SHARED, UNALLOCATED
-from lumos.model.money import micros
+from lumos.model.money import micros, reckonable
 from lumos.model.period import Period
 
 if TYPE_CHECKING:
@@ -123,7 +123,9 @@ def _beside(settings: Settings, period: Period, reserved: Mapping[str, int]) -> 
         UNALLOCATED: Decimal(0),
     }
     return {
-        name: reserved.get(name, 0) + round(micros(amount) * period.months)
+        name: reckonable(
+            reserved.get(name, 0) + round(micros(amount) * period.months), f"of {name}"
+        )
         for name, amount in configured.items()
     }
 

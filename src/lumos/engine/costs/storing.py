@@ -1,8 +1,11 @@
 """What the bytes of datasets cost, by provider and storage class."""
 
+from array import array
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lumos.analysis.cost.graph import Integers
 from lumos.config.prices import GB, Prices, charges_for_storage, class_of, provider_of, usual_class
@@ -37,12 +40,15 @@ class StorageCosts:
         self.missing: set[str] = set()
         self._unpriced: dict[str, tuple[int, int]] = {}
         self._later = 0
-        self._costs = dict(self._priced(wiring, store.costs.sizes(period.last)))
+        # As pairs of numbers, for there may be millions of these.
+        self._costs = array("q")
+        for pair in self._priced(wiring, store.costs.sizes(period.last)):
+            self._costs.extend(pair)
 
     def put_into(self, costs: Integers) -> None:
         """Adds the cost of each dataset to its place."""
-        for node, cost in self._costs.items():
-            costs[node] += cost
+        pairs = np.array(self._costs).reshape(-1, 2)
+        costs[pairs[:, 0]] += pairs[:, 1]
 
     @property
     def remarks(self) -> tuple[str, ...]:
