@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
 from lumos.cli.cost_savings_text import print_retire
+from lumos.cli.cost_screen import Purse, bars, shortened
+from lumos.cli.screen import stdout
 from lumos.engine.costs.reports import RetireReport, RetireStep
 from lumos.model.dataset import Statistics
 
@@ -104,6 +107,29 @@ class TestSums:
         for column in ("own", "retained"):
             assert sum(Decimal(row[column]) for row in found) == Decimal("8370.65")
 
+    def test_bars_are_of_what_ranks(self, lumos: Any) -> None:
+        for ranking, first in (("own", "cleaned_events"), ("total", "ml_predictions")):
+            told = lumos("cost", "top", "--by", ranking, *JANUARY).out
+            [row] = [line for line in told.splitlines() if line.startswith(first)]
+            assert row.count("█") == max(line.count("█") for line in told.splitlines())
+
+    def test_an_amount_is_the_same_however_many_are_listed(self, lumos: Any) -> None:
+        found = set()
+        for count in (1, 2):
+            told = lumos("cost", "top", "-n", f"{count}", "--period", "2024-01-15").out
+            [row] = [line for line in told.splitlines() if line.startswith("ml_predictions")]
+            assert " others" in told
+            found.add(tuple(amounts(row)))
+        assert len(found) == 1
+
+    def test_types_add_up_to_what_was_spent(self, lumos: Any) -> None:
+        top = lumos("cost", "top", *JANUARY, "--json").json
+        assert sum(top["by_type"].values()) == pytest.approx(top["spent"])
+
+    def test_captions_fit_80_columns(self, lumos: Any) -> None:
+        for words in (("top",), ("by", "team"), ("by", "platform")):
+            assert max(map(len, lumos("cost", *words, *JANUARY).out.splitlines())) <= 80
+
     def test_top_is_written_where_its_ending_says(self, lumos: Any, place: Path) -> None:
         for name in ("top.csv", "top.json", "top.html"):
             assert lumos("cost", "top", "-o", name).code == 0
@@ -116,7 +142,9 @@ class TestSums:
         assert "s3.standard at 0.01 before $8,370.65, after $8,370.65: +$0.00" in told
 
 
-@pytest.mark.parametrize("words", [("top", "-n", "2"), ("by", "team")])
+@pytest.mark.parametrize(
+    "words", [("top", "-n", "2"), ("top", "--by", "own", "-n", "2"), ("by", "team")]
+)
 @pytest.mark.parametrize("price", ["0.0173", "0.0001", "0.0219"])
 def test_changes_add_up_to_the_difference_as_it_is_shown(
     place: Path, lumos: Any, words: tuple[str, ...], price: str
@@ -126,12 +154,18 @@ def test_changes_add_up_to_the_difference_as_it_is_shown(
     before, after, difference = amounts(told.split("before")[1].split("\n")[0])
     sign = 1 if ": +" in told else -1
     assert after - before == sign * abs(difference)
-    changes = [Decimal(each.replace("$", "").replace(",", ""))
-               for each in re.findall(r"[+-]\$[\d,.]+", told.split("CHANGE")[1])]  # fmt: skip
-    changes.remove(Decimal("-30.10"))
-    changes.remove(Decimal("-30.10"))
-    *rows_changed, total = changes
-    assert sum(rows_changed) == total == after - before
+    lines = told.splitlines()
+    [head] = [place for place, line in enumerate(lines) if "CHANGE" in line]
+    columns = [found.end() for found in re.finditer("CHANGE", lines[head])]
+    assert len(columns) == (2 if "by" in words else 1)
+    for end in columns:
+        cells = [
+            re.search(r"[+-]\$[\d,.]+\Z", line[:end])
+            for line in lines[head + 1 :]
+            if len(line) >= end
+        ]
+        *changed, total = [Decimal(re.sub("[$,]", "", each[0])) for each in cells if each]
+        assert sum(changed) == total == after - before
 
 
 def test_the_story_of_a_trend(place: Path, lumos: Any) -> None:
@@ -278,6 +312,20 @@ def test_a_price_beyond_all_measure_is_refused(place: Path, lumos: Any, price: s
     told = lumos("cost", "top", *JANUARY, "--price", f"s3.standard={price}")
     assert told.code == 2
     assert "too large to be reckoned with" in told.err
+
+
+def test_names_of_wide_characters_stay_in_their_columns(capsys: Any) -> None:
+    purse = Purse("USD", Decimal(100))
+    bars(stdout(), [("表表 🎉", Decimal(60)), ("orders", Decimal(40))], purse)
+    wide, plain = capsys.readouterr().out.splitlines()
+    assert cell_len(wide[: wide.index("$")]) == plain.index("$")
+    assert cell_len(shortened("表" * 40, 20)) <= 20
+
+
+def test_shares_of_a_sum_that_is_less_than_its_parts_are_not_told(capsys: Any) -> None:
+    purse = Purse("USD", Decimal(25))
+    bars(stdout(), [("raw", Decimal(25)), ("credit", Decimal("-25.5"))], purse)
+    assert "%" not in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("place")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lumos.errors import MisuseError
-from lumos.model.money import amount_of, balanced, micros, rounded, written
+from lumos.model.money import amount_of, balanced, balanced_by, micros, rounded, written
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,13 @@ def test_balanced_amounts_give_the_rounded_sum_and_move_less_than_one_step(amoun
     assert sum(shown) == rounded(sum(amounts), digits)
     assert all(abs(a - b) < step for a, b in zip(amounts, shown, strict=True)) or step == 1
     assert all(each % step == 0 for each in shown)
+
+
+@given(some.lists(some.integers(-(10**12), 10**12), min_size=1, max_size=30))
+def test_one_amount_makes_up_for_all_others_where_that_is_not_seen(amounts: list[int]) -> None:
+    shown = balanced_by([*amounts, 10**10], 2, len(amounts))
+    assert shown[:-1] == [rounded(each, 2) for each in amounts]
+    assert sum(shown) == rounded(sum(amounts) + 10**10, 2)
+    assert balanced_by([*amounts, 0], 2, len(amounts)) == balanced([*amounts, 0], 2) or (
+        sum(rounded(each, 2) for each in amounts) == rounded(sum(amounts), 2)
+    )

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
+
 from lumos.cli.cost_screen import (
     Purse,
     facts,
     heading,
+    padded,
     percent,
     print_remarks,
     print_what_if,
@@ -129,7 +132,9 @@ def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None
     for number, (step, text, total) in enumerate(steps, start=1):
         use = "in use" if step.is_read else "" if step.is_verified else "readers not known"
         whose = ", ".join(filter(None, (*step.teams, use)))
-        line = f"{number:>3}  {text:>{widest}}  {total:>{width}}  {_few(step.names)} ({whose})"
+        line = (
+            f"{number:>3}  {text:>{widest}}  {total:>{width}}  {_few(step.names, _ROWS)} ({whose})"
+        )
         told(console, line, indent=indent)
         also = len(step.datasets) - len(step.ends)
         if also:
@@ -150,10 +155,13 @@ def _part(
         (shortened(f"{name} (job)" if kind == "job" else name, 32), amount, note)
         for name, kind, amount, note in rows[:_ROWS]
     ]
-    names = max(len(name) for name, _, _ in shown)
-    amounts = max(len(amount) for _, amount, _ in shown)
+    names = max(cell_len(name) for name, _, _ in shown)
+    amounts = max(cell_len(amount) for _, amount, _ in shown)
     for name, amount, note in shown:
-        console.print(f"  {name:<{names}}  {amount:<{amounts}}  {note}".rstrip())
+        told(
+            console, f"  {padded(name, names)}  {padded(amount, amounts)}  {note}".rstrip(),
+            indent=names + amounts + 6,
+        )  # fmt: skip
     more = len(rows) - len(shown) + beyond
     if more:
         console.print(f"  and {more:,} more; see --json")

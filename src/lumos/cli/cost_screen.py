@@ -5,7 +5,9 @@ from decimal import Decimal
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from lumos.model.money import amount_of, balanced, digits_of, micros, rounded, written
+from rich.cells import cell_len
+
+from lumos.model.money import amount_of, balanced, balanced_by, digits_of, micros, rounded, written
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,9 +45,13 @@ class Purse:
         text = self(amount)
         return text if text.startswith("-") else f"+{text}"
 
-    def balanced(self, amounts: Iterable[Decimal]) -> list[Decimal]:
-        """Amounts rounded so that they give their rounded sum."""
-        shown = balanced([micros(amount) for amount in amounts], self.digits)
+    def balanced(self, amounts: Iterable[Decimal], rest: int | None = None) -> list[Decimal]:
+        """Amounts rounded so that they give their rounded sum; one may make up for the others."""
+        exact = [micros(amount) for amount in amounts]
+        if rest is None:
+            shown = balanced(exact, self.digits)
+        else:
+            shown = balanced_by(exact, self.digits, rest)
         return [amount_of(units) for units in shown]
 
     def difference(self, before: Decimal, after: Decimal) -> Decimal:
@@ -53,16 +59,16 @@ class Purse:
         shown = [rounded(micros(each), self.digits) for each in (before, after)]
         return amount_of(shown[1] - shown[0])
 
-    def column(self, amounts: Iterable[Decimal]) -> list[str]:
+    def column(self, amounts: Iterable[Decimal], rest: int | None = None) -> list[str]:
         """Amounts as text that add up to their sum as text, aligned at the right."""
-        texts = [self(amount) for amount in self.balanced(amounts)]
+        texts = [self(amount) for amount in self.balanced(amounts, rest)]
         width = max(map(len, texts), default=0)
         return [f"{text:>{width}}" for text in texts]
 
 
-def purse_of(report: "CostAnswer", whole: Decimal) -> Purse:
-    """The purse for a report with such a headline."""
-    return Purse(report.currency, whole)
+def purse_of(report: "CostAnswer", *amounts: Decimal) -> Purse:
+    """The purse for a report with such amounts; the largest decides about digits."""
+    return Purse(report.currency, max(map(abs, amounts)))
 
 
 def bar(amount: Decimal, most: Decimal, width: int = _BAR) -> str:
@@ -84,7 +90,16 @@ def percent(amount: Decimal, whole: Decimal) -> str:
 
 def shortened(name: str, most: int = _LONGEST_NAME) -> str:
     """The end of a long name, which says more than its beginning."""
-    return name if len(name) <= most else f"…{name[1 - most :]}"
+    if cell_len(name) <= most:
+        return name
+    while cell_len(name) >= most:
+        name = name[1:]
+    return f"…{name}"
+
+
+def padded(text: str, width: int) -> str:
+    """Text in a column of such a width; some characters take the room of two."""
+    return text + " " * (width - cell_len(text))
 
 
 def told(console: "Console", text: str, *, indent: int) -> None:
@@ -118,16 +133,19 @@ def bars(
     if not listed:
         return
     whole = sum((amount for _, amount in listed), Decimal(0))
-    amounts = purse.column(amount for _, amount in listed)
+    amounts = purse.column((amount for _, amount in listed), -1 if more else None)
     summed = purse(whole)
     width = max(len(summed) if total else 0, *(len(each) for each in amounts))
     names = [shortened(name) for name, _ in listed]
-    column = max(map(len, names))
+    column = max(map(cell_len, names))
     most = max(amount for _, amount in listed)
+    # Shares of a sum that is less than its parts would say nothing.
+    is_whole = whole >= most and all(abs(amount) <= whole for _, amount in listed)
     for name, text, (_, amount) in zip(names, amounts, listed, strict=True):
-        share = percent(amount, whole)
+        share = percent(amount, whole) if is_whole else ""
         drawn = bar(amount, most, max(6, min(_BAR, WIDTH - column - width - 12)))
-        console.print(f"  {name:<{column}}  {text:>{width}}  {share:>4}  {drawn}".rstrip())
+        line = f"  {padded(name, column)}  {text:>{width}}  {share:>4}  {drawn}"
+        console.print(line.rstrip())
     if total:
         console.print(f"  {'':<{column}}  {'-' * width}")
         console.print(f"  {'':<{column}}  {summed:>{width}}")
@@ -141,12 +159,12 @@ def ledger(
     drawn: Sequence[Decimal],
 ) -> None:
     """Rows of names and amounts with bars behind them, above their sums."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, sums, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(head, *rows, sums, strict=True)]
     room = max(4, min(_BAR, WIDTH - sum(widths) - 2 * len(widths)))
     most = max(drawn, default=Decimal(0))
 
     def aligned(cells: Sequence[str]) -> str:
-        first = f"{cells[0]:<{widths[0]}}"
+        first = padded(cells[0], widths[0])
         numbers = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
         return "  ".join((first, *numbers))
 
@@ -213,7 +231,7 @@ def print_trend(console: "Console", report: "TrendReport", purse: Purse) -> None
     before: Decimal | None = None
     for (name, point), text in zip(rows, texts, strict=True):
         change = ""
-        if before:
+        if before is not None and before > 0:
             # Rounded as in the comparison below it.
             change = f"{round(float((point.monthly - before) / abs(before)) * 100, 1):+.0f}%"
         drawn = bar(point.cost, most, max(6, min(36, WIDTH - column - width - 14)))

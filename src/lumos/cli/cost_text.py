@@ -86,12 +86,13 @@ def print_answer(report: CostAnswer) -> None:
 def _print_report(report: CostReport) -> None:
     """The answer of `lumos cost report`."""
     console, summary = stdout(), report.summary
-    purse = purse_of(report, summary.total_cost)
+    costs = (each.cost for each in report.breakdown.by_upstream)
+    purse = purse_of(report, summary.total_cost, *costs)
     console.print(report.name, style="bold", end="  ")
     console.print(report.dataset, style="dim")
     console.print(f"{facts(report)}\nTeam: {report.team}\n")
     own, jobs, attributed = purse.balanced(
-        (summary.own_cost, summary.jobs_cost, summary.attributed_cost)
+        (summary.own_cost, summary.jobs_cost, summary.attributed_cost), rest=2
     )
     lines = (
         ("direct", own + jobs, _direct(purse(own), purse(jobs) if jobs else None)),
@@ -206,9 +207,10 @@ def _print_top(report: TopReport) -> None:
     names += [*(plural(each.count, "other") for each in others), *report.beside]
     listed: list[CostRow | Others] = [*report.datasets, *others]
     beside = list(report.beside.values())
-    own = purse.column([*(each.own for each in listed), *beside])
+    place = len(report.datasets) if others else None
+    own = purse.column([*(each.own for each in listed), *beside], place)
     retained = [*(each.retained for each in listed), *beside]
-    shown = purse.column(retained)
+    shown = purse.column(retained, place)
     # What nothing reads has one amount, which is not rounded in two ways.
     totals = [
         shown[place].strip() if each.total == each.retained else purse(each.total)
@@ -218,11 +220,22 @@ def _print_top(report: TopReport) -> None:
     whole = purse(report.spent)
     head, sums = ["", "OWN", "TOTAL", "RETAINED"], ["", whole, "", whole]
     cells = [names, own, totals, shown]
-    _add_change(report, [*(each.before for each in listed)], retained, (head, cells, sums), purse)
-    ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
+    ranked = {
+        "retained": retained,
+        "own": [*(each.own for each in listed), *beside],
+        "total": [each.total for each in report.datasets],
+    }[report.ranked_by]
+    if report.ranked_by == "own":
+        earlier = [each.own_before for each in listed]
+        _add_change(report, earlier, ranked, (head, cells, sums), purse, after="OWN")
+    else:
+        earlier = [each.before for each in listed]
+        _add_change(report, earlier, retained, (head, cells, sums), purse, after="RETAINED")
+    drawn = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
+    ledger(console, head, list(zip(*cells, strict=True)), sums, drawn)
     console.print(
-        "\nOWN was spent on it alone. TOTAL is OWN and its part of everything upstream; totals\n"
-        "overlap and are never added up. RETAINED is what no reader carries on.",
+        "\nOWN was spent on it alone. TOTAL is OWN and its part of everything upstream;\n"
+        "totals overlap and are never added up. RETAINED is what no reader carries on.",
         style="dim",
     )
     print_remarks(report, report.spent, purse)
@@ -231,25 +244,28 @@ def _print_top(report: TopReport) -> None:
 def _add_change(
     report: TopReport | ByReport,
     earlier: "Sequence[Decimal | None]",
-    retained: "Sequence[Decimal]",
+    amounts: "Sequence[Decimal]",
     columns: tuple[list[str], list[list[str]], list[str]],
     purse: Purse,
+    *,
+    after: str,
 ) -> None:
-    """One column more where something is supposed: by how much that changes what is retained."""
+    """One column more where something is supposed: by how much that changes another column."""
     if report.what_if is None or report.beside_before is None:
         return
     beside = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
     before = [*(each or Decimal(0) for each in earlier), *beside]
-    changes = purse.balanced(after - was for after, was in zip(retained, before, strict=True))
+    changes = purse.balanced(now - was for now, was in zip(amounts, before, strict=True))
     difference = purse.difference(report.what_if.before, report.what_if.after)
     # Before and after are rounded each; what lies between them is told as they are shown.
     largest = max(range(len(changes)), key=lambda place: abs(changes[place]), default=None)
     if largest is not None:
         changes[largest] += difference - sum(changes, Decimal(0))
     head, cells, sums = columns
-    head.append("CHANGE")
-    cells.append([purse.signed(each) if each else "" for each in changes])
-    sums.append(purse.signed(difference))
+    place = head.index(after) + 1
+    head.insert(place, "CHANGE")
+    cells.insert(place, [purse.signed(each) if each else "" for each in changes])
+    sums.insert(place, purse.signed(difference))
 
 
 def _print_by(report: ByReport) -> None:
@@ -269,12 +285,20 @@ def _print_by(report: ByReport) -> None:
     whole = purse(report.spent)
     head = [report.by.upper(), "DATASETS", "OWN", "RETAINED", ""]
     cells, sums = [names, counts, own, purse.column(retained), shares], ["", "", whole, whole, ""]
-    earlier = [each.before for each in report.groups]
-    _add_change(report, earlier, retained, (head, cells, sums), purse)
+    if report.what_if is not None:
+        # Two columns of changes leave no room for shares.
+        head.pop(), cells.pop(), sums.pop()
+    spent = [*(each.own for each in report.groups), *beside]
+    for amounts, earlier, name in (
+        (spent, [each.own_before for each in report.groups], "OWN"),
+        (retained, [each.before for each in report.groups], "RETAINED"),
+    ):
+        _add_change(report, earlier, amounts, (head, cells, sums), purse, after=name)
     ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
     console.print(
-        f"\nOWN is spent on what a {report.by} has. RETAINED is what its outputs carry in the\n"
-        "end, through everything upstream, whoever has that. Both add up to what was spent.",
+        f"\nOWN is spent on what a {report.by} has. RETAINED is what its outputs carry in\n"
+        "the end, through everything upstream, whoever has that. Both add up to what\n"
+        "was spent.",
         style="dim",
     )
     for name in report.beside:
@@ -305,7 +329,7 @@ def _print_explain(report: ExplainReport) -> None:
     console.print(report.name, style="bold", end="  ")
     console.print(report.dataset, style="dim")
     console.print(f"{facts(report)}\n")
-    amounts = purse.column([*(path.cost for path in report.paths), report.rest])
+    amounts = purse.column([*(path.cost for path in report.paths), report.rest], -1)
     whole = purse(report.total_cost)
     width = max(len(whole), *map(len, amounts))
     for amount, path in zip(amounts, report.paths, strict=False):

@@ -10,6 +10,8 @@ MICRO: Final = 1_000_000
 _DIGITS: Final = 6
 _CENTS: Final = 2
 _MOST: Final = 2**62
+# A difference of one in so many is not seen.
+_UNSEEN: Final = 100
 _MOST_DIGITS: Final = 18
 _TOO_LARGE: Final = "The amount {} is too large to be reckoned with."
 # Where a currency is commonly written with a sign of its own, and nobody takes it for another.
@@ -67,6 +69,18 @@ def balanced(amounts: Sequence[int], digits: int) -> list[int]:
     for number in order[:missing]:
         floors[number] += step
     return floors
+
+
+def balanced_by(amounts: Sequence[int], digits: int, rest: int) -> list[int]:
+    """The same, but for one amount that makes up for all others, where it is large enough.
+
+    An amount that is shown in several reports is then the same in all of them.
+    """
+    shown = [rounded(amount, digits) for amount in amounts]
+    missing = rounded(sum(amounts), digits) - sum(shown)
+    shown[rest] += missing
+    is_seen = abs(missing) * _UNSEEN > abs(amounts[rest])
+    return balanced(amounts, digits) if is_seen else shown
 
 
 def written(units: int, currency: str, digits: int | None = None) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from engine.costs.founding import EDGES, NOW, founding, urn
 from lumos import Lumos
+from lumos.engine.costs.flowing import flow_to
 from lumos.errors import MisuseError
 from lumos.model.dataset import Statistics
 from lumos.store.errors import UnknownDataset
@@ -47,6 +48,34 @@ def test_without_an_allocation_the_reader_carries_all(shop: Lumos) -> None:
     lumos = Lumos(file, environment={})
     total = lumos.cost.report("ml_predictions", period=JANUARY).summary.total_cost
     assert total == 7000
+
+
+def test_all_datasets_of_a_team_are_counted_whether_or_not_they_cost(shop: Lumos) -> None:
+    file = Path(shop.settings.origin.folder or "") / "lumos.yaml"
+    free = file.read_text().replace("ml_predictions, costs: {compute: 1500}", "ml_predictions, costs: {compute: 0}")  # fmt: skip
+    file.write_text(free.replace("compute: 0.6, storage: 1.0", "compute: 0, storage: 0"))
+    groups = Lumos(file, environment={}).cost.by("team", period=JANUARY).groups
+    assert sum(each.datasets for each in groups) == 5
+
+
+def test_the_picture_of_a_dataset_amid_lineage_keeps_what_stays_there(shop: Lumos) -> None:
+    reckoned = shop.cost._reckoned({"period": JANUARY})
+    for name, kept in (("core/cleaned_events", 1200), ("ml/feature_store", 0)):
+        node = reckoned.books.places[urn(name)]
+        stops, _ = flow_to(reckoned.books, node)
+        [stop] = [each for each in stops if each.key == urn(name)]
+        assert (stop.total, stop.kept) == (reckoned.books.totals[node], kept * 1_000_000)
+
+
+def test_the_picture_of_a_dataset_in_a_cycle_shows_its_total(shop: Lumos) -> None:
+    shop.lineage.add(urn("ml/feature_store"), urn("core/cleaned_events"))
+    books = shop.cost._reckoned({"period": JANUARY}).books
+    for name in ("core/cleaned_events", "ml/feature_store"):
+        node = books.places[urn(name)]
+        stops, _ = flow_to(books, node)
+        totals = {each.key: each.total for each in stops}
+        assert totals[urn(name)] == books.totals[node]
+        assert all(total <= books.totals[books.places[key]] + 1 for key, total in totals.items())
 
 
 def test_what_a_dataset_passes_on_and_what_it_keeps_is_its_total(shop: Lumos) -> None:
@@ -211,4 +240,4 @@ def test_a_page_of_an_estate_without_lineage_draws_no_flow(workplace: Path) -> N
     (workplace / "lumos.yaml").write_text(text[: text.index("  allocations")])
     page = Lumos(workplace / "lumos.yaml", environment={}).cost.page()
     assert 'class="flow"' not in page
-    assert "Nothing that costs something is made from anything else." in page
+    assert "Nothing carries a cost of something else." in page

@@ -14,6 +14,7 @@ from lumos.engine.costs.reports import (
     ByReport,
     CostAnswer,
     CostReport,
+    CostRow,
     Rest,
     TopReport,
     TrendPoint,
@@ -21,7 +22,7 @@ from lumos.engine.costs.reports import (
     Trends,
     Upstream,
 )
-from lumos.model.money import MICRO, balanced, digits_of, micros, rounded, written
+from lumos.model.money import MICRO, balanced, balanced_by, digits_of, micros, rounded, written
 
 _BARS: Final = 12
 _TABLE: Final = 40
@@ -46,7 +47,7 @@ Money = Callable[[int], str]
 def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendReport) -> str:
     """The page on all that was spent."""
     money = _money(top, top.spent)
-    types = in_order(top.by_type)
+    types = in_order(name for row in top.datasets for name in row.by_type)
     content = [
         drawn.tiles(_estate_tiles(books, top, trend.trends, money)),
         _flow_section(
@@ -162,7 +163,7 @@ def _flow_section(
     heading: str, explanation: str, stops: Sequence[Stop], bands: Sequence[Band], money: Money
 ) -> str:
     if not bands:
-        return drawn.section(heading, "Nothing that costs something is made from anything else.")
+        return drawn.section(heading, "Nothing carries a cost of something else.")
     picture = flow(stops, bands, money)
     met = [(name, words) for name, words in _FLOW_KEY if f'class="{name}"' in picture]
     return drawn.section(heading, explanation, picture, drawn.named_key(met))
@@ -193,7 +194,7 @@ def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
     summary = report.summary
     whole = micros(summary.total_cost)
     parts = [micros(summary.direct_cost), micros(summary.attributed_cost)]
-    direct, attributed = _shown(parts, report)
+    direct, attributed = _shown(parts, report, 1)
     return [
         Tile(_supposed("Total", report), money(whole), _how_long(report)),
         Tile("Direct", money(direct), "its own and the jobs that write it"),
@@ -244,7 +245,7 @@ def _top_bars(top: TopReport) -> list[Bar]:
             name: round(micros(row.retained) * amount / whole) if whole else 0
             for name, amount in row.by_type.items()
         }
-        found.append(Bar(row.name, micros(row.retained), parts))
+        found.append(Bar(row.name, micros(row.retained), parts if row.retained > 0 else {}))
     return found
 
 
@@ -262,7 +263,8 @@ def _cut(rows: Sequence[Bar], unlisted: Rest = _NONE) -> list[Bar]:
 
 
 def _balanced(rows: Sequence[Bar], report: CostAnswer) -> list[Bar]:
-    amounts = _shown([row.amount for row in rows], report)
+    rest = len(rows) - 1 if len(rows) == _BARS else None
+    amounts = _shown([row.amount for row in rows], report, rest)
     return [row._replace(amount=amount) for row, amount in zip(rows, amounts, strict=True)]
 
 
@@ -330,13 +332,15 @@ def _top_table(top: TopReport, money: Money) -> str:
     count = len(hidden) + top.others.count
     beside = [(name, micros(amount)) for name, amount in top.beside.items()]
     rest = [amount for _, amount in beside]
-    own = _shown([*(micros(each.own) for each in listed), micros(others[0]), *rest], top)
-    kept = _shown([*(micros(each.retained) for each in listed), micros(others[1]), *rest], top)
+    place = len(listed)
+    own = _shown([*(micros(each.own) for each in listed), micros(others[0]), *rest], top, place)
+    kept = _shown(
+        [*(micros(each.retained) for each in listed), micros(others[1]), *rest], top, place
+    )
     rows = [
-        Row((each.name, each.team, money(mine), money(micros(each.total)), money(stays)))
+        Row((each.name, each.team, money(mine), _total(each, stays, money), money(stays)))
         for each, mine, stays in zip(listed, own, kept, strict=False)
     ]
-    place = len(listed)
     if count:
         rows.append(
             Row((f"{count:,} others", "", money(own[place]), "", money(kept[place])), "beside")
@@ -350,8 +354,15 @@ def _top_table(top: TopReport, money: Money) -> str:
     return drawn.table(head, rows, numbers=head[2:])
 
 
-def _shown(amounts: Sequence[int], report: CostAnswer) -> list[int]:
-    return balanced(amounts, _digits(report.currency, sum(amounts)))
+def _total(row: CostRow, stays: int, money: Money) -> str:
+    """What nothing reads has one amount, which is not rounded in two ways."""
+    return money(stays if row.total == row.retained else micros(row.total))
+
+
+def _shown(amounts: Sequence[int], report: CostAnswer, rest: int | None = None) -> list[int]:
+    """Amounts as they are shown, such that they add up; one may make up for the others."""
+    digits = _digits(report.currency, sum(amounts))
+    return balanced(amounts, digits) if rest is None else balanced_by(amounts, digits, rest)
 
 
 def _digits(currency: str, whole: int) -> int:
@@ -382,4 +393,5 @@ def _words(name: str) -> str:
 
 
 def _percent(amount: Decimal, whole: Decimal) -> str:
-    return f"{float(amount / whole) * 100:.0f}%" if whole else "0%"
+    share = round(float(amount / whole) * 100) if whole else 0
+    return f"{share}%"

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from lumos.analysis.cost.contributions import Contributions
+from lumos.analysis.cost.graph import Integers
 from lumos.engine.costs.books import Books
 from lumos.engine.costs.hints import Hint
 from lumos.engine.costs.labels import NOBODY
@@ -27,6 +28,7 @@ from lumos.engine.costs.reports import (
     Upstream,
     WhatIfReport,
 )
+from lumos.engine.costs.trending import spent_by_type
 from lumos.model.money import amount_of
 
 # Nobody reads more rows than that, and there may be a million.
@@ -184,13 +186,17 @@ def top_report(
     costing = rest & ((books.own != 0) | (books.retained != 0))
     rows = [books.row(node) for node in listed]
     supposed: dict[str, Any] = {}
-    rest_before = None
+    rest_before: dict[str, Decimal] = {}
     if before is not None:
-        was = [_retained(before, row.urn) for row in rows]
-        rest_before = amount_of(int(before.retained.sum()) - sum(was))
+        was = [_amount(before, before.retained, row.urn) for row in rows]
+        owned = [_amount(before, before.own, row.urn) for row in rows]
+        rest_before = {
+            "before": amount_of(int(before.retained.sum()) - sum(was)),
+            "own_before": amount_of(int(before.own.sum()) - sum(owned)),
+        }
         rows = [
-            msgspec.structs.replace(row, before=amount_of(amount))
-            for row, amount in zip(rows, was, strict=True)
+            msgspec.structs.replace(row, before=amount_of(kept), own_before=amount_of(own))
+            for row, kept, own in zip(rows, was, owned, strict=True)
         ]
         supposed = _supposed(books, before, changes)
     return TopReport(
@@ -203,10 +209,10 @@ def top_report(
             count=int(costing.sum()),
             own=amount_of(int(books.own[rest].sum())),
             retained=amount_of(int(books.retained[rest].sum())),
-            before=rest_before,
+            **rest_before,
         ),
         beside=beside_of(books),
-        by_type=books.by_type(books.graph.costs.sum(axis=1)),
+        by_type=spent_by_type(books),
     )
 
 
@@ -217,9 +223,9 @@ def _supposed(books: Books, before: Books, changes: tuple[str, ...]) -> dict[str
     }
 
 
-def _retained(books: Books, urn: str) -> int:
+def _amount(books: Books, amounts: Integers, urn: str) -> int:
     node = books.places.get(urn)
-    return 0 if node is None else int(books.retained[node])
+    return 0 if node is None else int(amounts[node])
 
 
 def beside_of(books: Books) -> dict[str, Decimal]:
@@ -243,10 +249,11 @@ def by_report(
             datasets=group.datasets,
             own=amount_of(group.own),
             retained=amount_of(group.retained),
-            before=None if before is None else amount_of(earlier.get(name, _NOTHING).retained),
+            before=None if before is None else amount_of(was.retained),
+            own_before=None if before is None else amount_of(was.own),
         )
         for name in names
-        for group in (groups.get(name, _NOTHING),)
+        for group, was in ((groups.get(name, _NOTHING), earlier.get(name, _NOTHING)),)
     )
     is_unnamed = all(row.name == NOBODY[by] for row in rows)
     return ByReport(
@@ -276,7 +283,8 @@ def _grouped(books: Books, by: GroupBy) -> dict[str, _Group]:
     and one row takes back what is counted more than once.
     """
     groups: dict[str, _Group] = defaultdict(_Group)
-    for node in map(int, np.flatnonzero((books.own != 0) | (books.retained != 0))):
+    counts = ~books.graph.is_job | (books.own != 0) | (books.retained != 0)
+    for node in map(int, np.flatnonzero(counts)):
         names = books.labels.of(by, books.urn(node))
         own, retained = int(books.own[node]), int(books.retained[node])
         if by == "tag" and len(names) > 1:

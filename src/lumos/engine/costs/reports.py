@@ -140,7 +140,10 @@ class CostReport(CostAnswer, frozen=True, kw_only=True):
 
 
 class CostRow(Report, frozen=True, kw_only=True):
-    """A dataset or job with its costs; `before` is what it retains without what is supposed."""
+    """A dataset or job with its costs; `before` is what it retains without what is supposed.
+
+    `own_before` is its own cost without that.
+    """
 
     urn: str
     name: str
@@ -151,6 +154,7 @@ class CostRow(Report, frozen=True, kw_only=True):
     retained: Decimal
     by_type: dict[str, Decimal]
     before: Decimal | None = None
+    own_before: Decimal | None = None
 
 
 class Others(Report, frozen=True, kw_only=True):
@@ -160,6 +164,7 @@ class Others(Report, frozen=True, kw_only=True):
     own: Decimal
     retained: Decimal
     before: Decimal | None = None
+    own_before: Decimal | None = None
 
 
 class TopReport(CostAnswer, frozen=True, kw_only=True):
@@ -185,6 +190,7 @@ class GroupRow(Report, frozen=True, kw_only=True):
     own: Decimal
     retained: Decimal
     before: Decimal | None = None
+    own_before: Decimal | None = None
 
 
 class ByReport(CostAnswer, frozen=True, kw_only=True):

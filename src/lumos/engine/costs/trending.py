@@ -71,7 +71,7 @@ class History:
         if not known:
             return None
         mean = Fraction(sum(self._sum(each.name) for each in known), len(known))
-        percent = float((monthly - mean) / abs(mean) * 100) if mean else None
+        percent = float((monthly - mean) / abs(mean) * 100) if mean > 0 else None
         return Compared(
             periods=tuple(each.name for each in known),
             cost=amount_of(round(mean)),
