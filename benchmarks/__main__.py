@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks import (
     changes,
     cost,
+    cost_store,
     discovery,
     discovery_memory,
     discovery_s3,
@@ -34,6 +35,7 @@ from benchmarks import (
 MEASUREMENTS = {
     "changes": changes.measure,
     "cost": cost.measure,
+    "cost_store": cost_store.measure,
     "discovery_10k": discovery.measure_10k,
     "discovery_40k": discovery.measure_40k,
     "discovery_csv": discovery.measure_csv,
