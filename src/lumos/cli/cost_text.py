@@ -227,10 +227,12 @@ def _print_top(report: TopReport) -> None:
     }[report.ranked_by]
     if report.ranked_by == "own":
         earlier = [each.own_before for each in listed]
-        _add_change(report, earlier, ranked, (head, cells, sums), purse, after="OWN")
+        _add_change(report, earlier, ranked, (head, cells, sums), purse, after="OWN", rest=place)
     else:
         earlier = [each.before for each in listed]
-        _add_change(report, earlier, retained, (head, cells, sums), purse, after="RETAINED")
+        _add_change(
+            report, earlier, retained, (head, cells, sums), purse, after="RETAINED", rest=place
+        )
     drawn = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
     ledger(console, head, list(zip(*cells, strict=True)), sums, drawn)
     console.print(
@@ -249,18 +251,22 @@ def _add_change(
     purse: Purse,
     *,
     after: str,
+    rest: int | None = None,
 ) -> None:
     """One column more where something is supposed: by how much that changes another column."""
     if report.what_if is None or report.beside_before is None:
         return
     beside = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
     before = [*(each or Decimal(0) for each in earlier), *beside]
-    changes = purse.balanced(now - was for now, was in zip(amounts, before, strict=True))
+    exact = [now - was for now, was in zip(amounts, before, strict=True)]
+    changes = purse.balanced(exact, rest)
     difference = purse.difference(report.what_if.before, report.what_if.after)
     # Before and after are rounded each; what lies between them is told as they are shown.
-    largest = max(range(len(changes)), key=lambda place: abs(changes[place]), default=None)
-    if largest is not None:
-        changes[largest] += difference - sum(changes, Decimal(0))
+    bent = max(range(len(changes)), key=lambda place: abs(changes[place]), default=rest)
+    if rest is not None and changes[rest]:
+        bent = rest
+    if bent is not None:
+        changes[bent] += difference - sum(changes, Decimal(0))
     head, cells, sums = columns
     place = head.index(after) + 1
     head.insert(place, "CHANGE")
