@@ -48,8 +48,9 @@ from lumos.store.records import State
 if TYPE_CHECKING:
     from lumos.store.lineage.compact import CompactGraph
 
-# Up to here, asking the database level by level is faster than loading all that there is.
-_WIDE: Final = 2000
+# Up to here, asking the database level by level is faster than loading all that there is, and what
+# holds it.
+_WIDE: Final = 10_000
 _PAGED: Final = {"yield_per": 1000}
 JOBS: Final = "jobs"
 
