@@ -27,6 +27,7 @@ from lumos.engine.lineage.finding import find_dataset, has_lineage
 from lumos.errors import MisuseError
 from lumos.model.codec import to_json
 from lumos.store import Store
+from lumos.store.collecting import with_all_set_aside
 
 if TYPE_CHECKING:
     from lumos.engine.impact.rehearsing import RehearsalReport
@@ -160,7 +161,9 @@ class ImpactDesk:
         self, world: StoredDownstream, case: Case, *, rehearse: bool, announce: Announce
     ) -> ImpactReport:
         announce("following the change")
-        impact = impact_of(world.urn, case.findings, world, reason)
+        # What was read stays to the end; what a parser makes of SQL must not.
+        with with_all_set_aside():
+            impact = impact_of(world.urn, case.findings, world, reason)
         rehearsed = None
         if rehearse and impact.downstream:
             from lumos.engine.impact.rehearsing import rehearse as rehearse_all

@@ -1,0 +1,30 @@
+"""The garbage collector around work with very many values."""
+
+import gc
+
+import pytest
+
+from lumos.store.collecting import with_all_set_aside
+
+
+def test_what_is_there_is_set_aside_and_comes_back() -> None:
+    with with_all_set_aside():
+        assert gc.get_freeze_count() > 0
+        assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+def test_it_comes_back_after_a_failure() -> None:
+    with pytest.raises(ValueError, match="no"), with_all_set_aside():
+        raise ValueError("no")
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_somebody_else_set_aside_stays_there() -> None:
+    gc.freeze()
+    try:
+        with with_all_set_aside():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
