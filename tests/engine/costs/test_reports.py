@@ -78,6 +78,22 @@ def test_the_picture_of_a_dataset_in_a_cycle_shows_its_total(shop: Lumos) -> Non
         assert all(total <= books.totals[books.places[key]] + 1 for key, total in totals.items())
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("{dataset: raw_events,", "{dataset: raw_event,", "An override in the configuration names"),
+        ("{from: raw_events, to: event", "{from: raw_event, to: event", "An allocation in the"),
+    ],
+)
+def test_a_wrong_name_in_the_configuration_is_told_as_such(
+    shop: Lumos, right: str, wrong: str, told: str
+) -> None:
+    file = Path(shop.settings.origin.folder or "") / "lumos.yaml"
+    file.write_text(file.read_text().replace(right, wrong))
+    with pytest.raises(MisuseError, match=told):
+        Lumos(file, environment={}).cost.top()
+
+
 def test_what_a_dataset_passes_on_and_what_it_keeps_is_its_total(shop: Lumos) -> None:
     summary = shop.cost.report("cleaned_events", period=JANUARY).summary
     assert summary.retained_cost == 1200

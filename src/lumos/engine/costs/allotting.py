@@ -39,7 +39,10 @@ def explicit_shares(
 
 def _edge(allocation: Allocation, wiring: Wiring, finder: Finder) -> int:
     """The edge that is meant; the way through the only job between two datasets is one."""
-    start, end = finder.node(allocation.upstream), finder.node(allocation.downstream)
+    start, end = (
+        finder.configured(each, "An allocation")
+        for each in (allocation.upstream, allocation.downstream)
+    )
     edge = wiring.edge(start, end)
     if edge is not None:
         return edge
@@ -69,5 +72,5 @@ def _refuse_more_than_all(shares: Floats, wiring: Wiring, types: Sequence[str]) 
         for node in np.flatnonzero(sums > 1 + 1e-9):
             raise MisuseError(
                 f"The shares of {wiring.urns[node]} add up to {sums[node]:g} for {name}, more "
-                "than all of it. Lower some of cost_calculation.allocations."
+                "than all of it. Lower some of the allocations in the configuration."
             )

@@ -47,6 +47,13 @@ class Finder:
             raise UnknownDataset(name)
         return self._wiring.places[urn]
 
+    def configured(self, name: str, where: str) -> int:
+        """The same, of a name in the configuration; an error says where it stands."""
+        try:
+            return self.node(name)
+        except (UnknownDataset, AmbiguousName) as problem:
+            raise MisuseError(f"{where} in the configuration names '{name}'. {problem}") from None
+
     def moved(self, moves: Mapping[str, str]) -> dict[str, str]:
         """Storage classes by the URNs of the datasets that are named."""
         found = {}

@@ -135,7 +135,7 @@ def _configured(
 ) -> Iterator[tuple[tuple[int, CostType], list[_Stretch]]]:
     found: dict[tuple[int, CostType], list[_Stretch]] = defaultdict(list)
     for each in overrides_of(settings):
-        node = finder.node(each.target)
+        node = finder.configured(each.target, "An override")
         since = each.first_day or date.min
         before = date.max if each.last_day is None else each.last_day + _A_DAY
         for cost_type, amount in each.costs.items():
