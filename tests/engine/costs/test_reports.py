@@ -94,6 +94,15 @@ def test_a_wrong_name_in_the_configuration_is_told_as_such(
         Lumos(file, environment={}).cost.top()
 
 
+def test_a_long_name_is_cut_in_the_figures_to_see_first(shop: Lumos) -> None:
+    long = "a" * 300
+    labels = shop.cost._labels
+    labels._datasets = {**labels._datasets, urn("ml/ml_predictions"): (long, "s3")}
+    figures = shop.cost.page(period=JANUARY).partition("<section")[0]
+    assert "aaa</span>" in figures
+    assert long not in figures
+
+
 def test_what_a_dataset_passes_on_and_what_it_keeps_is_its_total(shop: Lumos) -> None:
     summary = shop.cost.report("cleaned_events", period=JANUARY).summary
     assert summary.retained_cost == 1200

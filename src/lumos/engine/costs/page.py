@@ -9,6 +9,7 @@ from lumos.engine.costs.drawing import document as drawn
 from lumos.engine.costs.drawing.charts import Bar, bars, columns, in_order
 from lumos.engine.costs.drawing.document import Row, Tile
 from lumos.engine.costs.drawing.flow import Band, Stop, flow
+from lumos.engine.costs.drawing.svg import shortened
 from lumos.engine.costs.flowing import estate_flow, flow_to
 from lumos.engine.costs.reports import (
     ByReport,
@@ -26,6 +27,7 @@ from lumos.model.money import MICRO, balanced, balanced_by, digits_of, micros, r
 
 _BARS: Final = 12
 _TABLE: Final = 40
+_LONGEST: Final = 60
 _FLOW_KEY: Final = (
     ("spent", "spent here: its storage and the jobs that write it"),
     ("whole", "carried from upstream"),
@@ -182,7 +184,7 @@ def _estate_tiles(books: Books, top: TopReport, trends: Trends, money: Money) ->
         Tile(
             "Costs most",
             money(micros(dearest.retained)) if dearest else "-",
-            dearest.name if dearest else "",
+            shortened(dearest.name, _LONGEST) if dearest else "",
         ),
         Tile("Nobody needs", money(unneeded), f"{share} of all, as far as reads are known"),
         Tile("Beside lineage", money(beside), which or "nothing"),
