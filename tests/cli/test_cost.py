@@ -355,6 +355,7 @@ def test_a_page_of_everything_holds_what_was_spent(place: Path, lumos: Any) -> N
         (("by", "team", "--format", "html"), "'html' is not one of"),
         (("by", "team", "-o", "x.html"), "lumos cost page"),
         (("savings",), "Name what would end"),
+        (("top", "--schedule", "nosuch=weekly"), "No job named 'nosuch'"),
         (("savings", "--feature", "x"), "No feature named 'x'. Features: everything, predictions"),
     ],
 )

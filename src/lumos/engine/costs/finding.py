@@ -9,7 +9,7 @@ import numpy as np
 
 from lumos.config import Settings
 from lumos.engine.costs.wiring import Wiring
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, did_you_mean
 from lumos.model.metering import Metered
 from lumos.model.urn import SCHEME, InvalidUrn, Urn
 from lumos.store.errors import AmbiguousName, UnknownDataset
@@ -72,7 +72,11 @@ class Finder:
 
     def jobs_of(self, name: str) -> tuple[int, ...]:
         """The job that a person names, or those that write the dataset that is named."""
-        node = self.node(name)
+        try:
+            node = self.node(name)
+        except UnknownDataset:
+            nearest = did_you_mean(name, [job.name for _, job in self.jobs])
+            raise MisuseError(f"No job named '{name}'.{nearest}") from None
         if self._wiring.is_job[node]:
             return (node,)
         jobs = tuple(each for each in self._wiring.writers(node) if self._wiring.is_job[each])
