@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -40,15 +41,23 @@ class _Known:
     """From which day on the reads of datasets are known, as far as people read there."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
-        self._sources = store.usage.sources()
-        jobs = jobs_by_reader(settings, store.lineage.jobs())
-        self._places = known_since(store, self._sources.get, jobs)
+        self._store = store
+        self._settings = settings
 
     def since(self, urn: str) -> date:
         """Of what nobody ever read, nothing is known here; whether it is read is judged before."""
         source = self._sources.get(urn)
         found = None if source is None else self._places.get(place_of(urn, source))
         return found or date.min
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        return self._store.usage.sources()
+
+    @cached_property
+    def _places(self) -> dict[str, date]:
+        jobs = jobs_by_reader(self._settings, self._store.lineage.jobs())
+        return known_since(self._store, self._sources.get, jobs)
 
 
 def _unread(books: Books, node: int) -> Hint | None:
@@ -72,6 +81,8 @@ def _idle_runs(store: Store, books: Books, job: int, known: _Known) -> Hint | No
     runs = [
         day for day in books.labels.run_days(books.urn(job)) if period.first <= day <= period.last
     ]
+    if not runs:
+        return None
     since = max(known.since(books.urn(int(each))) for each in outputs)
     told = sorted(day for day in runs if day >= since)
     reads = {
