@@ -30,7 +30,8 @@ AFTERWARDS = (
 EXPRESSIONS = (
     "{0}.{1}", "{0}.{1}", "{0}.{1}", "{0}.{1}", "max({0}.{1}) over (partition by {0}.key)",
     "coalesce({0}.{1}, null)", "cast({0}.{1} as string)", "case when {0}.flag then {0}.{1} end",
-    "concat({0}.{1}, '!')", "nobody_knows({0}.{1})", "{0}.{1} + 1", "-{0}.{1}", "count({0}.{1})",
+    "min({0}.{1})", "concat({0}.{1}, '!')", "nobody_knows({0}.{1})", "{0}.{1} + 1", "-{0}.{1}",
+    "count({0}.{1})",
 )  # fmt: skip
 CONDITIONS = (
     "{0}.{1} is not null", "{0}.{1} = 'x'", "{0}.{1} > 3", "{0}.{1} in (select {1} from raw)",

@@ -11,10 +11,21 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lumos.model.lineage import ColumnUse, Edge, UseKind
-from lumos.model.meeting import Act, Meeting, Place, TableVersions, Value
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
+from lumos.model.meeting import Act, Kind, Meeting, Place, TableVersions, Value
 from lumos.model.schema import Field
-from lumos.model.types import INT32, STRING
+from lumos.model.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    SIGNED,
+    STRING,
+    DataType,
+    Decimal,
+    String,
+)
 
 _NAME: Final = r"((?:[a-z_]\w*\.)*([a-z_]\w*))"
 _LITERAL: Final = r"('[^']*'|\d{1,9})"
@@ -32,6 +43,14 @@ _WORD: Final = re.compile(r"[\w$]+")
 _LETTER: Final = re.compile(r"\w")
 _DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
 _PIECES: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case)\b|,", re.IGNORECASE)
+# MAX(o.amount) OVER (PARTITION BY o.day, o.shop)
+_EXTREME: Final = re.compile(
+    rf"(max|min)\s*\(\s*{_NAME}\s*\)(\s*over\s*\(\s*partition\s+by\s+"
+    r"[a-z_][\w.]*(?:\s*,\s*[a-z_][\w.]*)*\s*\))?",
+    re.IGNORECASE,
+)
+# Those that every dialect gives back as they are.
+_WELL_KNOWN: Final = frozenset({*SIGNED, BOOLEAN, DATE, FLOAT32, FLOAT64})
 
 
 class Side(NamedTuple):
@@ -92,6 +111,39 @@ def meetings(
             )
         )  # fmt: skip
     return found or None
+
+
+class Extreme(NamedTuple):
+    """A largest or smallest value, which is of the type that all values have.
+
+    Of no rows at all it is null, unless it `is_of_rows`.
+    """
+
+    meeting: Meeting
+    is_of_rows: bool
+
+
+def extreme(mapping: ColumnMapping, upstream: str, pair: tuple[Field, Field]) -> Extreme | None:
+    """What the largest or smallest value of a column does with it, if nothing more is done."""
+    if mapping.derivation is not Derivation.AGGREGATION or mapping.cast_to is not None:
+        return None
+    match = _EXTREME.fullmatch(mapping.transformation or "")
+    if match is None or match.group(3).casefold() != mapping.upstream.casefold():
+        return None
+    if not all(_is_well_known(each.type) for each in pair):
+        return None
+    meeting = Meeting(
+        place=Place.PROJECTION, act=Act.AGGREGATED, value=match.group(3), before=_value(pair[0]),
+        after=_value(pair[1]), partner_text=match.group(1).upper(), accepts=(Kind.ANY,),
+        clause=mapping.transformation, line=mapping.line, origins=((upstream, pair[0].name),),
+    )  # fmt: skip
+    return Extreme(meeting, is_of_rows=match.group(4) is not None)
+
+
+def _is_well_known(type: DataType) -> bool:
+    if isinstance(type, Decimal):
+        return type.precision is not None
+    return isinstance(type, String) or type in _WELL_KNOWN
 
 
 def _listed(plain: Meeting, name: str, body: str, act: Act) -> list[Meeting] | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,7 @@ from lumos.analysis.impact.downstream import Making, Versions
 from lumos.analysis.impact.facts import ALL
 from lumos.analysis.impact.plain import are_explained
 from lumos.model.lineage import ColumnMapping, Derivation, Edge, UseKind
-from lumos.model.meeting import Effect, Meeting, Output, TableVersions, Value
+from lumos.model.meeting import Effect, Meeting, Output, Place, TableVersions, Value
 from lumos.model.schema import Field
 from lumos.model.types import Unknown
 
@@ -33,6 +33,7 @@ _WRITES: Final = _Words("insert", "merge", "update", "delete", "copy")
 _OUTER: Final = _Words("left", "right", "full", "outer")
 _NOT_NULL: Final = re.compile(r"\bis\s+not\s+null\b")
 _COMPARING: Final = (UseKind.JOIN, UseKind.FILTER)
+_READ: Final = {Place.JOIN: 0, Place.PROJECTION: 1}
 _STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
 _SELECT: Final = re.compile(r"\bselect\b")
 _NESTING: Final = _Words(
@@ -89,8 +90,8 @@ def plain_effect(
     for edge in making.edges:
         for mapping in edge.columns:
             targets[mapping.downstream] = targets.get(mapping.downstream, 0) + 1
-    meetings: dict[Meeting, None] = {}
-    outputs: list[Output] = []
+    meetings: list[Meeting] = []
+    handed_on: list[_HandedOn] = []
     for edge in making.edges:
         if edge.upstream not in changed:
             continue
@@ -98,13 +99,34 @@ def plain_effect(
         handed = _handed_on(edge, changed[edge.upstream], targets, text)
         if handed is None or met is None:
             return None
-        outputs += (each for each in handed if each.before != each.after)
-        meetings.update(dict.fromkeys(met))
+        handed_on += (each for each in handed if each.output.before != each.output.after)
+        meetings += met
+        meetings += (each.meeting for each in handed if each.meeting is not None)
     if meetings and _is_nested(text):
         return None
     if not _are_explained(changed, text, making.edges):
         return None
-    return Effect(meetings=tuple(meetings), outputs=tuple(outputs))
+    once = tuple(dict.fromkeys(sorted(meetings, key=_when_read)))
+    return Effect(meetings=once, outputs=tuple(_with_its_meeting(each, once) for each in handed_on))
+
+
+class _HandedOn(NamedTuple):
+    """A column that is made of a changed one, and what it meets on the way."""
+
+    output: Output
+    meeting: Meeting | None = None
+
+
+def _when_read(meeting: Meeting) -> int:
+    """The order in which a statement is read."""
+    return _READ.get(meeting.place, len(_READ))
+
+
+def _with_its_meeting(handed: _HandedOn, meetings: Sequence[Meeting]) -> Output:
+    if handed.meeting is None:
+        return handed.output
+    place = meetings.index(handed.meeting)
+    return msgspec.structs.replace(handed.output, is_same_value=False, meetings=(place,))
 
 
 def _is_nested(text: str) -> bool:
@@ -166,8 +188,11 @@ def _are_explained(changed: Mapping[str, TableVersions], text: str, edges: Seque
 
 def _handed_on(
     edge: Edge, versions: TableVersions, targets: Mapping[str, int], text: str
-) -> list[Output] | None:
-    """The columns that changed ones are handed on to; None if something is made of them."""
+) -> list[_HandedOn] | None:
+    """The columns that changed ones are handed on to; None if something is made of them.
+
+    The largest and smallest of all values are of their type, too.
+    """
     names = {name.casefold(): name for name in versions.changed}
     compared = _compared(edge)
     found = []
@@ -178,13 +203,20 @@ def _handed_on(
         if name is None:
             continue
         before, after = versions.columns[name]
+        if targets[mapping.downstream] > 1 or before is None or after is None:
+            return None
         is_same = mapping.derivation is Derivation.IDENTITY and mapping.cast_to is None
-        if not is_same or targets[mapping.downstream] > 1 or before is None or after is None:
+        extreme = None if is_same else plain.extreme(mapping, edge.upstream, (before, after))
+        if not is_same and extreme is None:
             return None
         if name.casefold() in compared:
             before, after = _required(before), _required(after)
+        has_nulls = before.nullable and after.nullable
+        if extreme and not has_nulls and (not extreme.is_of_rows or _OUTER.are_in(text)):
+            return None
         line = _line_of_star(text) if mapping.star else None
-        found.append(_output(mapping, edge.upstream, before, after, line or mapping.line))
+        output = _output(mapping, edge.upstream, before, after, line or mapping.line)
+        found.append(_HandedOn(output, extreme.meeting if extreme else None))
     return found
 
 
