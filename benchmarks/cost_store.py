@@ -20,7 +20,7 @@ from lumos.analysis.cost.graph import CostGraph
 from lumos.analysis.cost.savings import savings_of_all
 from lumos.analysis.cost.solving import attribute
 from lumos.config import load
-from lumos.engine.costs.inputs import cost_graph
+from lumos.engine.costs.graph.inputs import cost_graph
 from lumos.model.metering import Metered
 from lumos.model.period import period_of
 from lumos.store import Database, Store, tables

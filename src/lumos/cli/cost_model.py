@@ -10,7 +10,7 @@ import typer
 from lumos.cli.options import AsJson, print_json
 
 if TYPE_CHECKING:
-    from lumos.engine.costs.model_file import ModelReport
+    from lumos.engine.costs.model_file.computing import ModelReport
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,7 +38,7 @@ def model(
     Total is what a dataset costs through everything upstream; what is retained adds up to what
     was spent. Saved is what would disappear with that one alone.
     """
-    from lumos.engine.costs.model_file import compute
+    from lumos.engine.costs.model_file.computing import compute
 
     computed = compute(file)
     if json and computed.is_large:

@@ -7,7 +7,7 @@ import pytest
 
 from engine.costs.founding import EDGES, NOW, founding, urn
 from lumos import Lumos
-from lumos.engine.costs.flowing import flow_to
+from lumos.engine.costs.page.flow import flow_to
 from lumos.errors import MisuseError
 from lumos.model.dataset import Statistics
 from lumos.store.errors import UnknownDataset

@@ -20,7 +20,7 @@ from lumos.model.money import amount_of
 if TYPE_CHECKING:
     from lumos.analysis.cost.graph import Bools, CostGraph, Integers
     from lumos.analysis.cost.solving import Attribution
-    from lumos.engine.costs.inputs import Inputs
+    from lumos.engine.costs.graph.inputs import Inputs
 
 _NO_LINEAGE: Final = (
     "No lineage is known, so everything costs what is spent on it alone. Take some in with: lumos "

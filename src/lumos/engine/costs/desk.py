@@ -12,8 +12,8 @@ from lumos.config import Settings
 from lumos.config.prices import method_of, prices_of
 from lumos.engine.audit import audit
 from lumos.engine.costs.books import Books
+from lumos.engine.costs.graph.inputs import Inputs, cost_graph
 from lumos.engine.costs.hints import hints
-from lumos.engine.costs.inputs import Inputs, cost_graph
 from lumos.engine.costs.labels import Labels
 from lumos.engine.costs.meaning import feature_members, node_meant
 from lumos.engine.costs.reporting import answer, by_report, cost_report, top_report, what_if
@@ -184,7 +184,7 @@ class CostDesk:
 
     def page(self, urn: str | None = None, **how: Unpack[How]) -> str:
         """A self-contained page on one dataset, or on all that was spent."""
-        from lumos.engine.costs.page import dataset_page, estate_page
+        from lumos.engine.costs.page.writing import dataset_page, estate_page
 
         reckoned = self._reckoned(how)
         books = reckoned.books

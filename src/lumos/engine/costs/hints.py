@@ -12,7 +12,7 @@ import numpy as np
 from lumos.analysis.cost.savings import savings_of
 from lumos.config import Settings
 from lumos.engine.costs.books import Books
-from lumos.engine.costs.reading import jobs_by_reader, known_since
+from lumos.engine.costs.graph.readers import jobs_by_reader, known_since
 from lumos.engine.usage.unread import place_of
 from lumos.model.money import written
 from lumos.store import Store

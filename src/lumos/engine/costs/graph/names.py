@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lumos.config import Settings
-from lumos.engine.costs.wiring import Wiring
+from lumos.engine.costs.graph.nodes import Wiring
 from lumos.errors import MisuseError, did_you_mean
 from lumos.model.metering import Metered
 from lumos.model.urn import SCHEME, InvalidUrn, Urn

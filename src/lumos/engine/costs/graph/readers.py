@@ -8,8 +8,8 @@ import numpy as np
 
 from lumos.analysis.cost.graph import Bools, Floats, nothing_reads
 from lumos.config import Settings
-from lumos.engine.costs.finding import names_of_job
-from lumos.engine.costs.wiring import Wiring
+from lumos.engine.costs.graph.names import names_of_job
+from lumos.engine.costs.graph.nodes import Wiring
 from lumos.engine.usage.readers import naming
 from lumos.engine.usage.unread import Evidence, place_of
 from lumos.model.period import Period

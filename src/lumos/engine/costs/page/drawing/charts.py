@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from lumos.engine.costs.drawing.svg import shortened, tag, text, title
+from lumos.engine.costs.page.drawing.svg import shortened, tag, text, title
 from lumos.model.metering import COST_TYPES
 
 _WIDTH: Final = 560

@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from lumos.engine.costs.drawing.charts import colour_of
+from lumos.engine.costs.page.drawing.charts import colour_of
 
 # Figures with more characters are written smaller.
 _LONG: Final = 10
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> str:
     """The page as HTML; all of `content` is HTML already, the rest is text."""
-    parts = files("lumos.engine.costs.drawing").joinpath("page")
+    parts = files("lumos.engine.costs.page.drawing").joinpath("page")
     template = parts.joinpath("page.html").read_text("utf-8")
     fills = {
         "TITLE": escape(title),

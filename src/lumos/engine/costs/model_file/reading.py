@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
-from lumos.engine.costs.model_errors import InvalidModel
-from lumos.engine.costs.model_yaml import json_of_yaml
+from lumos.engine.costs.model_file.errors import InvalidModel
+from lumos.engine.costs.model_file.yaml import json_of_yaml
 from lumos.errors import did_you_mean
 
 MAX_BYTES: Final = 1024 * 1024 * 1024

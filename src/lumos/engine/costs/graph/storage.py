@@ -9,7 +9,7 @@ import numpy as np
 
 from lumos.analysis.cost.graph import Integers
 from lumos.config.prices import GB, Prices, charges_for_storage, class_of, provider_of, usual_class
-from lumos.engine.costs.wiring import Wiring
+from lumos.engine.costs.graph.nodes import Wiring
 from lumos.model.money import MICRO, reckonable
 from lumos.model.period import Period
 from lumos.store.costs import ALWAYS, Size

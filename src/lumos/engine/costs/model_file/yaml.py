@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from lumos.engine.costs.model_errors import InvalidModel
+from lumos.engine.costs.model_file.errors import InvalidModel
 
 MAX_BYTES: Final = 50 * 1024 * 1024
 MAX_DEPTH: Final = 50

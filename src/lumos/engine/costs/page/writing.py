@@ -5,12 +5,12 @@ from decimal import Decimal
 from typing import Final
 
 from lumos.engine.costs.books import Books
-from lumos.engine.costs.drawing import document as drawn
-from lumos.engine.costs.drawing.charts import Bar, bars, columns, in_order
-from lumos.engine.costs.drawing.document import Row, Tile
-from lumos.engine.costs.drawing.flow import Band, Stop, flow
-from lumos.engine.costs.drawing.svg import shortened
-from lumos.engine.costs.flowing import estate_flow, flow_to
+from lumos.engine.costs.page.drawing import document as drawn
+from lumos.engine.costs.page.drawing.charts import Bar, bars, columns, in_order
+from lumos.engine.costs.page.drawing.document import Row, Tile
+from lumos.engine.costs.page.drawing.flow import Band, Stop, flow
+from lumos.engine.costs.page.drawing.svg import shortened
+from lumos.engine.costs.page.flow import estate_flow, flow_to
 from lumos.engine.costs.reports import (
     ByReport,
     CostAnswer,

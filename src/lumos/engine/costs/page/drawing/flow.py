@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from lumos.engine.costs.drawing.svg import shortened, tag, text, title
+from lumos.engine.costs.page.drawing.svg import shortened, tag, text, title
 from lumos.lineage.drawing.layout import layers
 
 _WIDTH: Final = 1160

@@ -7,7 +7,7 @@ import numpy as np
 
 from lumos.analysis.cost.graph import Floats
 from lumos.engine.costs.books import Books
-from lumos.engine.costs.drawing.flow import Band, Stop
+from lumos.engine.costs.page.drawing.flow import Band, Stop
 
 # More than that is no picture that anybody understands at first sight.
 MOST_STOPS: Final = 22

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from lumos.analysis.cost.graph import Integers
 from lumos.config import Settings
 from lumos.config.prices import CurrencyMix, exact, overrides_of
-from lumos.engine.costs.computing import ComputeCosts
-from lumos.engine.costs.finding import Finder
+from lumos.engine.costs.graph.compute import ComputeCosts
+from lumos.engine.costs.graph.names import Finder
 from lumos.errors import MisuseError
 from lumos.model.metering import COST_TYPES, CostType
 from lumos.model.money import amount_of, micros

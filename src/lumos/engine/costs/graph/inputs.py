@@ -10,14 +10,14 @@ import numpy as np
 from lumos.analysis.cost.graph import Bools, CostGraph, Integers
 from lumos.config import Settings
 from lumos.config.prices import MissingPrices, monthly_amounts, prices_of
-from lumos.engine.costs.allotting import explicit_shares
-from lumos.engine.costs.computing import ComputeCosts
-from lumos.engine.costs.finding import Finder
-from lumos.engine.costs.holding import committed_nodes
-from lumos.engine.costs.overriding import override_costs
-from lumos.engine.costs.reading import readings
-from lumos.engine.costs.storing import StorageCosts
-from lumos.engine.costs.wiring import wired
+from lumos.engine.costs.graph.allocations import explicit_shares
+from lumos.engine.costs.graph.commitments import committed_nodes
+from lumos.engine.costs.graph.compute import ComputeCosts
+from lumos.engine.costs.graph.names import Finder
+from lumos.engine.costs.graph.nodes import wired
+from lumos.engine.costs.graph.overrides import override_costs
+from lumos.engine.costs.graph.readers import readings
+from lumos.engine.costs.graph.storage import StorageCosts
 from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, SHARED, UNALLOCATED
 from lumos.model.money import micros, reckonable
 from lumos.model.period import Period

@@ -8,8 +8,8 @@ from lumos.analysis.cost.graph import Floats
 from lumos.config import Settings
 from lumos.config.costs import Allocation
 from lumos.config.prices import allocations_of
-from lumos.engine.costs.finding import Finder
-from lumos.engine.costs.wiring import Wiring
+from lumos.engine.costs.graph.names import Finder
+from lumos.engine.costs.graph.nodes import Wiring
 from lumos.errors import MisuseError
 
 

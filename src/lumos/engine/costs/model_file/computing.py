@@ -23,8 +23,8 @@ from lumos.analysis.cost.graph import (
 from lumos.analysis.cost.savings import savings_of_all
 from lumos.analysis.cost.shares import NOISE, InvalidShare
 from lumos.analysis.cost.solving import AmountsTooLarge, Attribution, attribute
-from lumos.engine.costs.model_errors import InvalidModel
-from lumos.engine.costs.model_reading import ModelFile, WrittenEdge
+from lumos.engine.costs.model_file.errors import InvalidModel
+from lumos.engine.costs.model_file.reading import ModelFile, WrittenEdge
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.codec import to_json

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lumos.config import Settings
 from lumos.config.prices import committed_of
-from lumos.engine.costs.wiring import Wiring
+from lumos.engine.costs.graph.nodes import Wiring
 from lumos.model.pattern import DatasetPattern
 
 if TYPE_CHECKING:

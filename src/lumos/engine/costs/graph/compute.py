@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from lumos.analysis.cost.graph import Integers
 from lumos.config.prices import CurrencyMix, Prices, engine_of
-from lumos.engine.costs.finding import Finder
-from lumos.engine.costs.pacing import factor_of
+from lumos.engine.costs.graph.names import Finder
+from lumos.engine.costs.graph.schedules import factor_of
 from lumos.errors import MisuseError
 from lumos.model.metering import COST_TYPES, UNALLOCATED, CostType, Metered
 from lumos.model.money import MICRO, amount_of

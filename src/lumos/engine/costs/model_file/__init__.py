@@ -1,0 +1,1 @@
+"""A whole cost model in one file, computed without a store."""

@@ -1,0 +1,1 @@
+"""The page on costs, with its pictures."""
