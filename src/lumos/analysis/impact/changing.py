@@ -141,9 +141,8 @@ def columns_of(
 ) -> tuple[ColumnImpact, ...]:
     """The columns that change, each with the way to it; the ways are kept for those behind it."""
     found = []
-    folded = {name.casefold(): name for name in versions.columns}
     for output in outputs:
-        name = folded.get(output.name.casefold(), output.name)
+        name = _written(versions, output.name)
         if name not in versions.changed and not versions.is_doubtful:
             continue
         origin = next((each for each in output.origins if each in paths), None)
@@ -152,6 +151,14 @@ def columns_of(
         before, after = versions.columns.get(name, (None, None))
         found.append(ColumnImpact(name=name, before=_value(before), after=_value(after), path=way))
     return tuple(dict.fromkeys(found))
+
+
+def _written(versions: TableVersions, name: str) -> str:
+    """A column as its table has it, in this case or in another."""
+    if name in versions.columns:
+        return name
+    folded = name.casefold()
+    return next((each for each in versions.columns if each.casefold() == folded), name)
 
 
 def _value(field: Field | None) -> Value | None:
