@@ -51,7 +51,7 @@ _NATURAL: Final = _Words("natural")
 _ALL_AS_ARGUMENTS: Final = re.compile(r"[(,]\s*(?:\w+\.)*\*\s*\)")
 # FROM orders AS o(a, b)
 _NAMED_BY_PLACES: Final = re.compile(
-    r"\b(?:from|join)\s+[^\s(),]+\s+(?:as\s+)?(?!(?:as|on|using)\b)\w+\s*\("
+    r"(?:from|join)(?<!\wfrom)(?<!\wjoin)\s+[^\s(),]+\s+(?:as\s+)?(?!(?:as|on|using)\b)\w+\s*\("
 )
 
 
@@ -67,12 +67,19 @@ def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool
         if any(name.casefold() in text for name in versions.changed):
             return False
     without_counts = _COUNT.sub("", text)
-    if _NAMED_BY_PLACES.search(text) or _ALL_AS_ARGUMENTS.search(without_counts):
+    if _takes_more_than_named(text, without_counts):
         return False
     if ALL not in without_counts:
         # DuckDB's FROM without SELECT takes all without a star.
         return not any(each.star for edge in making.edges for each in edge.columns)
     return all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed)
+
+
+def _takes_more_than_named(text: str, without_counts: str) -> bool:
+    """Whether columns get other names by their places, or all of them are arguments."""
+    if _NAMED_BY_PLACES.search(text):
+        return True
+    return ALL in without_counts and bool(_ALL_AS_ARGUMENTS.search(without_counts))
 
 
 def _has_no_star(edge: Edge) -> bool:
@@ -175,7 +182,7 @@ def names_what_goes(making: Making, changed: Mapping[str, TableVersions]) -> boo
     if not all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed):
         return False
     text = making.sql.casefold()
-    if _NAMED_BY_PLACES.search(text) or _ALL_AS_ARGUMENTS.search(_COUNT.sub("", text)):
+    if _takes_more_than_named(text, _COUNT.sub("", text)):
         return False
     # A table with columns of its own keeps them.
     return not _WRITES.are_in(text) and _are_explained(changed, text, making.edges)
