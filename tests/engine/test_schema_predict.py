@@ -19,7 +19,7 @@ from lumos.model.conversions.sql_text import quoted
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
 from lumos.store import Database, Store
-from lumos.store.store import UnknownDataset
+from lumos.store.errors import UnknownDataset
 from schema_histories import day, record
 
 ORDERS = "lumos://s3/lake/orders"

@@ -13,7 +13,8 @@ from lumos.store.listening import Completer, Listener
 from lumos.store.outbox import Outbox
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
 from lumos.store.search import Facets
-from lumos.store.store import Store, Transaction
+from lumos.store.store import Store
+from lumos.store.transaction import Transaction
 
 __all__ = [
     "Completer",

@@ -26,7 +26,7 @@ from lumos.store.records import KnownDataset
 from lumos.store.rows import replace
 
 if TYPE_CHECKING:
-    from lumos.store.store import Transaction
+    from lumos.store.transaction import Transaction
 
 # Aspects that tables of their own hold.
 _DERIVED: Final = frozenset({"schema", "versioning"})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from lumos.model.change import ChangeEvent
 
 if TYPE_CHECKING:
-    from lumos.store.store import Transaction
+    from lumos.store.transaction import Transaction
 
 
 class Listener(Protocol):
