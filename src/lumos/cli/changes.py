@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, stop_printing
-from lumos.cli.schema import BREAKING, ExitCode
+from lumos.cli.options import BREAKING, AsJson, ConfigFile, StorePath, lumos_of, stop_printing
+from lumos.cli.schema import ExitCode
 
 if TYPE_CHECKING:
     from lumos.engine.changes import EventReport, Tally

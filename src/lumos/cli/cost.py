@@ -21,8 +21,8 @@ from lumos.cli.cost_options import (
     deliver,
     form_of,
     how_of,
-    write,
 )
+from lumos.cli.forms import write
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 app = typer.Typer(

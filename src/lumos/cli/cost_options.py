@@ -1,7 +1,6 @@
 """Options that the commands on cost share, and how their reports leave."""
 
 import enum
-import sys
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.forms import by_ending, write
 from lumos.cli.options import print_json
 from lumos.errors import MisuseError
 
@@ -148,11 +148,7 @@ def form_of(format: Form | PlainForm | None, output: Path | None, *, json: bool,
         return wanted[0]
     if output is None:
         return Form.TEXT
-    form = _BY_ENDING.get(output.suffix.lower())
-    if form is None:
-        endings = ", ".join(_BY_ENDING)
-        raise MisuseError(f"{output} does not say its format. End it with {endings}.")
-    return form
+    return by_ending(output, _BY_ENDING)
 
 
 def deliver(
@@ -184,15 +180,3 @@ def deliver(
             if page is None:
                 raise MisuseError("There is no page for this report. Try: lumos cost page")
             write(page(), output)
-
-
-def write(text: str, output: Path | None) -> None:
-    """Writes to a file, or to stdout."""
-    if output is None:
-        sys.stdout.write(text)
-        return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text, encoding="utf-8", newline="")
-    from lumos.cli.screen import stderr
-
-    stderr().print(f"[ok] {output} is written.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import BREAKING, AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from lumos.snapshot import Difference
 
 DIFFERENT: Final = 3
-BREAKING: Final = 10
 _MOST: Final = 200
 _LONGEST_SIDE: Final = 80
 

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.forms import by_ending, write
+from lumos.cli.options import (
+    BREAKING,
+    UNDETERMINED,
+    AsJson,
+    ConfigFile,
+    FileKind,
+    FileModel,
+    StorePath,
+    lumos_of,
+    print_json,
+)
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
     from lumos.engine import Lumos
     from lumos.engine.impact.reports import ImpactReport, ImpactsReport
     from lumos.engine.ingest import Announce
-
-BREAKING: Final = 10
-UNDETERMINED: Final = 11
 
 
 class Form(enum.StrEnum):
@@ -100,16 +108,8 @@ def impact(
             metavar="FILE", help="A file with the whole new schema, as for lumos schema predict."
         ),
     ] = None,
-    kind: Annotated[
-        Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
-        typer.Option("--as", help="What the file is, where it does not look like it."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The table or model in the file, if not called like the dataset."
-        ),
-    ] = None,
+    kind: FileKind = None,
+    model: FileModel = None,
     dialect: Annotated[
         Literal["postgres", "snowflake", "bigquery", "hive"] | None,
         typer.Option(help="Whose SQL types are meant. Default: Lumos's own, else the platform's."),
@@ -148,11 +148,7 @@ def form_of(format: Form | None, output: Path | None, *, json: bool) -> Form:
         return format or Form.JSON
     if output is None:
         return Form.TEXT
-    form = _BY_ENDING.get(output.suffix.lower())
-    if form is None:
-        endings = ", ".join(_BY_ENDING)
-        raise MisuseError(f"{output} does not say its format. End it with {endings}.")
-    return form
+    return by_ending(output, _BY_ENDING)
 
 
 def answer(
@@ -183,21 +179,14 @@ def answer(
 def _show(
     lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form, output: Path | None
 ) -> None:
-    from lumos.cli.screen import stderr
-
     if output is None and form is Form.JSON:
         print_json(report)
     elif output is None and form is Form.TEXT:
         from lumos.cli.impact_text import print_impact
 
         print_impact(report)
-    elif output is None:
-        typer.echo(_text(lumos, report, form), nl=False)
     else:
-        from lumos.engine.schemas.output import write_output
-
-        write_output(output, _text(lumos, report, form).encode())
-        stderr().print(f"[ok] {output} is written. {report.headline}.")
+        write(_text(lumos, report, form), output, remark=f"{report.headline}.")
 
 
 def _text(lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form) -> str:

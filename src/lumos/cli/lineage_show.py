@@ -1,12 +1,12 @@
 """lumos lineage show and lumos lineage path"""
 
 import enum
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
+from lumos.cli.forms import by_ending, write
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.errors import MisuseError
 
@@ -118,7 +118,7 @@ def show(
     elif form is Form.JSON and output is None:
         print_json(lineage.show(urn, **view))
     else:
-        _write(lineage.drawn(urn, form.value, **view), output)
+        write(lineage.drawn(urn, form.value, **view), output)
 
 
 def path(
@@ -160,22 +160,7 @@ def _form(format: Form | None, output: Path | None, *, json: bool) -> Form:
         return format
     if output is None:
         return Form.TREE
-    form = _BY_ENDING.get(output.suffix.lower())
-    if form is None:
-        endings = ", ".join(_BY_ENDING)
-        raise MisuseError(f"{output} does not say its format. End it with {endings}.")
-    return form
-
-
-def _write(text: str, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.write(text)
-        return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text, encoding="utf-8")
-    from lumos.cli.screen import stderr
-
-    stderr().print(f"[ok] {output} is written.")
+    return by_ending(output, _BY_ENDING)
 
 
 def _print_tree(picture: "Picture", side: str) -> None:

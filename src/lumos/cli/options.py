@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 DEBUG: Final = "LUMOS_DEBUG"
 QUIET: Final = "LUMOS_QUIET"
+# What commands leave with where somebody asked for it.
+BREAKING: Final = 10
+UNDETERMINED: Final = 11
 
 ConfigFile = Annotated[
     Path | None,
@@ -29,6 +32,17 @@ StorePath = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+# A file with a proposed schema.
+FileKind = Annotated[
+    Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
+    typer.Option("--as", help="What the file is, where it does not look like it."),
+]
+FileModel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The table or model in the file, if not called like the dataset."
+    ),
+]
 
 
 def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from lumos.cli.impact import Format, Output, Rehearse, answer, form_of
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    BREAKING,
+    UNDETERMINED,
+    AsJson,
+    ConfigFile,
+    FileKind,
+    FileModel,
+    StorePath,
+    lumos_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,8 +31,6 @@ if TYPE_CHECKING:
         TimelineReport,
     )
 
-BREAKING: Final = 10
-UNDETERMINED: Final = 11
 _DIFF_FILE: Final = "schema_diff.json"
 _STDOUT: Final = "-"
 # Beyond so many changes colours and wrapped cells cost more than they tell.
@@ -145,16 +153,8 @@ def predict(
             show_default=False,
         ),
     ],
-    kind: Annotated[
-        Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
-        typer.Option("--as", help="What the file is, where it does not look like it."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The table or model in the file, if not called like the dataset."
-        ),
-    ] = None,
+    kind: FileKind = None,
+    model: FileModel = None,
     dialect: Annotated[
         Literal["postgres", "snowflake", "bigquery", "hive"] | None,
         typer.Option(help="Whose SQL types they are. Default: the dataset's platform."),

@@ -6,6 +6,7 @@ from lumos.analysis.cost.retiring import Retirement, RetirementGroup, retirement
 from lumos.engine.costs.books import Books
 from lumos.engine.costs.reporting import answer, what_if
 from lumos.engine.costs.reports import Removed, RetireReport, RetireStep
+from lumos.engine.costs.saving import removed
 from lumos.model.money import amount_of
 
 _MONTHS: Final = 12
@@ -57,17 +58,5 @@ def _step(books: Books, group: RetirementGroup, monthly: int, total: int) -> Ret
 
 def _unneeded(books: Books, plan: Retirement) -> tuple[Removed, ...]:
     amounts = books.saved_by(plan.unneeded).sum(axis=0)
-    rows = [
-        Removed(
-            urn=books.urn(node),
-            name=books.name(node),
-            kind=books.kind(node),
-            team=books.team(node),
-            monthly=amount_of(int(amount)),
-            is_asked=False,
-            is_verified=books.is_verified(node),
-        )
-        for node, amount in zip(plan.unneeded.tolist(), amounts, strict=True)
-        if amount
-    ]
-    return tuple(sorted(rows, key=lambda row: (-row.monthly, row.urn)))
+    costly = amounts != 0
+    return removed(books, plan.unneeded[costly], amounts[costly])

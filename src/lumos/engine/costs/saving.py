@@ -1,6 +1,6 @@
 """What would truly disappear if some datasets ended, what would stay, and what would break."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -62,7 +62,7 @@ def savings_report(
         committed_cost=amount_of(books.monthly(int(savings.unavoidable.sum()))),
         breakdown=SavingsBreakdown(**by_type, affected_datasets=len(datasets)),
         impact_analysis=_impact(books, savings, asked),
-        disappears=_disappearing(books, savings.gone, saved.sum(axis=0), asked),
+        disappears=removed(books, savings.gone, saved.sum(axis=0), asked),
         stays=stays,
         other_stays=other_stays,
         broken=tuple(
@@ -87,9 +87,10 @@ def savings_report(
     )
 
 
-def _disappearing(
-    books: Books, gone: Integers, saved: Integers, asked: set[int]
+def removed(
+    books: Books, gone: Integers, saved: Integers, asked: Collection[int] = ()
 ) -> tuple[Removed, ...]:
+    """What disappears and saves so much, what was asked for first, then the dearest."""
     rows = [
         Removed(
             urn=books.urn(node),
