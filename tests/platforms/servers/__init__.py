@@ -1,0 +1,1 @@
+"""Servers of the project's own that answer a catalog's documented routes: stubs, not catalogs."""
