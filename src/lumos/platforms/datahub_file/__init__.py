@@ -2,5 +2,6 @@
 
 from lumos.platforms.datahub_file.platform import DatahubFile
 from lumos.platforms.datahub_file.records import NotMetadata
+from lumos.platforms.datahub_model import names
 
-__all__ = ["DatahubFile", "NotMetadata"]
+__all__ = ["DatahubFile", "NotMetadata", "names"]

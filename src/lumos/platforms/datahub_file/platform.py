@@ -10,13 +10,15 @@ from lumos.errors import MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_file import disk, lineage
-from lumos.platforms.datahub_file.carrying import CATALOG, folded
-from lumos.platforms.datahub_file.entries import INSTANCE, NATIVE, Entries, instance_of, tidied
-from lumos.platforms.datahub_file.items import Items
-from lumos.platforms.datahub_file.naming import Naming
-from lumos.platforms.datahub_file.records import Entity, MetadataFile, Statement
-from lumos.platforms.datahub_file.shapes import statements_of
+from lumos.platforms.datahub_file import disk
+from lumos.platforms.datahub_file.records import MetadataFile
+from lumos.platforms.datahub_model import lineage
+from lumos.platforms.datahub_model.carrying import CATALOG, folded
+from lumos.platforms.datahub_model.entries import INSTANCE, NATIVE, Entries, instance_of, tidied
+from lumos.platforms.datahub_model.items import Items
+from lumos.platforms.datahub_model.naming import Naming
+from lumos.platforms.datahub_model.shapes import statements_of
+from lumos.platforms.datahub_model.statements import Entity, Statement
 from lumos.platforms.interface import (
     NO_FILTERS,
     Filters,

@@ -7,18 +7,17 @@ touched is written again byte for byte, whatever it is.
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from lumos.errors import LumosError
 from lumos.platforms.datahub_file import disk
+from lumos.platforms.datahub_model.statements import Entity, Statement, entity_of
 
 _JSON: Final = "application/json"
 _IN_EVENTS: Final = "com.linkedin.pegasus2avro."
 _IN_PROPOSALS: Final = "com.linkedin."
-# Whoever deletes this aspect, or none, deletes the dataset.
-_KEY: Final = "datasetKey"
 _PLAIN_TYPES: Final = frozenset(
     {"array", "boolean", "bytes", "double", "float", "int", "long", "map", "string"}
 )
@@ -42,40 +41,6 @@ class NotMetadata(LumosError):
             f"{where}: {problem}. A metadata file is a JSON list of DataHub's change proposals "
             "(entityUrn, aspectName, aspect) and change events (proposedSnapshot)."
         )
-
-
-class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one change says of one aspect of an entity.
-
-    `body` is the aspect as JSON; `beside` holds the other keys of the change, such as when and by
-    whom it was made, and a kind of change that is no UPSERT.
-    """
-
-    aspect: str
-    body: Any = None
-    beside: dict[str, Any] = {}
-
-    @property
-    def removes(self) -> bool:
-        """Whether the aspect is gone from here on."""
-        return bool(self.beside.get("changeType") == "DELETE")
-
-    @property
-    def removes_all(self) -> bool:
-        """Whether the entity itself is gone from here on."""
-        return self.removes and self.aspect in ("", _KEY)
-
-    @property
-    def replaces(self) -> bool:
-        """Whether the aspect is the body from here on."""
-        return self.body is not None and self.beside.get("changeType") not in ("DELETE", "PATCH")
-
-
-class Entity(NamedTuple):
-    """An entity's type and URN."""
-
-    type: str
-    urn: str
 
 
 class _Snapshot(msgspec.Struct):
@@ -157,6 +122,10 @@ class MetadataFile:
         except msgspec.MsgspecError as problem:
             # Read as a whole only now: a number beyond all bounds, say.
             raise NotMetadata(self.path, urn, str(problem)) from None
+
+    def complaint(self, place: str, problem: str) -> NotMetadata:
+        """What to say of an aspect that is not as DataHub writes it."""
+        return NotMetadata(self.path, place, problem)
 
     def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
         """Whether any of some texts stands in what is said of an aspect of an entity."""
@@ -416,11 +385,6 @@ def _aspect_name(type: str) -> str:
         return f"mlModel{name}"
     capitals = 2 if name.startswith("ML") else 1
     return name[:capitals].lower() + name[capitals:]
-
-
-def entity_of(urn: str) -> Entity:
-    """The entity of a URN, which names its type."""
-    return Entity(urn.split(":", 3)[2] if urn.count(":") > 2 else "", urn)
 
 
 def _decoded(record: _Record) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lumos.platforms.datahub_file.lenses import State
-from lumos.platforms.datahub_file.records import Statement
-from lumos.platforms.datahub_file.shapes import OddAspect, checked
+from lumos.platforms.datahub_model.lenses import State
+from lumos.platforms.datahub_model.shapes import OddAspect, checked
+from lumos.platforms.datahub_model.statements import Statement
 
 CATALOG: Final = "datahub"
 

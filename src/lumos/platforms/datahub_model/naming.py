@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from lumos.model.urn import InvalidUrn, Urn
-from lumos.platforms.datahub_file import names
+from lumos.platforms.datahub_model import names
 
 
 class Naming:
     """Names that depend on each other: which instances there are, and which names are taken.
 
-    In one file a name means one dataset, and a dataset has one name, whether it is there itself or
-    only edges lead to it.
+    In one catalog a name means one dataset, and a dataset has one name, whether it is there itself
+    or only edges lead to it.
     """
 
     def __init__(self) -> None:

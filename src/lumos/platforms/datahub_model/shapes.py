@@ -10,7 +10,7 @@ from typing import Any, Final, NotRequired, TypedDict
 import msgspec
 
 from lumos.errors import LumosError
-from lumos.platforms.datahub_file.records import MetadataFile, NotMetadata, Statement
+from lumos.platforms.datahub_model.statements import Holder, Statement
 
 _AT: Final = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`\Z", re.DOTALL)
 
@@ -192,12 +192,12 @@ _SHAPES: Final[dict[str, Any]] = {
 }
 
 
-def statements_of(file: MetadataFile, urn: str, aspect: str | None = None) -> list[Statement]:
-    """What a file says of an entity, as it can be read."""
+def statements_of(holder: Holder, urn: str, aspect: str | None = None) -> list[Statement]:
+    """What is said of an entity, as it can be read."""
     try:
-        return checked(file.statements(urn, aspect))
+        return checked(holder.statements(urn, aspect))
     except OddAspect as odd:
-        raise NotMetadata(file.path, f"{urn} {odd.place}", odd.problem) from None
+        raise holder.complaint(f"{urn} {odd.place}", odd.problem) from None
 
 
 def checked(statements: Iterable[Statement]) -> list[Statement]:

@@ -8,8 +8,8 @@ import msgspec
 from lumos.model.catalog import Timestamps
 from lumos.model.dataset import Definition, Documentation, Governance, Owner, Ownership, Properties
 from lumos.platforms.carriage import unpacked
-from lumos.platforms.datahub_file.lenses import STAMP, State, changed, listed, values
-from lumos.platforms.datahub_file.names import entity_name, entity_urn
+from lumos.platforms.datahub_model.lenses import STAMP, State, changed, listed, values
+from lumos.platforms.datahub_model.names import entity_name, entity_urn
 
 PROPERTIES: Final = "datasetProperties"
 EDITED: Final = "editableDatasetProperties"

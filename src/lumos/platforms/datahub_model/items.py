@@ -12,8 +12,8 @@ import msgspec
 from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Owner, Ownership
-from lumos.platforms.datahub_file import facts
-from lumos.platforms.datahub_file.carrying import (
+from lumos.platforms.datahub_model import facts
+from lumos.platforms.datahub_model.carrying import (
     CATALOG,
     carried_in,
     folded,
@@ -22,10 +22,10 @@ from lumos.platforms.datahub_file.carrying import (
     stated,
     without,
 )
-from lumos.platforms.datahub_file.lenses import State, changed, listed, values
-from lumos.platforms.datahub_file.names import entity_name, entity_urn
-from lumos.platforms.datahub_file.records import Entity, MetadataFile, Statement, entity_of
-from lumos.platforms.datahub_file.shapes import statements_of
+from lumos.platforms.datahub_model.lenses import State, changed, listed, values
+from lumos.platforms.datahub_model.names import entity_name, entity_urn
+from lumos.platforms.datahub_model.shapes import statements_of
+from lumos.platforms.datahub_model.statements import Entity, Holder, Statement, entity_of
 from lumos.platforms.interface import Item
 
 _RESOURCE: Final = "platformResource"
@@ -34,33 +34,33 @@ _LOOSE: Final = "urn:lumos:change:"
 
 
 class Items:
-    """The items of one file."""
+    """The items that one place holds."""
 
-    def __init__(self, file: MetadataFile) -> None:
-        self._file = file
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
 
     def all(self) -> Iterator[Item]:
-        """Every item, in the order of the file."""
-        for entity in list(self._file.entities()):
+        """Every item, in the order of the place."""
+        for entity in list(self._holder.entities()):
             if entity.type == "dataset":
                 continue
             kind, key = _kind_and_key(entity)
             if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
                 home = _home(_KINDS[type(exact)], _key(exact))
-                if home is None or not statements_of(self._file, home.urn):
+                if home is None or not statements_of(self._holder, home.urn):
                     yield exact
             elif (item := self.get(kind.type, key)) is not None:
                 yield item
-        for name in self._file.loose():
+        for name in self._holder.loose():
             yield self._change(name)
 
     def get(self, type: type[Item], key: str) -> Item | None:
         kind = _KINDS[type]
         if key.startswith(_LOOSE):
             name = key.removeprefix(_LOOSE)
-            return self._change(name) if name in self._file.loose() else None
+            return self._change(name) if name in self._holder.loose() else None
         home = _home(kind, key)
-        statements = [] if home is None else statements_of(self._file, home.urn)
+        statements = [] if home is None else statements_of(self._holder, home.urn)
         return _read(kind, key, statements, self._exact(_companion(kind, key)))
 
     def settled(self, item: Item) -> Item:
@@ -78,29 +78,29 @@ class Items:
         kind, key = _KINDS[type(item)], _key(item)
         if key.startswith(_LOOSE):
             change = carried_in(item.carried)[""][0].body
-            self._file.add_loose(key.removeprefix(_LOOSE), change)
+            self._holder.add_loose(key.removeprefix(_LOOSE), change)
             return
         rendered = _rendered(kind, key, item)
         if (home := _home(kind, key)) is not None:
-            self._file.replace(home, rendered.statements)
+            self._holder.replace(home, rendered.statements)
         self._put_companion(kind, key, rendered.exact)
 
     def erase(self, item: Item) -> None:
         kind, key = _KINDS[type(item)], _key(item)
         if key.startswith(_LOOSE):
-            self._file.remove_loose(key.removeprefix(_LOOSE))
+            self._holder.remove_loose(key.removeprefix(_LOOSE))
             return
         if (home := _home(kind, key)) is not None:
-            self._file.replace(home, [])
+            self._holder.replace(home, [])
         self._put_companion(kind, key, None)
 
     def _change(self, name: str) -> Other:
-        change = self._file.loose()[name]
+        change = self._holder.loose()[name]
         return Other(urn=f"{_LOOSE}{name}", carried={CATALOG: {"": [{"body": change}]}})
 
     def _exact(self, companion: Entity) -> Item | None:
         """The item that Lumos laid into a platform resource, or nothing."""
-        info = folded(statements_of(self._file, companion.urn)).get(_INFO) or {}
+        info = folded(statements_of(self._holder, companion.urn)).get(_INFO) or {}
         kind = _WORDS.get(info.get("resourceType", ""))
         if kind is None:
             return None
@@ -117,7 +117,7 @@ class Items:
             value = {"blob": to_json(item).decode(), "contentType": "JSON"}
             body = {"resourceType": kind.word, "primaryKey": key, "value": value}
             statements = [Statement(aspect=_INFO, body=body)]
-        self._file.replace(_companion(kind, key), statements)
+        self._holder.replace(_companion(kind, key), statements)
 
 
 class _Kind(NamedTuple):

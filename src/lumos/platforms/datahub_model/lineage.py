@@ -10,17 +10,17 @@ import msgspec
 
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
-from lumos.platforms.datahub_file import field_paths
-from lumos.platforms.datahub_file.lenses import STAMP, State
-from lumos.platforms.datahub_file.names import (
+from lumos.platforms.datahub_model import field_paths
+from lumos.platforms.datahub_model.lenses import STAMP, State
+from lumos.platforms.datahub_model.names import (
     field_name,
     field_urn,
     is_ambiguous,
     is_apart,
     lumos_urn,
 )
-from lumos.platforms.datahub_file.naming import Naming, can_mean
-from lumos.platforms.datahub_file.records import Statement
+from lumos.platforms.datahub_model.naming import Naming, can_mean
+from lumos.platforms.datahub_model.statements import Statement
 
 UPSTREAM: Final = "upstreamLineage"
 # DataHub's name of a dataset does not always tell which dataset of Lumos it is, so edges of Lumos

@@ -15,8 +15,8 @@ from lumos.model.dataset import Properties
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.platforms.carriage import own_properties, pack, restored, unpack
-from lumos.platforms.datahub_file import facts, lineage, schemas
-from lumos.platforms.datahub_file.carrying import (
+from lumos.platforms.datahub_model import facts, lineage, schemas
+from lumos.platforms.datahub_model.carrying import (
     CATALOG,
     carried_in,
     folded,
@@ -25,15 +25,15 @@ from lumos.platforms.datahub_file.carrying import (
     stated,
     without,
 )
-from lumos.platforms.datahub_file.lenses import State, changed
-from lumos.platforms.datahub_file.names import (
+from lumos.platforms.datahub_model.lenses import State, changed
+from lumos.platforms.datahub_model.names import (
     instance_name,
     instance_urn,
     lumos_urn,
     platform_urn,
 )
-from lumos.platforms.datahub_file.naming import Naming
-from lumos.platforms.datahub_file.records import Statement
+from lumos.platforms.datahub_model.naming import Naming
+from lumos.platforms.datahub_model.statements import Statement
 from lumos.platforms.interface import How
 
 INSTANCE: Final = "dataPlatformInstance"
@@ -63,7 +63,7 @@ def tidied(statement: Statement) -> Statement:
 
 
 class Entries:
-    """Turns entries into statements and back, under the names of one file."""
+    """Turns entries into statements and back, under the names of one place."""
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming

@@ -21,11 +21,11 @@ from lumos.model.types import (
     Unknown,
     quoted_name,
 )
-from lumos.platforms.datahub_file import field_paths
-from lumos.platforms.datahub_file.field_paths import FieldPath, Step
-from lumos.platforms.datahub_file.lenses import State, listed, values
-from lumos.platforms.datahub_file.names import entity_name, entity_urn, platform_urn
-from lumos.platforms.datahub_file.types import class_in, class_of, exact_type, to_class, type_of
+from lumos.platforms.datahub_model import field_paths
+from lumos.platforms.datahub_model.field_paths import FieldPath, Step
+from lumos.platforms.datahub_model.lenses import State, listed, values
+from lumos.platforms.datahub_model.names import entity_name, entity_urn, platform_urn
+from lumos.platforms.datahub_model.types import class_in, class_of, exact_type, to_class, type_of
 
 SCHEMA: Final = "schemaMetadata"
 EDITS: Final = "editableSchemaMetadata"
