@@ -12,7 +12,7 @@ ALLOWED = {
     "3-Clause BSD License", "BSD 3-Clause License",
     "ISC", "ISC License (ISCL)", "PSF-2.0", "Python-2.0", "Python Software Foundation License",
     "MPL-2.0", "Mozilla Public License 2.0 (MPL 2.0)", "The Unlicense (Unlicense)", "Unlicense",
-    "BSL-1.0", "LLVM-exception",
+    "BSL-1.0", "LLVM-exception", "Public Domain",
 }  # fmt: skip
 # Libraries that are used unmodified, installed apart, and only where an extra is asked for.
 EXCEPTIONS = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}

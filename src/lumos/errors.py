@@ -6,6 +6,7 @@ from typing import ClassVar
 
 FAILED = 1
 MISUSED = 2
+_UNAUTHORIZED = 401
 
 
 class LumosError(Exception):
@@ -40,6 +41,87 @@ class MissingDependency(LumosError):
         self.library = library
         self.extra = extra
         super().__init__(f"{purpose} needs {library}: pip install 'lumos[{extra}]'")
+
+
+class CatalogError(LumosError):
+    """A catalog that did not do what was asked of it.
+
+    `platform` is the catalog's name and `status` what its server answered, if it did; `retryable`
+    says whether the same may work later without anybody changing anything.
+    """
+
+    def __init__(
+        self, text: str, *, platform: str, status: int | None = None, retryable: bool = False
+    ) -> None:
+        self.platform = platform
+        self.status = status
+        self.retryable = retryable
+        super().__init__(text)
+
+
+class CatalogUnavailable(CatalogError):
+    """A catalog that does nothing at all for us, so that there is no use in asking for more."""
+
+
+class CatalogRefused(CatalogUnavailable):
+    """A catalog that does not let us in; `key` and `variable` are where its token can be given."""
+
+    def __init__(self, platform: str, *, status: int, key: str, variable: str) -> None:
+        problem = (
+            "does not know who asks: no token was given, or it is not valid (any more)"
+            if status == _UNAUTHORIZED
+            else "knows who asks and does not allow it: the token's owner lacks the right"
+        )
+        super().__init__(
+            f"{platform} {problem} ({status}). Give a token in platform_config.{key} "
+            f"or in the environment variable {variable}.",
+            platform=platform,
+            status=status,
+        )
+
+
+class CatalogBusy(CatalogUnavailable):
+    """A catalog that kept failing until there was no patience left."""
+
+    def __init__(
+        self, platform: str, what: str, *, attempts: int, seconds: float, last: str,
+        status: int | None = None,
+    ) -> None:  # fmt: skip
+        self.attempts = attempts
+        tries = "once" if attempts == 1 else f"{attempts} times"
+        super().__init__(
+            f"{platform} did not answer: {what} was tried {tries} over {seconds:.0f} s, "
+            f"the last time with: {last}",
+            platform=platform,
+            status=status,
+            retryable=True,
+        )
+
+
+class CatalogUnreachable(CatalogUnavailable):
+    """A catalog that nobody answers for: no such host, nothing listens, or no trusted TLS."""
+
+    def __init__(self, platform: str, address: str, problem: str, *, ca_file: str) -> None:
+        trust = "certificate" in problem.casefold() or "ssl" in problem.casefold()
+        advice = (
+            f"If its certificate is the company's own, name the authority's file in {ca_file}."
+            if trust
+            else "Check the address, and that the server runs."
+        )
+        super().__init__(
+            f"{platform} cannot be reached at {address}: {problem}. {advice}",
+            platform=platform,
+            retryable=not trust,
+        )
+
+
+class CatalogTooOld(CatalogUnavailable):
+    """A catalog whose version lacks something that is needed."""
+
+    def __init__(self, platform: str, lacking: str, *, needed: str, status: int | None = None):
+        super().__init__(
+            f"{platform} lacks {lacking}. Lumos needs {needed}.", platform=platform, status=status
+        )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from lumos.config.settings import (
     QualityIntegration,
     Settings,
     Storage,
+    moved,
 )
 from lumos.config.sources import SOURCES, PluginSource, Source
 from lumos.config.tree import (
@@ -148,7 +149,7 @@ def _overridden(
             continue
         place = Place(origin=f"option {key}", folder=folder, kind="option")
         try:
-            found = target(Settings, MOVED.get(key, key.split(".")))
+            found = target(Settings, moved(key.split(".")))
         except NoSuchKey as error:
             problems.append(Problem(place=place, key=key, text=str(error)))
         else:

@@ -1,14 +1,41 @@
 """The catalogs metadata goes to: one section for each platform."""
 
-from typing import Annotated, ClassVar, Final
+import os
+import re
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Self
+from urllib.parse import urlsplit
 
-from msgspec import field
+import msgspec
+from msgspec import Meta, field
 
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import Address, Location, Port, Seconds, Section, spelled
 from lumos.config.sources import User
+from lumos.errors import MisuseError
 
 LOCAL: Final = "local"
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def normal_address(address: str) -> str:
+    """An address without what makes no difference: case of the host, usual port, last slash."""
+    parts = urlsplit(address)
+    if "@" in parts.netloc:
+        raise MisuseError("An address has no user and password; a token has a key of its own.")
+    host = (parts.hostname or "").lower()
+    host = f"[{host}]" if ":" in host else host
+    try:
+        port = parts.port
+    except ValueError:
+        raise MisuseError(f"'{address}' has no port that could be one.") from None
+    if not host or parts.scheme not in _DEFAULT_PORTS:
+        raise MisuseError(f"'{address}' is no address such as https://catalog.example.com.")
+    if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
+        host = f"{host}:{port}"
+    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
 
 
 def kind_of(platform: str) -> str:
@@ -20,22 +47,75 @@ class LocalPlatform(Section, frozen=True, kw_only=True):
     """The store of Lumos itself, which needs no settings of its own."""
 
 
-class DatahubPlatform(Section, frozen=True, kw_only=True):
+class Retries(Section, frozen=True, kw_only=True):
+    """How often a call that failed is made again, and for how long in all."""
+
+    shorthand: ClassVar[str | None] = "attempts"
+
+    attempts: Annotated[int, Meta(ge=1, le=100, description="a number from 1 to 100")] = 8
+    longest: Seconds = 900
+
+
+class ServerPlatform(Section, frozen=True, kw_only=True):
+    """What catalogs behind an address and a token have in common."""
+
+    # Where a token is looked for that is not configured: a variable of the catalog's own.
+    variable: ClassVar[str]
+    # The keys of the address and of the token.
+    address_key: ClassVar[str]
+    token_key: ClassVar[str]
+
+    timeout: Seconds = 30
+    retries: Retries = Retries()
+    parallel: Annotated[int, Meta(ge=1, le=32, description="a number from 1 to 32")] = 4
+    ca_file: Location | None = None
+
+    @property
+    def address(self) -> str:
+        """The address in its one normal form, so that two spellings of it are one catalog."""
+        return normal_address(getattr(self, self.address_key))
+
+    def secret(self, environment: Mapping[str, str] = os.environ) -> Secret | None:
+        """The token, or else the one that the environment has for the catalog's own programs."""
+        configured: Secret | None = getattr(self, self.token_key)
+        if configured is not None:
+            return configured
+        return Secret(text) if (text := environment.get(self.variable)) else None
+
+    def at(self, address: str) -> Self:
+        """The settings for another address, where the configured token has no business."""
+        there = msgspec.structs.replace(self, **{self.address_key: address})
+        if there.address == self.address:
+            return self
+        return msgspec.structs.replace(there, **{self.token_key: None})
+
+
+class DatahubPlatform(ServerPlatform, frozen=True, kw_only=True):
     """DataHub, by the address of its metadata service."""
+
+    variable: ClassVar[str] = "DATAHUB_GMS_TOKEN"
+    address_key: ClassVar[str] = "gms_server"
+    token_key: ClassVar[str] = "token"
 
     gms_server: Annotated[Address, spelled(also=("server",))] = "http://localhost:8080"
     token: Annotated[Secret | None, spelled(also=("auth_token",))] = None
-    timeout: Seconds = 30
-    ca_file: Location | None = None
 
 
-class OpenmetadataPlatform(Section, frozen=True, kw_only=True):
-    """OpenMetadata, by the address of its server."""
+class OpenmetadataPlatform(ServerPlatform, frozen=True, kw_only=True):
+    """OpenMetadata, by the address of its server; `services` says what existing ones stand for."""
+
+    variable: ClassVar[str] = "OPENMETADATA_JWT_TOKEN"
+    address_key: ClassVar[str] = "server"
+    token_key: ClassVar[str] = "auth_token"
 
     server: Address
     auth_token: Annotated[Secret | None, spelled(also=("token",))] = None
-    timeout: Seconds = 30
-    ca_file: Location | None = None
+    services: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """Without the path of its interface, which other programs want to be told."""
+        return re.sub(r"/api(/v1)?\Z", "", super().address)
 
 
 class AtlasPlatform(Section, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """The whole of lumos.yaml as frozen values."""
 
 import enum
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
@@ -27,7 +28,11 @@ from lumos.model.urn import DEFAULT_ENVIRONMENT
 from lumos.model.version import DEFAULT_PREFIX
 
 # Keys that may stand at the top although they belong to a section.
-MOVED: Final = {"gms_server": ["platform_config", "datahub", "gms_server"]}
+MOVED: Final = {
+    "datahub": ["platform_config", "datahub"],
+    "openmetadata": ["platform_config", "openmetadata"],
+    "gms_server": ["platform_config", "datahub", "gms_server"],
+}
 
 _ENVIRONMENTS: Final = {"PRODUCTION": "PROD", "DEVELOPMENT": "DEV"}
 _DEFAULT_PATHS: Final = {"sqlite": ".lumos/lumos.db", "file": "lumos_snapshots"}
@@ -253,6 +258,12 @@ class Settings(Section, frozen=True, kw_only=True):
         """Plain values for people and JSON, secrets masked."""
         plain = msgspec.json.decode(msgspec.json.encode(self, enc_hook=_masked))
         return {name: value for name, value in plain.items() if name != "origin"}
+
+
+def moved(path: Sequence[str]) -> list[str]:
+    """Where a path of keys leads that may begin with a key which was moved."""
+    first, *rest = path
+    return [*MOVED.get(first, [first]), *rest]
 
 
 def _masked(value: object) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lumos.config.keys import NoSuchKey, Target, target
-from lumos.config.settings import MOVED, Settings
+from lumos.config.settings import Settings, moved
 from lumos.config.tree import Place, Scalar
 
 FILE_VARIABLE: Final = "LUMOS_CONFIG"
@@ -45,7 +45,7 @@ def _target(variable: str) -> Target | None:
     # Free-form keys may have capitals, as Spark's do; those who need them write them.
     path = [part.lower() if part.isupper() else part for part in parts]
     try:
-        found = target(Settings, MOVED.get(".".join(path), path))
+        found = target(Settings, moved(path))
     except NoSuchKey:
         return None
     return found if found.kind.takes_text and all(path) else None

@@ -13,7 +13,7 @@ from lumos.config.sources import FileSource
 from lumos.config.sources import Source as Section
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
-from lumos.platforms import HasAddress, Platform
+from lumos.platforms import HasAddress, KeptInFile, Platform
 from lumos.sources import LakeSource, Source, TableSource, hints_of
 from lumos.sources.addresses import is_address, section_of
 from lumos.storage import Selection
@@ -76,7 +76,9 @@ def platform_of(settings: Settings) -> Platform | None:
     if not colon:
         platform = plugin(settings.platform_config.of(kind))
     elif issubclass(plugin, HasAddress):
-        platform = plugin.at(str(Path(settings.origin.folder, address)))
+        is_file = issubclass(plugin, KeptInFile)
+        address = str(Path(settings.origin.folder, address)) if is_file else address
+        platform = plugin.at(address, settings.platform_config.of(kind))
     else:
         raise MisuseError(f"The platform '{kind}' has no address. Configure it in platform_config.")
     return platform

@@ -1,6 +1,7 @@
 """Catalogs that Lumos keeps true. `local`, the default, is the store itself."""
 
 from lumos.platforms.interface import (
+    Connects,
     Deletes,
     EmitsLineage,
     EmitsOwnership,
@@ -13,15 +14,19 @@ from lumos.platforms.interface import (
     MergesWrites,
     Platform,
     ReadsEntries,
+    ReadsMany,
+    Refused,
     ReplacesEntries,
     Searches,
     WritesInBatches,
+    WritesMany,
     Written,
 )
 from lumos.platforms.merging import Conflict, Merged, merge
 
 __all__ = [
     "Conflict",
+    "Connects",
     "Deletes",
     "EmitsLineage",
     "EmitsOwnership",
@@ -35,9 +40,12 @@ __all__ = [
     "MergesWrites",
     "Platform",
     "ReadsEntries",
+    "ReadsMany",
+    "Refused",
     "ReplacesEntries",
     "Searches",
     "WritesInBatches",
+    "WritesMany",
     "Written",
     "merge",
 ]

@@ -1,13 +1,14 @@
 """What a catalog can do: a small class for each ability, and a catalog is made of some of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
 
+from lumos.errors import CatalogUnavailable, LumosError
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.lineage import LineageType
@@ -28,6 +29,13 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool
     held: dict[str, How] = {}
     conflicts: tuple[Conflict, ...] = ()
+
+
+class Refused(NamedTuple):
+    """An entry that the catalog does not take, and why; an item's `urn` may be its name."""
+
+    urn: str
+    problem: LumosError
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +77,27 @@ class HasAddress(ABC):
 
     @classmethod
     @abstractmethod
-    def at(cls, address: str) -> Self:
-        """The catalog at that address."""
+    def at(cls, address: str, configured: Any = None) -> Self:
+        """The catalog at that address.
+
+        `configured` is the kind's section of `platform_config`, if there is one. Its secrets are
+        for the address that stands there, and go to no other.
+        """
+
+
+class Connects(ABC):
+    """A catalog behind a network."""
+
+    @abstractmethod
+    def check(self) -> str:
+        """Asks the catalog who it is, and tells it in words: address, version, and as whom.
+
+        Raises CatalogError where it cannot be reached, does not let us in, or is too old.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of connections; the next call opens new ones."""
 
 
 class KeptInFile(ABC):
@@ -96,6 +123,26 @@ class ReadsEntries(ABC):
 
         Read page by page, so that neither memory nor a catalog's search window is the limit.
         """
+
+    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+        """Those of some datasets that are there."""
+        found = ((urn, self.get(urn)) for urn in urns)
+        return {urn: entry for urn, entry in found if entry is not None}
+
+    def count(self) -> int | None:
+        """About how many datasets there are, where that can be told without reading all."""
+        return None
+
+
+class ReadsMany(ReadsEntries):
+    """A catalog where many datasets are read by one call, so that nobody should ask for each."""
+
+    @abstractmethod
+    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+        """Those of some datasets that are there, however many are asked for."""
+
+    def get(self, urn: str) -> Entry | None:
+        return self.get_many([urn]).get(urn)
 
 
 class Searches(ABC):
@@ -125,9 +172,56 @@ class ReplacesEntries(ABC):
         """
         return entry
 
+    def put_many(
+        self,
+        entries: Sequence[Entry],
+        *,
+        over: Mapping[str, Entry | None],  # noqa: ARG002
+    ) -> Iterator[Written | Refused]:
+        """Puts some datasets, in whatever order; each is yielded once it is known to be there.
+
+        `over` is what the caller has just read of them. A dataset that the catalog does not take
+        is yielded as refused, and the others go on; a catalog that fails altogether raises.
+        """
+        for entry in entries:
+            try:
+                yield self.put(entry)
+            except CatalogUnavailable:
+                raise
+            except LumosError as problem:
+                yield Refused(entry.urn, problem)
+
     @abstractmethod
     def erase(self, urn: str) -> None:
         """Takes a dataset out without a trace, as if it had never been written."""
+
+    def erase_many(self, urns: Sequence[str]) -> None:
+        """Takes some datasets out; each is gone or still whole where this fails."""
+        for urn in urns:
+            self.erase(urn)
+
+
+class WritesMany(ReadsMany, ReplacesEntries):
+    """A catalog where many datasets are written by one call, but not all or nothing.
+
+    What was yielded stays written, whatever happens afterwards; what was not yielded may be there
+    or not, and is written again.
+    """
+
+    most: ClassVar[int]
+    """How many entries at once are worth handing over."""
+
+    @abstractmethod
+    def put_many(
+        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+    ) -> Iterator[Written | Refused]: ...
+
+    def put(self, entry: Entry) -> Written:
+        for written in self.put_many([entry], over=self.get_many([entry.urn])):
+            if isinstance(written, Refused):
+                raise written.problem
+            return written
+        raise AssertionError("every entry is yielded")
 
 
 class Deletes(ABC):
@@ -165,6 +259,21 @@ class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOw
         written = self.put(merged.entry)
         return msgspec.structs.replace(written, conflicts=merged.conflicts)
 
+    def write_many(
+        self, claims: Sequence[Entry], bases: Mapping[str, Entry]
+    ) -> Iterator[Written | Refused]:
+        """Writes what Lumos claims of some datasets, each over what it claimed of it before."""
+        theirs = self.get_many([claim.urn for claim in claims])
+        merged = {
+            claim.urn: merge(bases.get(claim.urn), theirs.get(claim.urn), claim) for claim in claims
+        }
+        for written in self.put_many([each.entry for each in merged.values()], over=theirs):
+            if isinstance(written, Written):
+                conflicts = merged[written.urn].conflicts
+                yield msgspec.structs.replace(written, conflicts=conflicts)
+            else:
+                yield written
+
     def delete(self, urn: str) -> None:
         if (entry := self.get(urn)) is not None:
             self.put(msgspec.structs.replace(entry, deleted=True))
@@ -197,9 +306,24 @@ class HoldsItems(ABC):
     def get_item(self, type: type[Item], key: str) -> Item | None:
         """One of them by its name or URN."""
 
+    def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+        """Those of one type that are there, by name or URN."""
+        found = ((key, self.get_item(type, key)) for key in keys)
+        return {key: item for key, item in found if item is not None}
+
     @abstractmethod
     def put_item(self, item: Item) -> None:
         """Makes one of them exactly this."""
+
+    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+        """Puts some of them; once this ends, all are there but those that were refused."""
+        for item in items:
+            try:
+                self.put_item(item)
+            except CatalogUnavailable:
+                raise
+            except LumosError as problem:
+                yield Refused(_key(item), problem)
 
     def settled_item(self, item: Item) -> Item:
         """The item that `get_item` gives back once this one is put, as with `settled`."""
@@ -216,3 +340,7 @@ class WritesInBatches(ABC):
     @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
         """Writes inside become visible together at the end, or not at all after an error."""
+
+
+def _key(item: Item) -> str:
+    return item.urn if isinstance(item, Job | Other) else item.name

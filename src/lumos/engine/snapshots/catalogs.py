@@ -91,8 +91,8 @@ class PlatformCatalog(Catalog):
     def items(self, kind: Kind) -> Iterator[Any]:
         return (item for item in self._items if type(item) is kind.type)
 
-    def count(self) -> None:
-        return None
+    def count(self) -> int | None:
+        return self.platform.count() if isinstance(self.platform, ReadsEntries) else None
 
     @cached_property
     def _items(self) -> list[Any]:
@@ -122,7 +122,7 @@ class Catalogs:
         elif issubclass(plugin, HasAddress):
             if not address:
                 raise MisuseError(f"'{text}' has no address. Name one, as in {kind}:ADDRESS.")
-            platform = plugin.at(address)
+            platform = plugin.at(address, self._settings.platform_config.of(kind))
         else:
             raise MisuseError(
                 f"The platform '{kind}' is not named by an address. "

@@ -67,7 +67,7 @@ class DatahubFile(
         self._waiting: dict[str, dict[str, Entry]] = {}
 
     @classmethod
-    def at(cls, address: str) -> Self:
+    def at(cls, address: str, configured: Any = None) -> Self:  # noqa: ARG003
         return cls({"path": address})
 
     @property

@@ -1,0 +1,1 @@
+"""`datahub`: a DataHub server as a catalog."""

@@ -1,0 +1,1 @@
+"""`openmetadata`: an OpenMetadata server as a catalog."""
