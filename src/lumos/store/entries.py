@@ -231,11 +231,13 @@ class EntryWriter:
 
     def put_item(self, item: StoredItem, *, at: datetime) -> None:
         """Makes something that is no dataset exactly this."""
+        self._transaction.news.note_item(item.kind, item.key)
         statement = replace(self._connection.dialect.name, tables.item)
         self._connection.execute(statement, {**item._asdict(), "updated_at": at})
 
     def erase_item(self, kind: str, key: str) -> None:
         """Takes something out that is no dataset."""
+        self._transaction.news.note_item(kind, key)
         table = tables.item
         self._connection.execute(delete(table).where(table.c.kind == kind, table.c.key == key))
 

@@ -24,6 +24,7 @@ from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import outbox, search, tables
 from lumos.store.archive import SchemaArchive
+from lumos.store.catalog_news import CatalogNews
 from lumos.store.change_log import ChangeLog
 from lumos.store.collecting import without_collecting
 from lumos.store.costs import CostRecord
@@ -156,6 +157,11 @@ class Store:
     def outbox(self) -> outbox.Outbox:
         """The messages about changes, sent and unsent."""
         return outbox.Outbox(self._database)
+
+    @property
+    def news(self) -> CatalogNews:
+        """What catalogs have not heard of yet."""
+        return CatalogNews(self._database)
 
     @property
     def change_log(self) -> ChangeLog:

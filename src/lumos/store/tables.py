@@ -241,6 +241,25 @@ merge_base = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
+# The catalogs that are kept true: each hears of all that changes from then on.
+told_catalog = Table(
+    "told_catalog",
+    metadata,
+    Column("platform", Text, primary_key=True),
+    Column("since", Instant, nullable=False),
+)
+
+# What changed and a catalog has not heard of yet. The token is another one after every change.
+catalog_news = Table(
+    "catalog_news",
+    metadata,
+    Column("platform", Text, primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 import_run = Table(
     "import_run",
     metadata,

@@ -27,6 +27,7 @@ from lumos.model.dataset import Aspect, Statistics
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.store import identity, outbox, search, tables
+from lumos.store.catalog_news import NewsWriter
 from lumos.store.costs import CostWriter, size_row
 from lumos.store.database import Database
 from lumos.store.entries import (
@@ -60,6 +61,7 @@ class Transaction:
         self._sizes: dict[str, dict[str, Any]] = {}
         self.new_events: list[ChangeEvent] = []
         self.lineage = LineageWriter(connection)
+        self.news = NewsWriter(connection)
 
     @property
     def entries(self) -> EntryWriter:
@@ -74,7 +76,7 @@ class Transaction:
     @property
     def usage(self) -> UsageWriter:
         """Counts who read what."""
-        return UsageWriter(self._connection)
+        return UsageWriter(self._connection, changed=self.news.note)
 
     @property
     def costs(self) -> CostWriter:
@@ -127,6 +129,11 @@ class Transaction:
     def untouch(self, urn: str) -> None:
         """Forgets that a dataset was written, which is no more."""
         self._touched.pop(urn, None)
+        self.news.note(urn)
+
+    def _touch(self, urn: str) -> None:
+        self._touched[urn] = None
+        self.news.note(urn)
 
     def finish(self) -> None:
         """Brings search, lineage and the history of sizes up to date with all that was written."""
@@ -136,6 +143,8 @@ class Transaction:
         touched = list(self._touched)
         search.remove(self._connection, touched)
         search.add(self._connection, searched(self._connection, touched))
+        # At the very end, since many writers may have news of the same datasets.
+        self.news.finish(self.lineage)
 
     def schema(self, hash: str) -> Schema:
         """The schema of that content hash."""
@@ -152,7 +161,7 @@ class Transaction:
 
     def save(self, dataset: KnownDataset) -> None:
         """Records a dataset's identity, versions and fingerprints."""
-        self._touched[dataset.urn] = None
+        self._touch(dataset.urn)
         row = {name: getattr(dataset, name) for name in dataset.__struct_fields__}
         self._execute(replace(self._dialect, tables.dataset, "created_at"), row)
 
@@ -169,7 +178,7 @@ class Transaction:
         for name in aspects:
             if name not in ASPECT_TYPES:
                 raise ValueError(f"'{name}' is not an aspect that is stored as one")
-        self._touched[urn] = None
+        self._touch(urn)
         said = {"urn": urn, "writer": writer, "updated_at": at}
         rows = [{**said, "name": name, "body": to_json(each)} for name, each in aspects.items()]
         self._execute(replace(self._dialect, tables.aspect), rows)
@@ -247,7 +256,8 @@ class Transaction:
         identity.move(self._connection, known.urn, row)
         self._move_usage(known.urn, to, at=at)
         self.lineage.rename(known.urn, to)
-        self._touched[to] = None
+        self.news.note(known.urn)
+        self._touch(to)
         self.save_alias(known.urn, of=to, reason="renamed", at=at)
 
     def absorb(self, known: KnownDataset, *, into: str, at: datetime) -> None:
@@ -257,7 +267,7 @@ class Transaction:
         identity.hand_over(self._connection, known.urn, into)
         self._move_usage(known.urn, into, at=at)
         self.lineage.absorb(known.urn, into)
-        self._touched[into] = None
+        self._touch(into)
         self.save_alias(known.urn, of=into, reason="merged", at=at)
 
     def _move_usage(self, urn: str, into: str, *, at: datetime) -> None:

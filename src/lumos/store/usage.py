@@ -1,7 +1,7 @@
 """Who read which dataset on which day, and which logged statements are counted already."""
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from itertools import groupby
 from operator import attrgetter
@@ -184,8 +184,9 @@ class UsageRecord:
 class UsageWriter:
     """Writes reads in a transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, changed: Callable[[str], None]) -> None:
         self._connection = connection
+        self._changed = changed
         if connection.dialect.name == "postgresql":
             # Counts are read, added to and written back.
             connection.execute(_LOCK, {"key": lock_key(_WRITER)})
@@ -304,6 +305,7 @@ class UsageWriter:
             known = select(tables.dataset.c.urn).where(tables.dataset.c.urn.in_(some))
             for urn in self._connection.scalars(known).all():
                 self._derive(urn, at)
+                self._changed(urn)
                 found += 1
         return found
 

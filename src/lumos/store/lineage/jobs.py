@@ -26,21 +26,26 @@ MOST_RUNS: Final = 200
 
 def replace_all(
     connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime
-) -> None:
-    """Makes a reporter's jobs exactly these."""
+) -> set[str]:
+    """Makes a reporter's jobs exactly these; gives the URNs of those that changed."""
     before = _said(connection, reporter)
-    put_all(connection, reporter, jobs, at=at)
+    changed = put_all(connection, reporter, jobs, at=at)
     reported = {job.urn for job in jobs}
     for urn, job in before.items():
         if urn not in reported:
             _withdraw(connection, reporter, job, at=at)
+            changed.add(urn)
+    return changed
 
 
-def put_all(connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime) -> None:
-    """Adds to a reporter's jobs, or replaces what it said of them."""
+def put_all(
+    connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime
+) -> set[str]:
+    """Adds to a reporter's jobs, or replaces what it said of them; gives what changed by it."""
     said = {job.urn: job for job in jobs}
+    changed: set[str] = set()
     if not said:
-        return
+        return changed
     _lock(connection, said)
     before = _said(connection, reporter)
     present = _items(connection, said)
@@ -53,9 +58,11 @@ def put_all(connection: Connection, reporter: int, jobs: Sequence[Job], *, at: d
         after = msgspec.structs.replace(after, runs=runs)
         if after != now:
             _put(connection, after, at=at)
+            changed.add(urn)
         if told != before.get(urn):
             row = {"reporter": reporter, "job": urn, "body": to_json(told)}
             connection.execute(replace(connection.dialect.name, tables.lineage_job), row)
+    return changed
 
 
 def merged(base: Job | None, theirs: Job | None, ours: Job, others: Sequence[Job] = ()) -> Job:

@@ -69,8 +69,21 @@ def rename_reporters(connection: Connection, urn: str, to: str) -> None:
         )
 
 
-def rename_in_told(connection: Connection, urn: str, to: str) -> None:
-    """Lets the lineage aspects of other datasets speak of a dataset by its new URN."""
+def below(connection: Connection, urn: str) -> set[int]:
+    """The numbers of what is made from a dataset."""
+    node = tables.lineage_node
+    statement = select(EDGE.downstream).join_from(
+        tables.lineage_edge, node, node.c.id == EDGE.upstream
+    )
+    return set(connection.scalars(statement.where(node.c.urn == urn)))
+
+
+def rename_in_told(connection: Connection, urn: str, to: str) -> set[str]:
+    """Lets the lineage aspects of other datasets speak of a dataset by its new URN.
+
+    Gives the datasets whose aspects changed.
+    """
+    changed: set[str] = set()
     edge, reporter, node = EDGE, tables.lineage_reporter.c, tables.lineage_node
     joined = tables.lineage_edge.join(tables.lineage_reporter, reporter.id == edge.reporter).join(
         node, or_(node.c.id == edge.upstream, node.c.id == edge.downstream)
@@ -94,6 +107,7 @@ def rename_in_told(connection: Connection, urn: str, to: str) -> None:
         )
         if renamed == lineage:
             continue
+        changed.add(row.urn)
         connection.execute(
             update(aspect)
             .where(aspect.c.urn == row.urn, aspect.c.name == "lineage")
@@ -102,6 +116,7 @@ def rename_in_told(connection: Connection, urn: str, to: str) -> None:
         connection.execute(
             delete(beside).where(beside.c.urn == row.urn, beside.c.name == "lineage")
         )
+    return changed
 
 
 def _renamed(edges: Iterable[UpstreamEdge], urn: str, to: str) -> Iterable[UpstreamEdge]:

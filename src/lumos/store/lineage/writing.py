@@ -45,6 +45,9 @@ class LineageWriter:
         self._told: dict[str, tuple[list[Edge], datetime | None]] = {}
         self._reported: dict[str, tuple[ReportedUpstream, ...]] = {}
         self._is_other_graph = False
+        self._below: set[int] = set()
+        self._retold: set[str] = set()
+        self.changed_jobs: set[str] = set()
 
     def report(
         self,
@@ -65,7 +68,7 @@ class LineageWriter:
             self._connection.exec_driver_sql("PRAGMA secure_delete = ON")
         changed = self._replace({reporter: edges}, at=at)
         number = self._reporter(reporter)
-        reported_jobs.replace_all(self._connection, number, jobs, at=at)
+        self.changed_jobs |= reported_jobs.replace_all(self._connection, number, jobs, at=at)
         nodes = self._nodes({each.dataset for each in scripts if each.dataset is not None})
         reported_scripts.replace_all(self._connection, number, scripts, nodes)
         reported_owners.replace_all(self._connection, number, owners)
@@ -76,7 +79,8 @@ class LineageWriter:
     ) -> Reporting:
         """Adds to what a reporter says; what it says of other edges and jobs stays."""
         changed = self._replace({reporter: edges}, at=at, partly=True)
-        reported_jobs.put_all(self._connection, self._reporter(reporter), jobs, at=at)
+        number = self._reporter(reporter)
+        self.changed_jobs |= reported_jobs.put_all(self._connection, number, jobs, at=at)
         return changed
 
     def remember(self, reporter: str, memory: bytes) -> None:
@@ -97,6 +101,7 @@ class LineageWriter:
             if (key.upstream, key.downstream) in wanted
         }
         self._delete(row.id for row in gone.values())
+        self._below |= {key.downstream for key in gone}
         touched = {end for key in gone for end in (key.upstream, key.downstream)}
         return Reporting(removed=len(gone), touched=self._urns(touched))
 
@@ -125,19 +130,32 @@ class LineageWriter:
         self._reported.clear()
         self._is_other_graph |= naming.move_edges(self._connection, urn, to)
         naming.rename_reporters(self._connection, urn, to)
-        naming.rename_in_told(self._connection, urn, to)
+        self._retell(urn, to)
 
     def absorb(self, urn: str, into: str) -> None:
         """Gives a dataset the edges of another that becomes part of it."""
         self._reported.clear()
         self._is_other_graph |= naming.move_edges(self._connection, urn, into)
-        naming.rename_in_told(self._connection, urn, into)
+        self._retell(urn, into)
         self._silence([f"{TOLD}{urn}"])
         aspect = tables.aspect.c
         statement = select(tables.aspect).where(aspect.urn == into, aspect.name == "lineage")
         if (row := self._connection.execute(statement).one_or_none()) is not None:
             told = from_json(row.body, Lineage)
             self.tell(into, told, writer=row.writer, at=row.updated_at)
+
+    def _retell(self, urn: str, to: str) -> None:
+        self._retold |= naming.rename_in_told(self._connection, urn, to)
+        self._below |= naming.below(self._connection, to)
+
+    @property
+    def changes_any(self) -> bool:
+        """Whether any dataset or job has other lineage than before."""
+        return bool(self._below or self._retold or self.changed_jobs)
+
+    def changed_datasets(self) -> set[str]:
+        """What is said to be made from other things, or in another way, than before."""
+        return self._retold | set(self._urns(self._below))
 
     def finish(self) -> None:
         """Writes what was told, and that there are other edges now."""
@@ -217,6 +235,7 @@ class LineageWriter:
         }
         ids = {each["wanted"] for each in changed}
         touched |= {(key[1], key[2]) for key, row in present.items() if row.id in ids}
+        self._below |= {downstream for _, downstream in touched}
         return Reporting(
             added=len(new),
             changed=len(changed),
@@ -292,7 +311,9 @@ class LineageWriter:
         chosen = among(self._connection, reporter.c.name, names)
         ids = self._connection.scalars(select(reporter.c.id).where(chosen)).all()
         if ids:
-            self._delete(row.id for row in self._present(ids).values())
+            gone = self._present(ids)
+            self._below |= {key.downstream for key in gone}
+            self._delete(row.id for row in gone.values())
             reported_scripts.forget(self._connection, ids)
             reported_owners.forget(self._connection, ids)
             spoke = among(self._connection, reporter.c.id, ids)
