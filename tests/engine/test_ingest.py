@@ -280,7 +280,7 @@ def test_a_source_that_cannot_be_scanned_yet_does_not_stop_the_others(
 ) -> None:
     write_text(
         tmp_path / "lumos.yaml",
-        ["platform: datahub", "sources:", "  - {type: snowflake, account: a, user: u}",
+        ["platform: atlas", "sources:", "  - {type: snowflake, account: a, user: u}",
          f"  - {{type: file, path: {lake}}}"],
     )  # fmt: skip
     assert len(Lumos().ingest().datasets) == 3

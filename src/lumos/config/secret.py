@@ -28,6 +28,17 @@ _KINDS_OF_KEYS: Final = frozenset(
 _ASSIGNED: Final = re.compile(
     r"(password|passwd|pwd|secret|token|key|sig|signature|credentials?)\s*[=:]", re.IGNORECASE
 )
+_TOLD: Final = (
+    re.compile(
+        r"""((?:password|passwd|pwd|passphrase|secret|token|signature|credentials?|authorization
+              |(?:api|access|account|private|shared|secret)[ _-]?key)["']?\s*[=:]\s*["']?
+              (?:(?:bearer|basic)\s+)?)[^\s"',;&}]+""",
+        re.IGNORECASE | re.VERBOSE,
+    ),
+    re.compile(r"(\bbearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE),
+    re.compile(r"(\b)eyJ[\w-]+\.[\w-]+\.[\w-]*"),
+    re.compile(r"(://)[^\s/@]+(?=@)"),
+)
 # What stands before a host where somebody left the scheme out.
 _ENTRY: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?"
@@ -138,6 +149,13 @@ def scrubbed(text: str) -> str:
     if "://" in text and ("@" in text or "?" in text):
         return str(ConnectionString(text))
     return MASK if _ASSIGNED.search(text) or _ENTRY.search(text) else text
+
+
+def redacted(text: str) -> str:
+    """What another program said, with only that masked which seems to be a secret."""
+    for pattern in _TOLD:
+        text = pattern.sub(rf"\g<1>{MASK}", text)
+    return text
 
 
 def names_secret(key: str) -> bool:
