@@ -20,15 +20,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from email.message import Message
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+# However they are written; as Python's own server hands them over.
+Headers: TypeAlias = Message | Mapping[str, str]
 _LONGEST_SILENCE = 60.0
 _TESTS = Path(__file__).parents[2]
 
@@ -37,7 +40,7 @@ class Request:
     """One request as it came; `number` counts from 1, faulty ones too."""
 
     def __init__(
-        self, number: int, method: str, target: str, headers: Mapping[str, str], body: bytes
+        self, number: int, method: str, target: str, headers: Headers, body: bytes
     ) -> None:
         self.number = number
         self.method = method
@@ -157,9 +160,7 @@ class Server:
             "bytes_out": self.bytes_out,
         }
 
-    def handle(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes
-    ) -> Answer | Mishap:
+    def handle(self, method: str, target: str, headers: Headers, body: bytes) -> Answer | Mishap:
         """What becomes of a request."""
         with self._lock:
             self.calls += 1
