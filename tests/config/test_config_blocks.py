@@ -8,7 +8,7 @@ import pytest
 from lumos.config import ConnectionString, Secret, Settings, load
 from lumos.config.costs import Attribution, StoragePrice
 from lumos.config.notifications import ChangeRule, Reminder
-from lumos.config.platforms import AtlasPlatform, DatahubPlatform, OpenmetadataPlatform
+from lumos.config.platforms import AtlasPlatform, DatahubPlatform, OpenmetadataPlatform, Retries
 from lumos.config.settings import (
     CustomApi,
     DbtTests,
@@ -105,6 +105,39 @@ def platform_switch(settings: Settings) -> None:
     assert settings.platform_config.of("openmetadata") == OpenmetadataPlatform(
         server="https://metadata.harbour.example", auth_token=Secret("0123456789")
     )
+
+
+def catalogs_beside(settings: Settings) -> None:
+    config = settings.platform_config
+    assert config.datahub == DatahubPlatform(
+        gms_server="http://datahub-gms.harbour:8080", token=Secret("0123456789")
+    )
+    assert config.openmetadata is not None
+    assert config.openmetadata.address == "https://metadata.harbour.example"
+    assert [(each.key, each.instead) for each in settings.origin.older] == [
+        ("lumos_config.datahub", "platform_config.datahub"),
+        ("lumos_config.openmetadata", "platform_config.openmetadata"),
+    ]
+
+
+def catalogs_whole(settings: Settings) -> None:
+    config = settings.platform_config
+    assert config.datahub == DatahubPlatform(
+        gms_server="https://GMS.harbour.example:443/api/gms/",
+        token=Secret("datahub-pass"),
+        timeout=5,
+        retries=Retries(attempts=3),
+        parallel=2,
+        ca_file=str(BLOCKS / "harbour.pem"),
+    )
+    assert config.datahub.address == "https://gms.harbour.example/api/gms"
+    assert config.openmetadata == OpenmetadataPlatform(
+        server="https://metadata.harbour.example/api/v1/",
+        auth_token=Secret("openmetadata-pass"),
+        retries=Retries(attempts=20, longest=3600),
+        services={"snowflake_prod": "snowflake", "lake.s3": "s3@eu"},
+    )
+    assert config.openmetadata.address == "https://metadata.harbour.example"
 
 
 def all_platforms(settings: Settings) -> None:
@@ -301,6 +334,8 @@ EXPECTATIONS = (
     nested_options,
     platform_switch,
     all_platforms,
+    catalogs_beside,
+    catalogs_whole,
     older_keys,
     storage_file,
     storage_postgres,

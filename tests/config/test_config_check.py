@@ -54,7 +54,7 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
 def test_a_section_that_is_not_used_yet_is_told(load_text: Load, section: str, value: str) -> None:
     (note,) = check(load_text(f"\n{section}: {value}"), {})
     assert (note.level, note.key, note.line) == ("info", section, 2)
-    assert note.text.endswith((" yet.", " scan.", " store.", " installed."))
+    assert note.text.endswith((" yet.", " catalog: datahub."))
 
 
 def test_event_modes_and_sources_that_cannot_be_watched_are_told(load_text: Load) -> None:
@@ -118,6 +118,73 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
         "This version cannot write to 'datahub'; what is found stays in the local store."
     )
     assert texts[8] == ("The environment variable LUMOS_PLATFROM names no setting and is ignored.")
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "remarks"),
+    [
+        ("platform: datahub", {}, []),
+        ("platform: 'datahub:https://gms.example'", {}, []),
+        (
+            "platform: datahub\nplatform_config: {datahub: {gms_server: 'https://gms.example'}}",
+            {},
+            ["No token is given for https://gms.example, as platform_config.datahub.token or "
+             "DATAHUB_GMS_TOKEN; a server that wants to know who asks refuses."],
+        ),
+        (
+            "platform: datahub\nplatform_config: {datahub: {gms_server: 'https://gms.example'}}",
+            {"DATAHUB_GMS_TOKEN": "x"},
+            [],
+        ),
+        (
+            "platform: datahub\nplatform_config: {datahub: {server: 'http://gms.example', token: x}}",
+            {},
+            ["The token for http://gms.example travels in the clear. Use https:// where you can."],
+        ),
+        (
+            "platform: 'datahub:https://other.example'\n"
+            "platform_config: {datahub: {server: 'https://gms.example', token: x}}",
+            {},
+            ["No token is given for https://other.example, as platform_config.datahub.token or "
+             "DATAHUB_GMS_TOKEN; a server that wants to know who asks refuses."],
+        ),
+        ("platform: datahub\nplatform_config: {datahub: {token: x}}", {}, []),
+        (
+            "platform: openmetadata",
+            {},
+            ["It has no address. Give one as platform_config.openmetadata.server."],
+        ),
+        (
+            "platform: openmetadata\nplatform_config: {atlas: {server: 'http://a'}, "
+            "openmetadata: {server: 'https://om', token: x}}",
+            {},
+            ["Not used, since this version has no such catalog: atlas."],
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_catalog_lacks_is_told(
+    load_text: Load,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    environment: dict[str, str],
+    remarks: list[str],
+) -> None:
+    names = {plugins.SOURCES: {"file"}, plugins.PLATFORMS: {"datahub", "openmetadata"}}
+    monkeypatch.setattr(plugins, "names", names.__getitem__)
+    assert [note.text for note in check(load_text(text), environment)] == remarks
+
+
+@pytest.mark.parametrize("platform", ["datahub", "openmetadata:https://om.example"])
+def test_a_catalog_without_its_library_is_told(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    names = {plugins.SOURCES: {"file"}, plugins.PLATFORMS: {"datahub", "openmetadata"}}
+    monkeypatch.setattr(plugins, "names", names.__getitem__)
+    monkeypatch.setattr("lumos.config.check.find_spec", lambda _name: None)
+    (note,) = check(load_text(f"platform: {platform}"), {})
+    kind = platform.partition(":")[0]
+    assert (note.level, note.key) == ("warning", "platform")
+    assert note.text == f"'{kind}' needs a library: pip install 'lumos[{kind}]'"
 
 
 def test_settings_made_in_code_are_checked_too() -> None:

@@ -252,6 +252,27 @@ MISTAKES = {
             "Keep one of them."
         ],
     ),
+    "the same catalog twice": (
+        "datahub: {server: 'http://a'}\nplatform_config: {datahub: {token: b}}",
+        ["lumos.yaml:1: 'datahub' and 'platform_config.datahub' mean the same. Keep one of them."],
+    ),
+    "the address of a catalog beside it": (
+        "datahub: {server: 'http://a'}\ngms_server: http://b",
+        [
+            "lumos.yaml:2: 'gms_server' and 'platform_config.datahub.gms_server' mean the same. "
+            "Keep one of them."
+        ],
+    ),
+    "a catalog without an address": (
+        "platform_config: {openmetadata: {token: x}}",
+        ["lumos.yaml:1: platform_config.openmetadata needs 'server'."],
+    ),
+    "no patience at all": (
+        "platform_config: {datahub: {retries: 0}}",
+        [
+            "lumos.yaml:1: platform_config.datahub.retries must be a number from 1 to 100, not '0'."
+        ],
+    ),
     "a database without an address": (
         "sources:\n  - type: postgres\n    schemas: [a]",
         ["lumos.yaml:2: sources[0]: A postgres source needs 'connection_string' or 'host'."],

@@ -75,6 +75,7 @@ def test_an_older_spelling_in_the_file_is_overruled_too(load_text: Load) -> None
     [
         ({"DATAHUB_GMS_URL": "http://gms:8080"}, "http://gms:8080"),
         ({"LUMOS_GMS_SERVER": "http://own"}, "http://own"),
+        ({"LUMOS_DATAHUB__GMS_SERVER": "http://own"}, "http://own"),
         (
             {
                 "DATAHUB_GMS_URL": "http://gms:8080",

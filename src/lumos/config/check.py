@@ -3,20 +3,22 @@
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from lumos import plugins
-from lumos.config.platforms import LOCAL, kind_of
+from lumos.config.platforms import LOCAL, ServerPlatform
 from lumos.config.prices import features_of, method_of, prices_of
 from lumos.config.settings import Settings, WatchedSource
 from lumos.config.variables import unused_variables
 from lumos.errors import MisuseError, did_you_mean
 
 _NOT_USED_YET: Final = {
-    "platform_config": "Used where a catalog of that name is installed.",
     "quality_integrations": "Results of quality tools are not taken over yet.",
 }
+# The library that a catalog of ours needs, and the extra that brings it.
+_LIBRARIES: Final = {"datahub": ("datahub", "datahub"), "openmetadata": ("httpx", "openmetadata")}
 _STATE_SCHEMES: Final = ("s3", "s3a", "s3n")
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
@@ -53,7 +55,7 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
     notes = (
         *_sections(settings),
         *_costs(settings),
-        *_platform(settings),
+        *_platform(settings, environment),
         *_sources(settings),
         *_watching(settings),
         *_notifications(settings),
@@ -94,13 +96,47 @@ def _costs(settings: Settings) -> Iterator[Note]:
             yield _note(settings, "warning", key, f"Costs cannot be told: {problem}")
 
 
-def _platform(settings: Settings) -> Iterator[Note]:
-    name = kind_of(settings.platform)
-    if name == LOCAL:
-        return
-    if name not in plugins.names(plugins.PLATFORMS):
-        text = f"This version cannot write to '{name}'; what is found stays in the local store."
+def _platform(settings: Settings, environment: Mapping[str, str]) -> Iterator[Note]:
+    installed = {LOCAL, *plugins.names(plugins.PLATFORMS)}
+    if unused := sorted(set(settings.platform_config.named()) - installed):
+        text = f"Not used, since this version has no such catalog: {', '.join(unused)}."
+        yield _note(settings, "info", "platform_config", text)
+    kind, _, address = settings.platform.partition(":")
+    if kind not in installed:
+        text = f"This version cannot write to '{kind}'; what is found stays in the local store."
         yield _note(settings, "warning", "platform", text)
+        return
+    library, extra = _LIBRARIES.get(kind, (None, None))
+    if library is not None and find_spec(library) is None:
+        text = f"'{kind}' needs a library: pip install 'lumos[{extra}]'"
+        yield _note(settings, "warning", "platform", text)
+    configured = settings.platform_config.of(kind)
+    if kind == "openmetadata" and configured is None and not address:
+        text = "It has no address. Give one as platform_config.openmetadata.server."
+        yield _note(settings, "warning", "platform", text)
+    if isinstance(configured, ServerPlatform):
+        yield from _server(settings, kind, configured.at(address) if address else configured,
+                           environment)  # fmt: skip
+
+
+def _server(
+    settings: Settings, kind: str, server: ServerPlatform, environment: Mapping[str, str]
+) -> Iterator[Note]:
+    if _is_here(server.address):
+        return
+    if server.secret(environment) is None:
+        text = (
+            f"No token is given for {server.address}, as platform_config.{kind}.{server.token_key} "
+            f"or {server.variable}; a server that wants to know who asks refuses."
+        )
+        yield _note(settings, "info", "platform_config", text)
+    elif server.address.startswith("http://"):
+        text = f"The token for {server.address} travels in the clear. Use https:// where you can."
+        yield _note(settings, "warning", "platform_config", text)
+
+
+def _is_here(address: str) -> bool:
+    return urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _sources(settings: Settings) -> Iterator[Note]:

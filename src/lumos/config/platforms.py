@@ -203,6 +203,11 @@ class PlatformConfig(Section, frozen=True, kw_only=True):
             return section
         return self.others.get(platform)
 
+    def named(self) -> tuple[str, ...]:
+        """The platforms that have settings."""
+        ours = (name for name in PLATFORMS if getattr(self, name) is not None)
+        return (*ours, *self.others)
+
 
 PLATFORMS: Final = tuple(
     name for name in PlatformConfig.__struct_fields__ if name != PlatformConfig.rest
