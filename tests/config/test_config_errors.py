@@ -269,9 +269,7 @@ MISTAKES = {
     ),
     "no patience at all": (
         "platform_config: {datahub: {retries: 0}}",
-        [
-            "lumos.yaml:1: platform_config.datahub.retries must be a number from 1 to 100, not '0'."
-        ],
+        ["lumos.yaml:1: platform_config.datahub.retries must be a number from 1 to 100, not '0'."],
     ),
     "a database without an address": (
         "sources:\n  - type: postgres\n    schemas: [a]",
