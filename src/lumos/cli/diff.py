@@ -104,8 +104,8 @@ def _show(report: "SnapshotDiffReport") -> None:
         console.print(f"... and {plural(rest, 'more difference')}; --json lists more.")
     if shown:
         console.print()
-    _show_migrated(console, report.datasets, "datasets")
-    _show_migrated(console, report.lineage_edges, "lineage edges")
+    show_migrated(console, report.datasets, "datasets")
+    show_migrated(console, report.lineage_edges, "lineage edges")
     if tags := len(report.missing_tags):
         verb = "requires" if tags == 1 else "require"
         console.print("[warn]", style="yellow", end=" ")
@@ -167,7 +167,8 @@ def _short(side: Any) -> str:
     return text if len(text) <= _LONGEST_SIDE else f"{text[: _LONGEST_SIDE - 3]}..."
 
 
-def _show_migrated(console: "Console", found: "Migrated", what: str) -> None:
+def show_migrated(console: "Console", found: "Migrated", what: str) -> None:
+    """How much of what the source has the target has as well."""
     is_whole = found.source == found.target
     console.print("[ok]" if is_whole else "[warn]", style="green" if is_whole else "yellow", end="")
     console.print(f" {found.target:,}/{found.source:,} {what} migrated")

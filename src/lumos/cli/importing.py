@@ -100,12 +100,18 @@ def _show(report: "ImportReport | RollbackReport") -> None:
 
     console = stdout()
     if isinstance(report, ImportReport):
-        _show_import(console, report)
+        show_import(console, report)
+        if report.dry_run:
+            console.print(f"Nothing was written to {report.platform}.")
+        else:
+            console.print(f"[ok] {report.file} is in {report.platform}.")
     else:
-        _show_rollback(console, report)
+        what = f"The import of {report.file} into {report.platform}"
+        show_rollback(console, report, what=what)
 
 
-def _show_import(console: "Console", report: "ImportReport") -> None:
+def show_import(console: "Console", report: "ImportReport") -> None:
+    """What an import did, or would do, to the entries of each kind."""
     from lumos.cli.screen import plural, table
 
     sums = report.sums
@@ -134,10 +140,6 @@ def _show_import(console: "Console", report: "ImportReport") -> None:
     for remark in report.remarks:
         console.print("[warn]", style="yellow", end=" ")
         console.print(remark)
-    if report.dry_run:
-        console.print(f"Nothing was written to {report.platform}.")
-    else:
-        console.print(f"[ok] {report.file} is in {report.platform}.")
 
 
 # How a catalog holds what it has no place for.
@@ -159,14 +161,12 @@ def _show_entries(console: "Console", changes: "tuple[EntryReport, ...]") -> Non
         console.print()
 
 
-def _show_rollback(console: "Console", report: "RollbackReport") -> None:
+def show_rollback(console: "Console", report: "RollbackReport", *, what: str) -> None:
+    """What was taken back of an import, and what stayed."""
     for each in report.kept[:_MOST]:
         console.print("[kept]", style="yellow", end=" ")
         console.print(f"{each.key}: {', '.join(each.aspects)} edited since the import")
     if (rest := len(report.kept) - _MOST) > 0:
         console.print(f"... and {rest:,} more; --json lists them.")
     entries = "1 entry" if report.restored == 1 else f"{report.restored:,} entries"
-    console.print(
-        f"[ok] The import of {report.file} into {report.platform} is taken back: "
-        f"{entries} restored, {report.erased:,} removed."
-    )
+    console.print(f"[ok] {what} is taken back: {entries} restored, {report.erased:,} removed.")

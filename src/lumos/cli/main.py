@@ -35,6 +35,7 @@ from lumos.cli import (
     labels,
     lineage,
     logs,
+    migrate,
     notify,
     owner,
     property,
@@ -75,6 +76,7 @@ export.add_to(app)
 validate.add_to(app)
 importing.add_to(app)
 diff.add_to(app)
+migrate.add_to(app)
 enrich.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)

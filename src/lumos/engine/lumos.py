@@ -14,6 +14,7 @@ from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.written import check_free, write_sources
 from lumos.engine.handlers import ChangeHandler, Handlers
+from lumos.engine.herald import Herald
 from lumos.engine.impact.tracking import BlastRadiusTracker
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from lumos.engine.impact.desk import ImpactDesk
     from lumos.engine.ingest import Announce
     from lumos.engine.lineage.desk import LineageDesk
+    from lumos.engine.migration import MigrationDesk
     from lumos.engine.notifications import Courier, NotificationDesk
     from lumos.engine.people.people import People
     from lumos.engine.people.scribe import Scribe
@@ -160,6 +162,7 @@ class Lumos:
     def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
         from lumos.engine.ingest import ingest
 
+        self._herald.check()
         ingested = ingest(
             self.settings,
             paths,
@@ -172,7 +175,8 @@ class Lumos:
             self.courier.wake()
         self._mirror([each.urn for each in ingested.datasets if each.change != "unchanged"])
         self.forget_old_changes()
-        return ingested
+        told = self._herald.tell(options.get("announce"))
+        return msgspec.structs.replace(ingested, catalog=told)
 
     def discover(
         self,
@@ -256,7 +260,20 @@ class Lumos:
             self.settings,
             self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
-            mirror=self._mirror,
+            mirror=self._written,
+        )
+
+    @cached_property
+    def migration(self) -> "MigrationDesk":
+        """Moving what one catalog holds into another."""
+        from lumos.engine.migration import MigrationDesk
+
+        return MigrationDesk(
+            self.settings,
+            lambda: self.snapshot,
+            self._store,
+            make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            folder=lambda: self._folder_beside_store("migrations"),
         )
 
     @cached_property
@@ -350,16 +367,19 @@ class Lumos:
 
         return Steps(
             prefix=self.settings.cloud_version_prefix,
-            platform=lambda: platform_of(self.settings),
-            mirror=self._mirror,
+            written=self._written,
         )
+
+    @cached_property
+    def _herald(self) -> Herald:
+        return Herald(lambda: platform_of(self.settings), self._store)
 
     @cached_property
     def scribe(self) -> "Scribe":
         """Writes what people and reporters say of datasets."""
         from lumos.engine.people.scribe import Scribe
 
-        return Scribe(self._store, self._steps, platform=lambda: platform_of(self.settings))
+        return Scribe(self._store, self._steps, herald=self._herald)
 
     @cached_property
     def people(self) -> "People":
@@ -465,14 +485,22 @@ class Lumos:
         """Where manifests of scans lie: state_uri, or a folder beside the store."""
         if self.settings.state_uri:
             return normal(self.settings.state_uri)
+        return str(self._folder_beside_store("state"))
+
+    def _folder_beside_store(self, name: str) -> Path:
         if self.settings.storage.backend == "postgres":
-            return str(Path(self.settings.origin.folder or Path.cwd()) / ".lumos" / "state")
-        return str(Path(self.database.place).with_suffix(".state"))
+            return Path(self.settings.origin.folder or Path.cwd()) / ".lumos" / name
+        return Path(self.database.place).with_suffix(f".{name}")
 
     def _existing_database(self) -> Database:
         if self.database.is_empty():
             raise NoStore(self.database.place)
         return self.database
+
+    def _written(self, urns: Sequence[str]) -> None:
+        """Lets others know of changes that are safe."""
+        self._mirror(urns)
+        self._herald.tell()
 
     def _mirror(self, urns: Sequence[str]) -> None:
         """Keeps readable copies of schemas where the store is a folder of them."""

@@ -1,7 +1,8 @@
 """What differs between two catalogs or snapshots, and how much of the one is in the other."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,12 +39,9 @@ def diff(
 ) -> SnapshotDiffReport:
     """Compares two sides, each a catalog or a snapshot."""
     looked_at = _known(aspects)
-    with (
-        _as_snapshot(catalogs, source, announce) as before,
-        _as_snapshot(catalogs, target, announce) as after,
-    ):
+    with _as_snapshots(catalogs, (source, target), announce) as (before, after):
         announce("comparing")
-        findings = _Findings()
+        findings = Findings()
         for difference in compare(before, after, judge=judged, aspects=looked_at):
             findings.add(difference)
         return findings.report(source, target, before)
@@ -86,20 +84,34 @@ def _known(aspects: Iterable[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _as_snapshot(catalogs: Catalogs, side: str, announce: "Announce") -> Iterator[Path]:
-    """The snapshot that a side is, or one of the catalog that it names, for as long as it takes."""
+def _as_snapshots(
+    catalogs: Catalogs, sides: Sequence[str], announce: "Announce"
+) -> Iterator[list[Path]]:
+    """The snapshots that sides are, or those of the catalogs that they name, while it takes.
+
+    Catalogs are read beside each other: most of the time they are waited for.
+    """
+    with (
+        TemporaryDirectory(prefix="lumos-") as folder,
+        ThreadPoolExecutor(len(sides), "lumos-export") as threads,
+    ):
+        files = [
+            threads.submit(_taken, catalogs, side, Path(folder) / f"{number}.jsonl", announce)
+            for number, side in enumerate(sides)
+        ]
+        yield [file.result() for file in files]
+
+
+def _taken(catalogs: Catalogs, side: str, file: Path, announce: "Announce") -> Path:
     if not catalogs.is_named(side):
-        yield catalogs.snapshot(side)
-        return
-    with TemporaryDirectory(prefix="lumos-") as folder:
-        file = Path(folder) / "snapshot.jsonl"
-        everything = Wanted(ranges=True)
-        export(catalogs.to_read(side), file, everything, at=datetime.now(UTC), announce=announce)
-        yield file
+        return catalogs.snapshot(side)
+    everything = Wanted(ranges=True)
+    export(catalogs.to_read(side), file, everything, at=datetime.now(UTC), announce=announce)
+    return file
 
 
-class _Findings:
-    """Differences as they are found."""
+class Findings:
+    """Differences as they are found, and what of the one side the other one lacks."""
 
     def __init__(self) -> None:
         self._kept: list[Difference] = []

@@ -1,0 +1,196 @@
+"""What things are called in the target where that is not their name in the source."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from lumos.config.reading import Reader
+from lumos.config.section import Section
+from lumos.config.tree import ConfigurationError
+from lumos.config.yaml_tree import read
+from lumos.errors import MisuseError
+from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, User
+from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.schema import Schema
+from lumos.model.urn import Urn
+from lumos.snapshot import Snapshot, write_snapshot
+from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, KINDS, USERS, Kind
+
+Names: TypeAlias = dict[str, str]
+
+
+class Mapping(Section, frozen=True, kw_only=True):
+    """Names in the source and what they are in the target.
+
+    A service is a platform with its instance, as in `snowflake@eu`; a dataset is its URN, and goes
+    before its service. A name that is given itself stays, and nobody is warned of it any more.
+    """
+
+    tags: Names = msgspec.field(default_factory=dict)
+    terms: Names = msgspec.field(default_factory=dict)
+    owners: Names = msgspec.field(default_factory=dict)
+    services: Names = msgspec.field(default_factory=dict)
+    datasets: Names = msgspec.field(default_factory=dict)
+
+    @classmethod
+    def read(cls, file: Path) -> "Mapping":
+        """The mapping of a YAML file; every mistake is told with its line."""
+        if not file.is_file():
+            raise MisuseError(f"There is no mapping {file}.")
+        block, problems = read(file, environment={})
+        reader = Reader({}, problems)
+        found = reader.section(block, cls)
+        if problems or not isinstance(found, cls):
+            raise ConfigurationError(problems)
+        for service in (*found.services, *found.services.values()):
+            _checked(f"lumos://{service}/x", f"service '{service}' in {file}")
+        for urn in (*found.datasets, *found.datasets.values()):
+            _checked(urn, f"dataset '{urn}' in {file}")
+        return found
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything keeps its name."""
+        given = (getattr(self, name) for name in self.__struct_fields__)
+        return not any(key != value for names in given for key, value in names.items())
+
+    def urn(self, urn: str) -> str:
+        """A dataset's URN in the target."""
+        if urn in self.datasets:
+            return self.datasets[urn]
+        if not self.services or not urn.startswith("lumos://"):
+            return urn
+        parsed = Urn.parse(urn)
+        service = self.services.get(service_of(parsed))
+        if service is None:
+            return urn
+        platform, _, instance = service.partition("@")
+        return str(msgspec.structs.replace(parsed, platform=platform, instance=instance))
+
+
+def service_of(urn: Urn) -> str:
+    """The platform of a dataset with its instance, as in `snowflake@eu`."""
+    return f"{urn.platform}@{urn.instance}" if urn.instance else urn.platform
+
+
+def _checked(urn: str, what: str) -> None:
+    try:
+        Urn.parse(urn)
+    except MisuseError as problem:
+        raise MisuseError(f"The {what} cannot be: {problem}") from None
+
+
+def write_mapped(snapshot: Snapshot, mapping: Mapping, file: Path) -> None:
+    """Writes a snapshot as it is called in the target.
+
+    A term or somebody under another name is one that the target has: it is referred to, and left
+    as it is there.
+    """
+    given = {
+        kind.plural: _mapped(kind, snapshot.entries(kind), mapping)
+        for kind in KINDS
+        if kind is not DATASETS
+    }
+    datasets = _mapped(DATASETS, snapshot.entries(DATASETS), mapping)
+    write_snapshot(file, snapshot.header.facts, datasets, **given)
+
+
+def _mapped(kind: Kind, values: Iterable[Any], mapping: Mapping) -> Iterator[Any]:
+    change = _CHANGES.get(kind)
+    renamed = {GLOSSARY: mapping.terms, USERS: mapping.owners, GROUPS: mapping.owners}.get(kind, {})
+    for value in values:
+        key = getattr(value, kind.key)
+        if renamed.get(key, key) == key:
+            yield value if change is None else change(value, mapping)
+
+
+def _dataset(entry: Entry, mapping: Mapping) -> Entry:
+    urn = mapping.urn(entry.urn)
+    changes: dict[str, Any] = {}
+    if urn != entry.urn:
+        changes |= {"urn": urn, "platform": Urn.parse(urn).platform}
+    if entry.lineage is not None:
+        changes["lineage"] = Lineage(
+            upstream=_edges(entry.lineage.upstream, mapping),
+            downstream=_edges(entry.lineage.downstream, mapping),
+        )
+    if entry.governance is not None:
+        changes["governance"] = msgspec.structs.replace(
+            entry.governance,
+            tags=_named(entry.governance.tags, mapping.tags),
+            terms=_named(entry.governance.terms, mapping.terms),
+        )
+    if entry.ownership is not None:
+        owners = (
+            msgspec.structs.replace(owner, name=mapping.owners.get(owner.name, owner.name))
+            for owner in entry.ownership.owners
+        )
+        changes["ownership"] = msgspec.structs.replace(
+            entry.ownership, owners=tuple(dict.fromkeys(owners))
+        )
+    if entry.schema is not None and (mapping.tags or mapping.terms):
+        changes["schema"] = _schema(entry.schema, mapping)
+    return msgspec.structs.replace(entry, **changes) if changes else entry
+
+
+def _schema(schema: Schema, mapping: Mapping) -> Schema:
+    fields = tuple(
+        msgspec.structs.replace(
+            _labelled(field, mapping),
+            nested=tuple(_labelled(nested, mapping) for nested in field.nested),
+        )
+        for field in schema.fields
+    )
+    return msgspec.structs.replace(schema, fields=fields)
+
+
+def _labelled(field: Any, mapping: Mapping) -> Any:
+    return msgspec.structs.replace(
+        field, tags=_named(field.tags, mapping.tags), terms=_named(field.terms, mapping.terms)
+    )
+
+
+def _edges(edges: Iterable[UpstreamEdge], mapping: Mapping) -> tuple[UpstreamEdge, ...]:
+    return tuple(msgspec.structs.replace(edge, urn=mapping.urn(edge.urn)) for edge in edges)
+
+
+def _term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
+    return msgspec.structs.replace(
+        term,
+        parent=None if term.parent is None else mapping.terms.get(term.parent, term.parent),
+        related=_named(term.related, mapping.terms),
+        owners=_named(term.owners, mapping.owners),
+    )
+
+
+def _user(user: User, mapping: Mapping) -> User:
+    return msgspec.structs.replace(user, groups=_named(user.groups, mapping.owners))
+
+
+def _group(group: Group, mapping: Mapping) -> Group:
+    return msgspec.structs.replace(group, members=_named(group.members, mapping.owners))
+
+
+def _job(job: Job, mapping: Mapping) -> Job:
+    return msgspec.structs.replace(
+        job,
+        inputs=tuple(dict.fromkeys(map(mapping.urn, job.inputs))),
+        outputs=tuple(dict.fromkeys(map(mapping.urn, job.outputs))),
+        owner=None if job.owner is None else mapping.owners.get(job.owner, job.owner),
+    )
+
+
+def _named(names: Iterable[str], mapping: Names) -> tuple[str, ...]:
+    """The names in the target; two that become one stand once."""
+    return tuple(dict.fromkeys(mapping.get(name, name) for name in names))
+
+
+_CHANGES: Final[dict[Kind, Callable[[Any, Mapping], Any]]] = {
+    DATASETS: _dataset,
+    GLOSSARY: _term,
+    USERS: _user,
+    GROUPS: _group,
+    JOBS: _job,
+}

@@ -1,0 +1,67 @@
+"""What `lumos migrate` and `lumos sync` print as JSON and the SDK returns."""
+
+from typing import Literal, TypeAlias
+
+from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.engine.snapshots.reports import DiffSummary, ImportReport, Migrated
+from lumos.snapshot import Counts
+
+NeedKind: TypeAlias = Literal["tag", "term", "owner", "service", "dataset"]
+
+
+class Need(Report, frozen=True, kw_only=True):
+    """A name that somebody should map by hand, on how many datasets, and what it may be.
+
+    Nothing like it is there where the target did not take it.
+    """
+
+    kind: NeedKind
+    name: str
+    like: tuple[str, ...] = ()
+    datasets: int = 0
+
+
+class Verification(Report, frozen=True, kw_only=True):
+    """What reading every entry back by its name showed.
+
+    `missing` are entries of the source that are not in the target, `unlike` those that are not as
+    they were written. `summary` counts what differs from the source, edits of people included.
+    """
+
+    datasets: Migrated
+    lineage_edges: Migrated
+    items: Migrated
+    missing: tuple[str, ...]
+    unlike: tuple[str, ...]
+    missing_tags: tuple[str, ...]
+    summary: DiffSummary
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that the source holds is in the target."""
+        pairs = (self.datasets, self.lineage_edges, self.items)
+        return not self.unlike and all(pair.source == pair.target for pair in pairs)
+
+
+class MigrationReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos migrate`; a dry run verifies nothing.
+
+    `snapshot` is the file of what was exported, where it was kept.
+    """
+
+    format_version: str = FORMAT_VERSION
+    source: str
+    target: str
+    dry_run: bool
+    resumed: bool
+    exported: Counts
+    needs: tuple[Need, ...]
+    imported: ImportReport
+    verified: Verification | None
+    remarks: tuple[str, ...]
+    snapshot: str | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything arrived, as far as that was looked at."""
+        return self.verified is None or self.verified.is_whole
