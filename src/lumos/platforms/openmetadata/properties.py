@@ -1,0 +1,58 @@
+"""The custom properties that Lumos keeps what OpenMetadata has no place for in.
+
+OpenMetadata takes no property that was not declared for the type of entity. Each is declared when
+it is first needed.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from threading import Lock
+from typing import Any, Final
+
+from lumos.errors import CatalogTooOld
+from lumos.platforms.openmetadata.server import Server
+
+_DESCRIPTION: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
+
+
+class Properties:
+    """Which custom properties there are on one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._declared: dict[str, set[str]] = {}
+        self._ids: dict[str, str] = {}
+        self._lock = Lock()
+
+    def declare(self, type: str, names: Iterable[str]) -> None:
+        """Makes sure that entities of a type can have these properties."""
+        with self._lock:
+            missing = set(names) - self._declared.get(type, set())
+            if not missing:
+                return
+            if type not in self._declared:
+                self._read(type)
+            for name in sorted(missing - self._declared[type]):
+                self._server.put(
+                    f"metadata/types/{self._ids[type]}",
+                    {"name": name, "description": _DESCRIPTION, "propertyType": self._string},
+                )
+                self._declared[type].add(name)
+
+    def _read(self, type: str) -> None:
+        found = self._type(type, fields="customProperties")
+        self._ids[type] = found["id"]
+        known = found.get("customProperties") or ()
+        self._declared[type] = {each["name"] for each in known}
+
+    @cached_property
+    def _string(self) -> dict[str, str]:
+        return {"id": self._type("string")["id"], "type": "type"}
+
+    def _type(self, name: str, **query: Any) -> Any:
+        found = self._server.get(f"metadata/types/name/{name}", **query)
+        if found is None:
+            raise CatalogTooOld(
+                self._server.platform, f"the type '{name}'", needed="custom properties on it"
+            )
+        return found
