@@ -14,7 +14,6 @@ from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.written import check_free, write_sources
 from lumos.engine.handlers import ChangeHandler, Handlers
-from lumos.engine.herald import Herald
 from lumos.engine.impact.tracking import BlastRadiusTracker
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
@@ -162,7 +161,6 @@ class Lumos:
     def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
         from lumos.engine.ingest import ingest
 
-        self._herald.check()
         ingested = ingest(
             self.settings,
             paths,
@@ -175,8 +173,7 @@ class Lumos:
             self.courier.wake()
         self._mirror([each.urn for each in ingested.datasets if each.change != "unchanged"])
         self.forget_old_changes()
-        told = self._herald.tell(options.get("announce"))
-        return msgspec.structs.replace(ingested, catalog=told)
+        return ingested
 
     def discover(
         self,
@@ -260,7 +257,7 @@ class Lumos:
             self.settings,
             self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
-            mirror=self._written,
+            mirror=self._mirror,
         )
 
     @cached_property
@@ -367,19 +364,16 @@ class Lumos:
 
         return Steps(
             prefix=self.settings.cloud_version_prefix,
-            written=self._written,
+            platform=lambda: platform_of(self.settings),
+            mirror=self._mirror,
         )
-
-    @cached_property
-    def _herald(self) -> Herald:
-        return Herald(lambda: platform_of(self.settings), self._store)
 
     @cached_property
     def scribe(self) -> "Scribe":
         """Writes what people and reporters say of datasets."""
         from lumos.engine.people.scribe import Scribe
 
-        return Scribe(self._store, self._steps, herald=self._herald)
+        return Scribe(self._store, self._steps, platform=lambda: platform_of(self.settings))
 
     @cached_property
     def people(self) -> "People":
@@ -496,11 +490,6 @@ class Lumos:
         if self.database.is_empty():
             raise NoStore(self.database.place)
         return self.database
-
-    def _written(self, urns: Sequence[str]) -> None:
-        """Lets others know of changes that are safe."""
-        self._mirror(urns)
-        self._herald.tell()
 
     def _mirror(self, urns: Sequence[str]) -> None:
         """Keeps readable copies of schemas where the store is a folder of them."""
