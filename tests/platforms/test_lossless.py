@@ -1,6 +1,7 @@
 """Whatever an estate holds comes back from every catalog and every encoding as it was."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
-from lumos.platforms import Item
+from lumos.platforms import Item, WritesInBatches, Written
 from lumos.snapshot import Facts, Header, open_snapshot, write_snapshot
 from lumos.snapshot.encodings import ENDINGS
 
@@ -35,24 +36,30 @@ def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A catalog with nothing in it; making a new one for each example would take too long."""
     folder = tmp_path_factory.mktemp("catalog")
 
-    def emptied() -> Catalog:
-        catalog = CATALOGS[request.param](folder)
-        with catalog.batch():
-            for entry in list(catalog.export()):
-                catalog.erase(entry.urn)
-            for item in list(catalog.items()):
-                catalog.erase_item(item)
-        return CATALOGS[request.param](folder)
+    return lambda: emptied_catalog(request.param, folder)
 
-    return emptied
+
+def emptied_catalog(name: str, folder: Path) -> Catalog:
+    """A catalog without what was in it, opened anew."""
+    catalog = CATALOGS[name](folder)
+    with together(catalog):
+        for entry in list(catalog.export()):
+            catalog.erase(entry.urn)
+        for item in list(catalog.items()):
+            catalog.erase_item(item)
+    return CATALOGS[name](folder)
+
+
+def together(catalog: Catalog) -> AbstractContextManager[None]:
+    """Writes at once where that is possible; a server takes them as they come."""
+    return catalog.batch() if isinstance(catalog, WritesInBatches) else nullcontext()
 
 
 def fill(catalog: Catalog, estate: Iterable[Entry], things: Iterable[Item]) -> None:
-    with catalog.batch():
-        for item in things:
-            catalog.put_item(item)
-        for entry in estate:
-            catalog.put(entry)
+    with together(catalog):
+        assert not list(catalog.put_items(list(by_name(things).values())))
+        for written in catalog.put_many(list(estate), over={}):
+            assert isinstance(written, Written), written
 
 
 def snapshot(catalog: Catalog, path: Path) -> Header:
