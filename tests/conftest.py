@@ -30,7 +30,8 @@ def spark() -> Iterator[SparkSession]:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder, without Lumos variables in the environment."""
     monkeypatch.chdir(tmp_path)
-    for name in ("LUMOS_CONFIG", "LUMOS_PLATFORM", "LUMOS_DEBUG", "DATAHUB_GMS_URL"):
+    for name in ("LUMOS_CONFIG", "LUMOS_PLATFORM", "LUMOS_DEBUG", "DATAHUB_GMS_URL",
+                 "DATAHUB_GMS_TOKEN", "OPENMETADATA_JWT_TOKEN"):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.errors import FAILED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +65,7 @@ def import_snapshot(
     kill -9, goes on with --resume, or is taken back with --rollback.
     """
     from lumos.cli.screen import steps
+    from lumos.engine.snapshots.reports import RollbackReport
 
     if sum((dry_run, resume, rollback)) > 1:
         raise typer.BadParameter("give only one of --dry-run, --resume and --rollback")
@@ -92,6 +94,8 @@ def import_snapshot(
         print_json(report)
     else:
         _show(report)
+    if not isinstance(report, RollbackReport) and report.sums.refused:
+        raise typer.Exit(FAILED)
 
 
 def _show(report: "ImportReport | RollbackReport") -> None:
@@ -103,6 +107,8 @@ def _show(report: "ImportReport | RollbackReport") -> None:
         show_import(console, report)
         if report.dry_run:
             console.print(f"Nothing was written to {report.platform}.")
+        elif report.sums.refused:
+            console.print(f"{report.file} is in {report.platform}, but for what was refused.")
         else:
             console.print(f"[ok] {report.file} is in {report.platform}.")
     else:
@@ -137,6 +143,11 @@ def show_import(console: "Console", report: "ImportReport") -> None:
         console.print(f"{conflict.key} {conflict.path}: {conflict.theirs!r}, not {conflict.ours!r}")
     if (rest := sums.conflicts - _MOST) > 0:
         console.print(f"... and {plural(rest, 'more edit')} kept; --json lists them.")
+    for each in report.refused[:_MOST]:
+        console.print("[refused]", style="red", end=" ")
+        console.print(f"{each.kind} {each.key}: {each.problem}")
+    if (rest := sums.refused - _MOST) > 0:
+        console.print(f"... and {rest:,} more refused; --json lists them.")
     for remark in report.remarks:
         console.print("[warn]", style="yellow", end=" ")
         console.print(remark)

@@ -8,7 +8,14 @@ from typing import Any, Final
 import msgspec
 
 from lumos.engine.snapshots.merging import differing
-from lumos.engine.snapshots.reports import Change, ConflictReport, EntryReport, Sums
+from lumos.engine.snapshots.reports import (
+    Change,
+    ConflictReport,
+    EntryReport,
+    RefusedReport,
+    Sums,
+)
+from lumos.errors import LumosError
 from lumos.model.codec import from_json, to_json
 from lumos.platforms import Conflict, How
 from lumos.snapshot.document import Kind
@@ -16,6 +23,8 @@ from lumos.store import Transaction
 from lumos.store.journal import ImportRun, ImportStep, StepState
 
 _MOST: Final = 1000
+# They are kept with the journal, so that none is forgotten where the import is broken off.
+_MOST_REFUSED: Final = 200
 
 
 class Plan:
@@ -24,8 +33,10 @@ class Plan:
     `before` is what was there before the import, `now` what is there now: the two differ where an
     import that was broken off had written it already. `claim` is what Lumos will have said of the
     entry, `base` what it had said before, as JSON. `kept` is what is needed to restore the entry
-    where that is more than the entry itself.
+    where that is more than the entry itself. `problem` is why the catalog does not take it.
     """
+
+    problem: LumosError | None = None
 
     def __init__(
         self,
@@ -51,6 +62,13 @@ class Plan:
         self.seen_here = seen_here
         self._kept = kept
         self.new_base = base if claim is None else to_json(claim)
+
+    @classmethod
+    def of_refused(cls, kind: Kind, key: str, base: bytes | None, problem: LumosError) -> "Plan":
+        """An entry of which it is known beforehand that the catalog does not take it."""
+        plan = cls(kind, key, before=None, now=None, after=None, claim=None, base=base)
+        plan.problem = problem
+        return plan
 
     @cached_property
     def writes(self) -> bool:
@@ -127,6 +145,9 @@ class Account:
     def count(self, plans: Iterable[Plan], held: Mapping[str, Mapping[str, How]] = {}) -> None:
         """Counts some entries, and how the catalog holds the aspects of each."""
         for plan in plans:
+            if plan.problem is not None:
+                self._refuse(plan, plan.problem)
+                continue
             self.sums.tally(plan.kind.plural).add(plan.change)
             self.sums.seen_here += plan.seen_here
             self.sums.conflicts += len(plan.conflicts)
@@ -148,6 +169,10 @@ class Account:
             updated_at=at,
         )
 
+    def note(self, transaction: Transaction, *, at: datetime) -> None:
+        """Records what is counted so far, where not all up to an entry is done."""
+        self._save(transaction, sums=to_json(self.sums), updated_at=at)
+
     def close(self, transaction: Transaction, *, at: datetime) -> None:
         """Records that the import is done."""
         transaction.journal.close(msgspec.structs.replace(self.run, updated_at=at))
@@ -164,6 +189,12 @@ class Account:
         names = [each.plural for each in order]
         here, there = names.index(kind.plural), names.index(run.reached_kind)
         return here < there or (here == there and key <= run.reached_key)
+
+    def _refuse(self, plan: Plan, problem: LumosError) -> None:
+        self.sums.refused += 1
+        if len(self.sums.refusals) < _MOST_REFUSED:
+            report = RefusedReport(kind=plan.kind.singular, key=plan.key, problem=str(problem))
+            self.sums.refusals.append(report)
 
     def _save(self, transaction: Transaction, **facts: Any) -> None:
         self._run = msgspec.structs.replace(self.run, **facts)

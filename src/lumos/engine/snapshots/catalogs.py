@@ -1,7 +1,7 @@
 """Where entries come from: the store, a catalog, or a snapshot, each by the name people give it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -55,23 +55,23 @@ class LocalCatalog(Catalog):
 
     def items(self, kind: Kind) -> Iterator[Any]:
         items = (from_json(each.body, kind.type) for each in self.store.entries.items(kind.plural))
-        return self._jobs(items) if kind is JOBS else items
-
-    def _jobs(self, jobs: Iterator[Job]) -> Iterator[Job]:
-        """Jobs without what only reporters speak of, which no snapshot could lead to."""
-        unknown = self.store.lineage.ends_not_here()
-        for job in jobs:
-            if (ends := unknown.get(job.urn)) is not None:
-                inputs, outputs = (
-                    tuple(urn for urn in urns if urn not in ends)
-                    for urns in (job.inputs, job.outputs)
-                )
-                yield msgspec.structs.replace(job, inputs=inputs, outputs=outputs)
-            else:
-                yield job
+        return jobs_between_known(self.store, items) if kind is JOBS else items
 
     def count(self) -> int:
         return self.store.entries.count()
+
+
+def jobs_between_known(store: Store, jobs: Iterable[Job]) -> Iterator[Job]:
+    """Jobs without what only reporters speak of, which no snapshot or catalog could lead to."""
+    unknown = store.lineage.ends_not_here()
+    for job in jobs:
+        if (ends := unknown.get(job.urn)) is not None:
+            inputs, outputs = (
+                tuple(urn for urn in urns if urn not in ends) for urns in (job.inputs, job.outputs)
+            )
+            yield msgspec.structs.replace(job, inputs=inputs, outputs=outputs)
+        else:
+            yield job
 
 
 class PlatformCatalog(Catalog):

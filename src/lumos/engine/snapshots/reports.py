@@ -82,17 +82,28 @@ class EntryReport(Report, frozen=True, kw_only=True):
     aspects: tuple[str, ...]
 
 
+class RefusedReport(Report, frozen=True, kw_only=True):
+    """An entry that the catalog did not take, and why."""
+
+    kind: str
+    key: str
+    problem: str
+
+
 class Sums(msgspec.Struct, kw_only=True):
     """What an import has done so far; kept in its journal, so that a resumed one goes on counting.
 
     `held` says of each aspect on how many datasets the catalog holds it how. `seen_here` are
-    datasets that the store has seen itself: what it saw of their data was kept.
+    datasets that the store has seen itself: what it saw of their data was kept. `refused` entries
+    were not taken by the catalog; `refusals` tells the first of them in full.
     """
 
     kinds: dict[str, Tally] = {}
     held: dict[str, dict[How, int]] = {}
     seen_here: int = 0
     conflicts: int = 0
+    refused: int = 0
+    refusals: list[RefusedReport] = []
 
     def tally(self, kind: str) -> Tally:
         """What became of the entries of one kind."""
@@ -112,6 +123,11 @@ class ImportReport(Report, frozen=True, kw_only=True):
     changes: tuple[EntryReport, ...]
     conflicts: tuple[ConflictReport, ...]
     remarks: tuple[str, ...]
+
+    @property
+    def refused(self) -> tuple[RefusedReport, ...]:
+        """The first entries that the catalog did not take; `sums.refused` says how many."""
+        return tuple(self.sums.refusals)
 
 
 class RollbackReport(Report, frozen=True, kw_only=True):

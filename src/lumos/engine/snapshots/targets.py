@@ -3,13 +3,14 @@
 A catalog has no transaction that the journal could share. So the journal says beforehand what will
 be written and what was there, and afterwards that it is done; an import that ends in between is
 known by what it planned.
+
+A catalog that writes in batches takes all entries of one or none. Any other one says of each entry
+when it is there, or why it is refused, and the others go on.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -21,26 +22,32 @@ from lumos.engine.snapshots.merging import (
     merged_entry,
     taken_back,
 )
-from lumos.errors import LumosError, MisuseError
+from lumos.errors import CatalogUnavailable, LumosError, MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.codec import from_json, to_json
 from lumos.platforms import (
+    Connects,
     HoldsItems,
     How,
     KeptInFile,
+    Platform,
     ReadsEntries,
+    Refused,
     ReplacesEntries,
     WritesInBatches,
+    WritesMany,
 )
 from lumos.platforms.merging import merged_item
 from lumos.snapshot import Snapshot
 from lumos.snapshot.document import DATASETS, KINDS, Kind
-from lumos.store import Store
+from lumos.store import Store, Transaction
 from lumos.store.journal import ImportStep
 
 # A file is written anew for each batch, a server is asked once for each entry.
 TOGETHER: Final = 5000
 ONE_BY_ONE: Final = 50
+# How many entries that are there may be on record as planned only.
+_ON_RECORD_EACH: Final = 200
 _KINDS: Final = {kind.plural: kind for kind in KINDS}
 
 
@@ -139,12 +146,16 @@ class CatalogTarget(Target):
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             raise MisuseError(f"Nothing can be imported into '{catalog.kind}' by this version.")
         self.name = catalog.name
-        self.batch = TOGETHER if isinstance(platform, WritesInBatches) else ONE_BY_ONE
         self._platform: Any = platform
         self._store = store
+        self._takes_all_or_none = isinstance(platform, WritesInBatches)
+        self.batch = _at_once(platform)
 
     def check(self) -> None:
-        next(iter(self._platform.export()), None)
+        if isinstance(self._platform, Connects):
+            self._platform.check()
+        else:
+            next(iter(self._platform.export()), None)
         if isinstance(self._platform, KeptInFile):
             self._platform.check_writable()
 
@@ -168,31 +179,44 @@ class CatalogTarget(Target):
     ) -> None:
         run = account.run.id
         planned = self._store.journal.planned(run, kind.plural, _keys(kind, values))
-        plans = self._plans(kind, values, planned, omitted=omitted)
-        steps = [plan for plan in plans if plan.is_step]
+        # What was done before the import was broken off is counted, too.
+        left = [value for value in values if not _is_done(planned.get(getattr(value, kind.key)))]
+        plans = self._plans(kind, left, planned, omitted=omitted)
         with self._store.transaction() as transaction:
-            transaction.journal.plan(run, [plan.step("planned") for plan in steps])
-        held = self._put(plans)
+            steps = [plan.step("planned") for plan in plans if plan.is_step]
+            transaction.journal.plan(run, steps)
+        moves = [plan for plan in plans if plan.writes]
+        if self._takes_all_or_none:
+            held = self._put_all(moves)
+            recorded: set[str] = set()
+        else:
+            held, recorded = self._put_each(account, kind, moves, at=at)
         with self._store.transaction() as transaction:
-            transaction.journal.mark(run, kind.plural, [plan.key for plan in steps], "done")
-            bases = {plan.key: plan.new_base for plan in steps}
-            transaction.journal.save_bases(self.name, kind.plural, bases)
-            account.count(plans, held)
-            account.reach(transaction, kind, plans[-1].key, at=at)
+            rest = [plan for plan in plans if plan.key not in recorded]
+            self._record(transaction, account, kind, rest, held)
+            account.reach(transaction, kind, getattr(values[-1], kind.key), at=at)
 
     def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
-        undone = [self._undone(kind, step) for kind, some in by_kind(steps) for step in some]
+        undone = [each for kind, some in by_kind(steps) for each in self._undone(kind, some)]
+        refused: list[RefusedEntry] = []
         # Where nothing is to be restored, nothing need be writable.
         if moved := [each for each in undone if to_json(each.left.value) != to_json(each.now)]:
-            with self._together():
-                for each in moved:
-                    self._restore(each)
+            if self._takes_all_or_none:
+                with self._platform.batch():
+                    refused = self._restored(moved)
+                    if refused:
+                        raise refused[0]
+            else:
+                refused = self._restored(moved)
+        kept = {each.key for each in refused}
         with self._store.transaction() as transaction:
-            for kind, some in by_kind(steps):
+            for kind, some in by_kind(step for step in steps if step.key not in kept):
                 bases = {step.key: step.base for step in some}
                 transaction.journal.save_bases(self.name, kind.plural, bases)
                 transaction.journal.mark(account.run.id, kind.plural, bases, "undone")
             account.turn(transaction, "rolling_back", at=at)
+        if refused:
+            raise refused[0]
         return undone
 
     def _plans(
@@ -203,21 +227,28 @@ class CatalogTarget(Target):
         *,
         omitted: Collection[str],
     ) -> list[Plan]:
-        bases = self._store.journal.bases(self.name, kind.plural, _keys(kind, values))
+        keys = _keys(kind, values)
+        bases = self._store.journal.bases(self.name, kind.plural, keys)
+        there = self._get(kind, keys)
         plans: list[Plan] = []
-        for value in values:
-            key = getattr(value, kind.key)
-            now = self._get(kind, key)
-            step = planned.get(key)
+        for key, value in zip(keys, values, strict=True):
+            now, step, base = there.get(key), planned.get(key), bases.get(key)
             before = now if step is None else values_of(kind, step)[0]
-            base = bases.get(key)
-            if kind is DATASETS:
-                plans.append(self._dataset_plan(value, before, now, base, omitted=omitted))
-            else:
-                settled = partial(self._settled, kind)
-                plans.append(
-                    item_plan(kind, value, before=before, now=now, base=base, settled=settled)
-                )
+            try:
+                if kind is DATASETS:
+                    plan = self._dataset_plan(value, before, now, base, omitted=omitted)
+                else:
+                    plan = item_plan(
+                        kind, value, before=before, now=now, base=base,
+                        settled=self._platform.settled_item,
+                    )  # fmt: skip
+            except CatalogUnavailable:
+                raise
+            except LumosError as problem:
+                if self._takes_all_or_none:
+                    raise RefusedEntry(kind, key, problem) from problem
+                plan = Plan.of_refused(kind, key, base, problem)
+            plans.append(plan)
         return plans
 
     def _dataset_plan(
@@ -231,31 +262,21 @@ class CatalogTarget(Target):
     ) -> Plan:
         known = None if base is None else from_json(base, Entry)
         merged = merged_entry(known, now, ours, omitted=omitted)
-        after = None if merged is None else self._settled(DATASETS, merged.entry)
         return Plan(
             DATASETS,
             ours.urn,
             before=before,
             now=now,
-            after=after,
+            after=None if merged is None else self._platform.settled(merged.entry),
             claim=None if merged is None else claimed(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
         )
 
-    def _settled(self, kind: Kind, value: Any) -> Any:
-        platform = self._platform
-        try:
-            return platform.settled(value) if kind is DATASETS else platform.settled_item(value)
-        except LumosError as problem:
-            raise RefusedEntry(kind, getattr(value, kind.key), problem) from problem
-
-    def _put(self, plans: Sequence[Plan]) -> dict[str, dict[str, How]]:
+    def _put_all(self, plans: Sequence[Plan]) -> dict[str, dict[str, How]]:
         held: dict[str, dict[str, How]] = {}
-        with self._together():
+        with self._platform.batch():
             for plan in plans:
-                if not plan.writes:
-                    continue
                 try:
                     if plan.kind is DATASETS:
                         held[plan.key] = self._platform.put(plan.after).held
@@ -265,32 +286,118 @@ class CatalogTarget(Target):
                     raise RefusedEntry(plan.kind, plan.key, problem) from problem
         return held
 
-    def _undone(self, kind: Kind, step: ImportStep) -> Undone:
-        now = self._get(kind, step.key)
-        before, after = values_of(kind, step)
-        return Undone(kind, step.key, now, taken_back(before, after, now))
+    def _put_each(
+        self, account: Account, kind: Kind, plans: Sequence[Plan], *, at: datetime
+    ) -> tuple[dict[str, dict[str, How]], set[str]]:
+        """Writes entries, and records in between which are there; gives what is on record."""
+        by_key = {plan.key: plan for plan in plans}
+        held: dict[str, dict[str, How]] = {}
+        recorded: set[str] = set()
+        arrived: list[Plan] = []
 
-    def _restore(self, undone: Undone) -> None:
-        value, now = undone.left.value, undone.now
-        match (undone.kind is DATASETS, value):
-            case (True, None):
-                self._platform.erase(undone.key)
-            case (False, None):
-                self._platform.erase_item(now)
-            case (True, entry):
-                self._platform.put(entry)
-            case (False, item):
-                self._platform.put_item(item)
+        def record() -> None:
+            with self._store.transaction() as transaction:
+                self._record(transaction, account, kind, arrived, held)
+                account.note(transaction, at=at)
+            recorded.update(plan.key for plan in arrived)
+            arrived.clear()
 
-    def _get(self, kind: Kind, key: str) -> Any | None:
+        try:
+            for outcome in self._outcomes(kind, plans):
+                plan = by_key[outcome.urn]
+                if isinstance(outcome, Refused):
+                    plan.problem = outcome.problem
+                    continue
+                held[plan.key] = outcome.held
+                arrived.append(plan)
+                if len(arrived) >= _ON_RECORD_EACH:
+                    record()
+        finally:
+            # Also where the catalog failed: what has arrived by then stays.
+            if arrived:
+                record()
+        return held, recorded
+
+    def _outcomes(self, kind: Kind, plans: Sequence[Plan]) -> Iterator[Any]:
+        values = [plan.after for plan in plans]
+        if not values:
+            return iter(())
         if kind is DATASETS:
-            return self._platform.get(key)
-        return self._platform.get_item(kind.type, key)
+            over = {plan.key: plan.now for plan in plans}
+            outcomes: Iterator[Any] = self._platform.put_many(values, over=over)
+        else:
+            outcomes = self._platform.put_items(values)
+        return outcomes
 
-    def _together(self) -> AbstractContextManager[None]:
-        is_able = isinstance(self._platform, WritesInBatches)
-        return self._platform.batch() if is_able else nullcontext()
+    def _record(
+        self,
+        transaction: Transaction,
+        account: Account,
+        kind: Kind,
+        plans: Sequence[Plan],
+        held: Mapping[str, Mapping[str, How]],
+    ) -> None:
+        steps = [plan for plan in plans if plan.is_step and plan.problem is None]
+        transaction.journal.mark(account.run.id, kind.plural, _plan_keys(steps), "done")
+        bases = {plan.key: plan.new_base for plan in steps}
+        transaction.journal.save_bases(self.name, kind.plural, bases)
+        account.count(plans, held)
+
+    def _undone(self, kind: Kind, steps: Sequence[ImportStep]) -> Iterator[Undone]:
+        there = self._get(kind, [step.key for step in steps])
+        for step in steps:
+            now = there.get(step.key)
+            before, after = values_of(kind, step)
+            yield Undone(kind, step.key, now, taken_back(before, after, now))
+
+    def _restored(self, undone: Sequence[Undone]) -> list[RefusedEntry]:
+        """Makes entries what they were; gives those that the catalog does not take."""
+        platform = self._platform
+        datasets = [each for each in undone if each.kind is DATASETS]
+        changed = [each for each in datasets if each.left.value is not None]
+        over = {each.key: each.now for each in changed}
+        outcomes = platform.put_many([each.left.value for each in changed], over=over)
+        refused = [
+            RefusedEntry(DATASETS, each.urn, each.problem)
+            for each in (outcomes if changed else ())
+            if isinstance(each, Refused)
+        ]
+        if founded := [each.key for each in datasets if each.left.value is None]:
+            platform.erase_many(founded)
+        for each in undone:
+            if each.kind is DATASETS:
+                continue
+            if each.left.value is None:
+                platform.erase_item(each.now)
+            else:
+                refused += [
+                    RefusedEntry(each.kind, each.key, one.problem)
+                    for one in platform.put_items([each.left.value])
+                ]
+        return refused
+
+    def _get(self, kind: Kind, keys: Sequence[str]) -> dict[str, Any]:
+        found: dict[str, Any]
+        if kind is DATASETS:
+            found = self._platform.get_many(keys)
+        else:
+            found = self._platform.get_items(kind.type, keys)
+        return found
+
+
+def _at_once(platform: Platform) -> int:
+    if isinstance(platform, WritesInBatches):
+        return TOGETHER
+    return platform.most if isinstance(platform, WritesMany) else ONE_BY_ONE
 
 
 def _keys(kind: Kind, values: Iterable[Any]) -> list[str]:
     return [getattr(value, kind.key) for value in values]
+
+
+def _plan_keys(plans: Iterable[Plan]) -> list[str]:
+    return [plan.key for plan in plans]
+
+
+def _is_done(step: ImportStep | None) -> bool:
+    return step is not None and step.state == "done"
