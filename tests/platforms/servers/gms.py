@@ -141,6 +141,18 @@ class Gms:
         """All that is there, to be compared."""
         return {urn: self.aspects(urn) for urn in sorted(self.entities)}
 
+    def datasets(self) -> list[str]:
+        return [urn for urn in sorted(self.entities) if urn.startswith("urn:li:dataset:")]
+
+    def saved(self) -> Any:
+        """What is there now, for `restore`."""
+        return {urn: dict(held) for urn, held in self.entities.items()}
+
+    def restore(self, saved: Any) -> None:
+        self.emptied()
+        self.entities.update({urn: dict(held) for urn, held in saved.items()})
+        self._indexed_from.update(dict.fromkeys(saved, 0))
+
     # Routes.
 
     def __call__(self, request: Request) -> Answer:
