@@ -22,9 +22,7 @@ def record(
 ) -> None:
     """Records that a dataset was seen with a schema."""
     name = Urn.parse(urn)
-    recorder = Recorder(
-        store, source=SOURCE, prefix="S-", platform=None, urn_of=lambda _: name, at=at
-    )
+    recorder = Recorder(store, source=SOURCE, prefix="S-", urn_of=lambda _: name, at=at)
     found = FoundDataset(
         path=f"/lake/{name.name}",
         format=format,

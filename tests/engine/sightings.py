@@ -39,7 +39,6 @@ class Sightings:
             self.store,
             source=SOURCE,
             prefix=self.lumos.settings.cloud_version_prefix,
-            platform=None,
             urn_of=urn_of,
             at=self.at,
         )
@@ -63,9 +62,7 @@ class Sightings:
     def see_below(self, root: str, names: Iterable[str]) -> None:
         """Files of CSV in a lake that lies elsewhere, as a scan of its own finds them."""
         source, at = f"file:{root}", self.start
-        recorder = Recorder(
-            self.store, source=source, prefix="S", platform=None, urn_of=urn_of, at=at
-        )
+        recorder = Recorder(self.store, source=source, prefix="S", urn_of=urn_of, at=at)
         found = []
         for path in (f"{root}/{name}" for name in names):
             like = self._found(path, parse_schema("id INT64"), None)

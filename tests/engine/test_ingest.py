@@ -232,7 +232,9 @@ def test_a_registered_platform_receives_what_changed(lake: Path, tmp_path: Path)
         unregister(PLATFORMS, "recorded")
 
 
-def test_a_platform_that_refuses_gets_the_change_again_next_time(lake: Path) -> None:
+def test_a_platform_that_refuses_gets_the_change_again_next_time(
+    lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     attempts: list[str] = []
 
     class Refusing(Platform):
@@ -249,13 +251,16 @@ def test_a_platform_that_refuses_gets_the_change_again_next_time(lake: Path) -> 
     register(PLATFORMS, "refusing", Refusing)
     try:
         lumos = Lumos(environment={"LUMOS_PLATFORM": "refusing"})
-        with pytest.raises(MisuseError, match="said no"):
-            lumos.ingest(lake)
-        lumos.ingest(lake)
+        first = lumos.ingest(lake).catalog
+        second = lumos.ingest(lake).catalog
     finally:
         unregister(PLATFORMS, "refusing")
-    assert len(attempts) == 4
-    assert sorted(set(attempts)) == ["events", "rates", "users"]
+    assert first is not None
+    assert second is not None
+    assert (first.told, first.waiting, second.told) == (2, 0, 1)
+    assert [each.problem for each in first.refused] == ["The catalog said no."]
+    assert f"the dataset {first.refused[0].key} was refused" in caplog.text
+    assert attempts[3:] == [attempts[1]]
 
 
 def test_a_scan_that_fails_leaves_no_manifest_behind(

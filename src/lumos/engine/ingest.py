@@ -10,7 +10,7 @@ from lumos.config import Settings
 from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
 from lumos.engine.reports import ChangeWord, DatasetReport, IngestReport, IngestSummary
-from lumos.engine.scanning import Lake, failure_of, places_of, platform_of
+from lumos.engine.scanning import Lake, failure_of, places_of
 from lumos.engine.scans import Pass, Scanner
 from lumos.engine.state import check_state, state_folder
 from lumos.errors import LumosError
@@ -69,13 +69,11 @@ def ingest(
     state_access = access_of(state, (*settings.sources, *sections))
     if places.lakes:
         check_state(state, state_access)
-    platform = platform_of(settings)
 
     def scanner() -> Scanner:
         return Scanner(
             settings,
             store(),
-            platform,
             accept_removals=accept_removals,
             unattended=unattended,
         )

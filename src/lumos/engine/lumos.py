@@ -14,6 +14,7 @@ from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.written import check_free, write_sources
 from lumos.engine.handlers import ChangeHandler, Handlers
+from lumos.engine.herald import Herald
 from lumos.engine.impact.tracking import BlastRadiusTracker
 from lumos.engine.mirror import mirror_schemas
 from lumos.engine.reports import (
@@ -161,6 +162,7 @@ class Lumos:
     def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
         from lumos.engine.ingest import ingest
 
+        self._herald.check()
         ingested = ingest(
             self.settings,
             paths,
@@ -173,7 +175,8 @@ class Lumos:
             self.courier.wake()
         self._mirror([each.urn for each in ingested.datasets if each.change != "unchanged"])
         self.forget_old_changes()
-        return ingested
+        told = self._herald.tell(options.get("announce"))
+        return msgspec.structs.replace(ingested, catalog=told)
 
     def discover(
         self,
@@ -257,12 +260,12 @@ class Lumos:
             self.settings,
             self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
-            mirror=self._mirror,
+            mirror=self._written,
         )
 
     @cached_property
     def migration(self) -> "MigrationDesk":
-        """Moving what one catalog holds into another."""
+        """Moving what one catalog holds into another, and telling catalogs what sources hold."""
         from lumos.engine.migration import MigrationDesk
 
         return MigrationDesk(
@@ -270,6 +273,7 @@ class Lumos:
             lambda: self.snapshot,
             self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            scan=self._ingest,
             folder=lambda: self._folder_beside_store("migrations"),
         )
 
@@ -284,6 +288,7 @@ class Lumos:
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
             scribe=lambda: self.scribe,
             usage=lambda: self.usage,
+            telling=self._herald.telling,
             is_empty=self.database.is_empty,
             beside=None if (path := self.settings.storage.path) is None else Path(path).parent,
         )
@@ -364,16 +369,19 @@ class Lumos:
 
         return Steps(
             prefix=self.settings.cloud_version_prefix,
-            platform=lambda: platform_of(self.settings),
-            mirror=self._mirror,
+            written=self._written,
         )
+
+    @cached_property
+    def _herald(self) -> Herald:
+        return Herald(lambda: platform_of(self.settings), self._store)
 
     @cached_property
     def scribe(self) -> "Scribe":
         """Writes what people and reporters say of datasets."""
         from lumos.engine.people.scribe import Scribe
 
-        return Scribe(self._store, self._steps, platform=lambda: platform_of(self.settings))
+        return Scribe(self._store, self._steps, herald=self._herald)
 
     @cached_property
     def people(self) -> "People":
@@ -391,6 +399,7 @@ class Lumos:
             self.settings,
             self._store,
             lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            telling=self._herald.telling,
         )
 
     @cached_property
@@ -398,7 +407,7 @@ class Lumos:
         """What datasets cost through everything upstream, and what their end would save."""
         from lumos.engine.costs.desk import CostDesk
 
-        return CostDesk(self.settings, self._store)
+        return CostDesk(self.settings, self._store, telling=self._herald.telling)
 
     @cached_property
     def cost_sources(self) -> "CostSources":
@@ -490,6 +499,11 @@ class Lumos:
         if self.database.is_empty():
             raise NoStore(self.database.place)
         return self.database
+
+    def _written(self, urns: Sequence[str]) -> None:
+        """Lets others know of changes that are safe."""
+        self._mirror(urns)
+        self._herald.tell()
 
     def _mirror(self, urns: Sequence[str]) -> None:
         """Keeps readable copies of schemas where the store is a folder of them."""

@@ -10,7 +10,6 @@ import msgspec
 
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
-from lumos.engine.claims import hide_in_catalog, tell_catalog
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
 from lumos.engine.telling import TOLD_ASPECTS, differences, tell
 from lumos.model.change import ChangeEvent, EventType
@@ -20,7 +19,6 @@ from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.model.words import Said
-from lumos.platforms import Platform
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.records import IMPORTED
 
@@ -38,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorder:
-    """Writes sightings of one source into the store and, where one is set, a catalog."""
+    """Writes sightings of one source into the store."""
 
     def __init__(
         self,
@@ -46,7 +44,6 @@ class Recorder:
         *,
         source: str,
         prefix: str,
-        platform: Platform | None,
         urn_of: Callable[[str], Urn],
         at: datetime,
     ) -> None:
@@ -55,7 +52,6 @@ class Recorder:
         self._urn_of = urn_of
         self._source = source
         self._prefix = prefix
-        self._platform = platform
         self._at = at
 
     @cached_property
@@ -70,10 +66,8 @@ class Recorder:
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[Outcome]:
         """Records found datasets; `known` spares the transaction where nothing changed."""
-        # A catalog that refuses a dataset must not take others back with it.
-        size = 1 if self._platform is not None else _BATCH
         remaining = iter(datasets)
-        while some := list(islice(remaining, size)):
+        while some := list(islice(remaining, _BATCH)):
             yield from self._record_together(some, known)
 
     def _record_together(
@@ -164,12 +158,6 @@ class Recorder:
                 metadata={"source": self._source},
             )
         )
-        self._hide(transaction, known.urn)
-
-    def _hide(self, transaction: Transaction, urn: str) -> None:
-        """Tells a catalog that a dataset is gone under this URN."""
-        if self._platform is not None:
-            hide_in_catalog(self._platform, transaction, urn)
 
     @staticmethod
     def _is_as_known(found: FoundDataset, known: KnownDataset) -> bool:
@@ -205,9 +193,6 @@ class Recorder:
             before = self._before(transaction, known)
             dataset = retold(tell(dataset, found.told, before=before), said)
         event = self._save(transaction, found, dataset, decision, known, before)
-        if self._platform is not None:
-            # Before the commit: a catalog that refuses leaves the change to the next scan.
-            tell_catalog(self._platform, transaction, dataset)
         return Outcome(dataset=dataset, event=event)
 
     def _heard(
@@ -245,7 +230,6 @@ class Recorder:
                 type = EventType.MERGED
             event = self._moved(type, urn, old, now, found)
             transaction.save_event(event)
-            self._hide(transaction, old.urn)
         return event
 
     def _moved(

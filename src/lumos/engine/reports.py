@@ -191,8 +191,66 @@ class IngestSummary(Report, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class RefusedNews(Report, frozen=True, kw_only=True):
+    """An entry that the catalog does not take; it is tried again the next time."""
+
+    kind: str
+    key: str
+    problem: str
+
+
+class ToldConflict(Report, frozen=True, kw_only=True):
+    """Something that people and Lumos both changed since Lumos last wrote; theirs was kept."""
+
+    key: str
+    path: str
+    theirs: str
+    ours: str
+
+
+class TellingReport(Report, frozen=True, kw_only=True):
+    """What a catalog was told; `problem` says why the rest waits, where it does.
+
+    `told` are datasets, `unchanged` those of them that the catalog had just so, `hidden` those that
+    are gone; `items` is what is no dataset.
+    """
+
+    format_version: str = FORMAT_VERSION
+    platform: str
+    kind: str
+    told: int = 0
+    unchanged: int = 0
+    hidden: int = 0
+    items: int = 0
+    waiting: int = 0
+    refused: tuple[RefusedNews, ...] = ()
+    conflicts: tuple[ToldConflict, ...] = ()
+    problem: str | None = None
+    status: int | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the catalog has heard of everything."""
+        return self.problem is None and not self.refused
+
+    @property
+    def complaint(self) -> str | None:
+        """Why something waits, and for what, in a sentence."""
+        if self.problem is None:
+            return None
+        why = self.problem if self.status is None else str(self.status)
+        things = "dataset waits" if self.waiting == 1 else "datasets wait"
+        return (
+            f"{self.kind}: {self.waiting:,} {things} to be told ({why}); "
+            "the next scan or `lumos sync` tells them"
+        )
+
+
 class IngestReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed."""
+    """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed.
+
+    `catalog` is what the configured catalog was told, if there is one.
+    """
 
     format_version: str = FORMAT_VERSION
     summary: IngestSummary
@@ -201,6 +259,7 @@ class IngestReport(Report, frozen=True, kw_only=True):
     missing: tuple[str, ...]
     held: tuple[str, ...]
     problems: tuple[Problem, ...]
+    catalog: TellingReport | None = None
 
 
 class DiscoverSummary(Report, frozen=True, kw_only=True):

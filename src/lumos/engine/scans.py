@@ -18,7 +18,6 @@ from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.urn import Urn
-from lumos.platforms import Platform
 from lumos.sources import LakeSource, Source, TableSource
 from lumos.store import KnownDataset, Scan, Store
 
@@ -45,14 +44,12 @@ class Scanner:
         self,
         settings: Settings,
         store: Store,
-        platform: Platform | None,
         *,
         accept_removals: bool,
         unattended: bool = False,
     ) -> None:
         self._settings = settings
         self.store = store
-        self._platform = platform
         self._accept_removals = accept_removals
         self._unattended = unattended
 
@@ -95,7 +92,6 @@ class Scanner:
             self.store,
             source=scan.source,
             prefix=settings.cloud_version_prefix,
-            platform=self._platform,
             urn_of=urn_of,
             at=scan.finished_at,
         )

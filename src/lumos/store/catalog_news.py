@@ -6,7 +6,7 @@ what the store knows by then.
 """
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from lumos.store import tables
 from lumos.store.database import Database
+from lumos.store.lineage.rows import among
 from lumos.store.rows import insert_if_new, replace
 
 if TYPE_CHECKING:
@@ -105,6 +106,17 @@ class NewsWriter:
         for statement in _everything(self._connection.dialect.name):
             self._connection.execute(statement, {"to": platform, "as": token})
 
+    def note_below(self, platform: str, urns: Collection[str]) -> None:
+        """Lets a catalog hear once more of what is made from datasets that are new to it.
+
+        Edges from what is not there may mean nothing to it.
+        """
+        if not urns:
+            return
+        chosen = among(self._connection, _ABOVE.c.urn, urns)
+        statement = _if_new(self._connection.dialect.name, _MADE_FROM.where(chosen))
+        self._connection.execute(statement, {"to": platform, "as": _token()})
+
     def told(self, platform: str, kind: str, news: Iterable[News]) -> None:
         """Takes out what a catalog heard, unless it has changed again since."""
         rows = [{"to": platform, "of": kind, "at": key, "as": token} for key, token in news]
@@ -145,12 +157,13 @@ def _by_key(row: Mapping[str, Any]) -> str:
 
 @cache
 def _everything(dialect: str) -> tuple[Any, ...]:
-    return tuple(
-        (postgresql.insert if dialect == "postgresql" else sqlite.insert)(tables.catalog_news)
-        .from_select(["platform", "kind", "key", "token"], found)
-        .on_conflict_do_nothing()
-        for found in _EVERYTHING
-    )
+    return tuple(_if_new(dialect, found) for found in _EVERYTHING)
+
+
+def _if_new(dialect: str, found: Select[Any]) -> Any:
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    columns = ["platform", "kind", "key", "token"]
+    return insert(tables.catalog_news).from_select(columns, found).on_conflict_do_nothing()
 
 
 _NEWS: Final = tables.catalog_news.c
@@ -161,6 +174,16 @@ _AS: Final = bindparam("as", type_=_NEWS.token.type)
 _EVERYTHING: Final[tuple[Select[Any], ...]] = (
     select(_TO, literal(DATASETS), tables.dataset.c.urn, _AS).where(true()),
     select(_TO, tables.item.c.kind, tables.item.c.key, _AS).where(true()),
+)
+_ABOVE: Final = tables.lineage_node.alias()
+_BELOW: Final = tables.lineage_node.alias()
+_MADE_FROM: Final = (
+    select(_TO, literal(DATASETS), tables.dataset.c.urn, _AS)
+    .distinct()
+    .select_from(tables.lineage_edge)
+    .join(_ABOVE, _ABOVE.c.id == tables.lineage_edge.c.upstream)
+    .join(_BELOW, _BELOW.c.id == tables.lineage_edge.c.downstream)
+    .join(tables.dataset, tables.dataset.c.urn == _BELOW.c.urn)
 )
 _ALONE: Final = text("LOCK TABLE told_catalog IN ACCESS EXCLUSIVE MODE")
 _TOLD: Final = delete(tables.catalog_news).where(

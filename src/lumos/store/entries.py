@@ -112,6 +112,14 @@ class Entries:
         with self._database.reading() as connection:
             return _item(connection, kind, key)
 
+    def some_items(self, kind: str, keys: Collection[str]) -> dict[str, bytes]:
+        """Those of some things of one kind that are there, as JSON."""
+        table = tables.item.c
+        statement = select(table.key, table.body).where(table.kind == kind, table.key.in_(_URNS))
+        with self._database.reading() as connection:
+            rows = connection.execute(statement, {"urns": list(keys)})
+            return {row.key: row.body for row in rows}
+
     def all(self, *, after: str | None = None) -> Iterator[StoredEntry]:
         """Every dataset by URN, also those that are gone, from the first one after a URN."""
         with self._database.reading() as connection:

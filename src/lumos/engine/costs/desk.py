@@ -1,6 +1,7 @@
 """Costs as the SDK offers them."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -78,10 +79,12 @@ class CostDesk:
         store: Callable[[], Store],
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        telling: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings = settings
         self._open = store
         self._clock = clock
+        self._telling = telling
 
     def report(self, urn: str, **how: Unpack[How]) -> CostReport:
         """What one dataset or job costs: direct, through everything upstream, by type and team."""
@@ -171,7 +174,8 @@ class CostDesk:
         store, at = self._store, self._clock()
         is_again = any(each.name == wanted.name for each in store.costs.periods())
         books = self._books({}, wanted)
-        datasets, written = record(store, books, aspects=aspects, at=at)
+        with self._telling():
+            datasets, written = record(store, books, aspects=aspects, at=at)
         with store.transaction() as transaction:
             audit(transaction, "cost record", wanted.name, at=at, details=f"{datasets} figures")
         return RecordReport(

@@ -1,6 +1,7 @@
 """Lineage as the SDK offers it: taking files in, and edges that people add and remove."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +50,7 @@ class LineageDesk:
         make_store: Callable[[], Store],
         scribe: Callable[[], "Scribe"],
         usage: Callable[[], "UsageDesk"],
+        telling: Callable[[], AbstractContextManager[None]],
         is_empty: Callable[[], bool],
         beside: Path | None,
     ) -> None:
@@ -57,6 +59,7 @@ class LineageDesk:
         self._make = make_store
         self._scribe = scribe
         self._usage = usage
+        self._telling = telling
         self._is_empty = is_empty
         self._beside = beside
 
@@ -86,7 +89,7 @@ class LineageDesk:
         if not paths:
             raise MisuseError("Name what to read: lumos lineage ingest PATH...")
         store = None if dry_run and self._is_empty() else self._make()
-        return LineageIngest(
+        ingest = LineageIngest(
             self._settings,
             store,
             files=FileNames(self._beside),
@@ -98,7 +101,11 @@ class LineageDesk:
             ),
             usage=self._usage(),
             announce=announce,
-        ).ingest(paths)
+        )
+        if dry_run:
+            return ingest.ingest(paths)
+        with self._telling():
+            return ingest.ingest(paths)
 
     def add(
         self,
@@ -141,7 +148,7 @@ class LineageDesk:
                 for before, after in pairs
             ),
         )
-        with store.transaction() as transaction:
+        with self._telling(), store.transaction() as transaction:
             done = transaction.lineage.add(USER, [edge], at=at)
             if done.touched:
                 target = f"{edge.upstream} -> {edge.downstream}"
@@ -161,7 +168,7 @@ class LineageDesk:
             edge.origin == USER for each in store.lineage.between([link]) for edge in each.origins
         )
         if is_there:
-            with store.transaction() as transaction:
+            with self._telling(), store.transaction() as transaction:
                 transaction.lineage.withdraw(USER, [link])
                 audit(transaction, "lineage remove", " -> ".join(link), at=at)
         others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}

@@ -273,6 +273,10 @@ class Terms(Labels):
         dry_run: bool = False,
     ) -> WordsReport:
         """Says which terms datasets or fields are about; a new term is added to the glossary."""
+        with self._scribe.herald.together():
+            return self._set(dataset, *names, fields=fields, dry_run=dry_run)
+
+    def _set(self, dataset: str, *names: str, fields: Sequence[str], dry_run: bool) -> WordsReport:
         report = super().set(dataset, *names, fields=fields, dry_run=dry_run)
         new = self._items.unknown_terms(_names(names, self._noun))
         if not new:
@@ -329,6 +333,7 @@ class Terms(Labels):
             raise MisuseError(f"The term '{name}' is still {by}. Take it off first.")
         with self._scribe.store.transaction() as transaction:
             self._items.erase(transaction, known[name], action="term undefine")
+        self._scribe.herald.tell()
         return TermReport(term=known[name], created=False, changed=True)
 
     def list(self, dataset: str | None = None, *, fields: Sequence[str] = ()) -> WordListReport:

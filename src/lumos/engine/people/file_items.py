@@ -69,6 +69,8 @@ class FileItems:
                     if to_json(item) == bases[name] and not _is_used(self._scribe.store, item):
                         words = self._items.erase(transaction, item, action=ENRICH)
                         gone.append(f"{words} (gone)")
+        if gone:
+            self._scribe.herald.tell()
         return gone
 
     def _check_kinds(self) -> None:

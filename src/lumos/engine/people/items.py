@@ -1,4 +1,4 @@
-"""Users, groups and glossary terms: in the store and, where one is configured, a catalog."""
+"""Users, groups and glossary terms of the store; the herald tells a catalog of them."""
 
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias, TypeVar
@@ -10,7 +10,6 @@ from lumos.engine.people.scribe import Scribe
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Owner
-from lumos.platforms import HoldsItems, Platform
 from lumos.snapshot.document import GLOSSARY, GROUPS, USERS, Kind
 from lumos.store import Store, Transaction
 from lumos.store.entries import StoredItem
@@ -47,7 +46,8 @@ class Items:
 
     def put(self, items: Iterable[Item], *, action: str) -> list[str]:
         """Writes those that are new or different; gives them in words."""
-        at, platform, written = self._scribe.now(), self._scribe.platform(), []
+        at, written = self._scribe.now(), []
+        self._scribe.herald.check()
         with self._store.transaction() as transaction:
             for item in items:
                 kind = kind_of(item)
@@ -56,17 +56,15 @@ class Items:
                     continue
                 transaction.entries.put_item(StoredItem(kind.plural, item.name, body), at=at)
                 audit(transaction, action, f"{kind.singular} {item.name}", at=at)
-                _tell(platform, item)
                 written.append(f"{kind.singular} {item.name}")
+        if written:
+            self._scribe.herald.tell()
         return written
 
     def erase(self, transaction: Transaction, item: Item, *, action: str) -> str:
-        """Takes one out; gives it in words."""
+        """Takes one out; gives it in words. Whoever ends the transaction lets the herald tell."""
         kind = kind_of(item)
         transaction.entries.erase_item(kind.plural, item.name)
-        platform: object = self._scribe.platform()
-        if isinstance(platform, HoldsItems):
-            platform.erase_item(item)
         audit(transaction, action, f"{kind.singular} {item.name}", at=self._scribe.now())
         return f"{kind.singular} {item.name}"
 
@@ -97,9 +95,3 @@ def changed(item: Thing, **facts: object) -> Thing:
     """The item with those facts that are given."""
     given = {name: value for name, value in facts.items() if value is not None}
     return msgspec.structs.replace(item, **given)
-
-
-def _tell(platform: Platform | None, item: Item) -> None:
-    catalog: object = platform
-    if isinstance(catalog, HoldsItems):
-        catalog.put_item(item)

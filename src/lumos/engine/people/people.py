@@ -56,13 +56,15 @@ class People:
         """
         from lumos.engine.people.enriching import enrich
 
-        return enrich(self._settings, self._scribe, Path(file), dry_run=dry_run)
+        with self._scribe.herald.together():
+            return enrich(self._settings, self._scribe, Path(file), dry_run=dry_run)
 
     def infer(self, *, dry_run: bool = False) -> WordsReport:
         """Describes what nobody described, from names, by the rules of the configuration."""
         from lumos.engine.people.inference import infer
 
-        return infer(self._settings, self._scribe, dry_run=dry_run)
+        with self._scribe.herald.together():
+            return infer(self._settings, self._scribe, dry_run=dry_run)
 
     def missing(self, dataset: str | None = None) -> MissingDocsReport:
         """Which datasets lack documentation that the configuration requires."""
@@ -76,4 +78,5 @@ class People:
         """Makes what a reporter says of datasets, by URN, all that it says; people's words stay."""
         from lumos.engine.people.reporting import apply_described
 
-        return apply_described(self._scribe, reporter, described, dry_run=dry_run)
+        with self._scribe.herald.together():
+            return apply_described(self._scribe, reporter, described, dry_run=dry_run)

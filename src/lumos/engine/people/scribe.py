@@ -1,4 +1,4 @@
-"""Writes what somebody says of datasets: words, the event that tells of them, and the catalog."""
+"""Writes what somebody says of datasets: words, and the event that tells of them."""
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,15 +14,14 @@ from lumos.analysis.phrases import sentences_of, summary_of_words
 from lumos.analysis.versioning import level_of
 from lumos.analysis.words import paths_of, reworded, settle, words_in
 from lumos.engine.audit import audit, who
-from lumos.engine.claims import tell_catalog
 from lumos.engine.entries import is_scanned
+from lumos.engine.herald import Herald
 from lumos.engine.people.attribution import attributed
 from lumos.engine.people.reports import KeptWord, RewordedDataset, WordsReport
 from lumos.engine.versions.steps import Steps, step_id
 from lumos.model.change import ChangeEvent, EventType, Finding
-from lumos.model.dataset import ASPECTS, Dataset, Versioning
+from lumos.model.dataset import ASPECTS, Dataset
 from lumos.model.words import PLACE, USER, Key, Said, Word, Words
-from lumos.platforms import Platform
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.entries import StoredEntry
 from lumos.store.remarks import said_of
@@ -56,29 +55,25 @@ class Revision(NamedTuple):
 
 
 class Scribe:
-    """Writes words into one store and, where one is configured, a catalog."""
+    """Writes words into one store; the herald tells a catalog of them."""
 
     def __init__(
         self,
         store: Callable[[], Store],
         steps: Steps,
         *,
-        platform: Callable[[], Platform | None],
+        herald: Herald,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open = store
         self._steps = steps
-        self._platform_of = platform
+        self.herald = herald
         self._clock = clock
 
     @property
     def store(self) -> Store:
         """The store that is written to."""
         return self._open()
-
-    def platform(self) -> Platform | None:
-        """The catalog that hears of changes, if there is one."""
-        return self._platform_of()
 
     def now(self) -> datetime:
         """The time of a change that begins now."""
@@ -99,19 +94,19 @@ class Scribe:
         The datasets are written some at a time. A dataset of which all is said already is left
         alone, and nobody is told.
         """
-        store, platform, at = self._open(), self._platform_of(), self._clock()
+        store, at = self._open(), self._clock()
         writing = _Writing(edit, reporter=reporter, at=at, author=who())
-        # A catalog that refuses a dataset must not take others back with it.
-        size = 1 if platform is not None else _TOGETHER
+        if not dry_run:
+            self.herald.check()
         remaining = iter(dict.fromkeys(urns))
-        while some := list(islice(remaining, size)):
+        while some := list(islice(remaining, _TOGETHER)):
             if dry_run:
                 for stored in store.entries.some(some).values():
                     writing.plan(stored)
                 continue
             with store.transaction() as transaction:
                 for revised in list(self._revised(transaction, some, writing)):
-                    self._save(transaction, *revised, platform=platform, writing=writing)
+                    self._save(transaction, *revised, writing=writing)
         report = writing.report(action, dry_run=dry_run)
         if report.changed and not dry_run:
             with store.transaction() as transaction:
@@ -135,7 +130,6 @@ class Scribe:
         stored: StoredEntry,
         revision: Revision,
         *,
-        platform: Platform | None,
         writing: "_Writing",
     ) -> None:
         urn, before = stored.known.urn, said_of(stored.beside)
@@ -172,12 +166,6 @@ class Scribe:
         if findings:
             transaction.save_schema_version(after, event)
         writing.note(after, revision, event.event_id)
-        if platform is not None:
-            versions = Versioning(
-                cloud_version=after.cloud_version, schema_version=after.schema_version
-            )
-            dataset = msgspec.structs.replace(revision.dataset, versioning=versions)
-            tell_catalog(platform, transaction, dataset)
 
     def _after(
         self,

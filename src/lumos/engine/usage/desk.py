@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime
 from itertools import groupby
 from operator import attrgetter
@@ -49,10 +50,13 @@ class UsageDesk:
         settings: Settings,
         store: Callable[[], Store],
         make_store: Callable[[], Store],
+        *,
+        telling: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings = settings
         self._store = store
         self._make_store = make_store
+        self._telling = telling
 
     def ingest(
         self,
@@ -92,17 +96,19 @@ class UsageDesk:
             announce=announce,
             spark_from_bytes=SPARK_FROM_BYTES if spark_from_bytes is None else spark_from_bytes,
         )
-        return ingest.ingest(logs, dialect=dialect, name=name)
+        with self._telling():
+            return ingest.ingest(logs, dialect=dialect, name=name)
 
     def record(self, reporter: str, reads: Iterable[tuple[str, Read]]) -> Recorded:
         """Counts reads of datasets by their URNs, each once."""
-        return record_reads(
-            self._make_store(),
-            reporter,
-            reads,
-            settings=self._settings.usage,
-            at=datetime.now(UTC),
-        )
+        with self._telling():
+            return record_reads(
+                self._make_store(),
+                reporter,
+                reads,
+                settings=self._settings.usage,
+                at=datetime.now(UTC),
+            )
 
     def find_homes(self) -> int:
         """Gives reads of tables that were not known then to the datasets that they are now."""
@@ -111,7 +117,8 @@ class UsageDesk:
             return 0
         from lumos.engine.usage.ingesting import find_homes
 
-        return find_homes(store, self._tables(store), at=datetime.now(UTC))
+        with self._telling():
+            return find_homes(store, self._tables(store), at=datetime.now(UTC))
 
     def _tables(self, store: Store) -> "Tables":
         from lumos.engine.lineage.names import names_of
@@ -210,7 +217,7 @@ class UsageDesk:
         if reporter not in known:
             raise UnknownName("log", log, {name.removeprefix(_LOG) for name in known})
         at = datetime.now(UTC)
-        with store.alone("query logs"):
+        with self._telling(), store.alone("query logs"):
             with store.transaction() as transaction:
                 touched = transaction.usage.forget(reporter)
                 if reporter.startswith(_LOG):

@@ -126,7 +126,7 @@ class VersionDesk:
                     "previous_schema_version": known.schema_version,
                 },
             )
-            self._steps.write(store, transaction, after, event, begins_version=moved != "none")
+            self._steps.write(transaction, after, event, begins_version=moved != "none")
             details = f"{known.cloud_version} {known.schema_version} -> "
             details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
             audit(transaction, "bump version", urn, at=at, details=details)

@@ -93,7 +93,7 @@ def _update(
                     continue
                 begins = each.need != "prefix"
                 event = _event(each, steps.prefix, source_path(transaction, known.urn), at)
-                steps.write(store, transaction, each.after, event, begins_version=begins)
+                steps.write(transaction, each.after, event, begins_version=begins)
                 updated.append(known.urn)
     with store.transaction() as transaction:
         details = f"{len(updated)} datasets"

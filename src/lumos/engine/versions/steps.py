@@ -6,27 +6,18 @@ from datetime import datetime
 
 import msgspec
 
-from lumos.engine.claims import tell_catalog
 from lumos.model.change import ChangeEvent
-from lumos.model.dataset import Location, Versioning
+from lumos.model.dataset import Location
 from lumos.model.version import CloudVersion, Level, SchemaVersion
-from lumos.platforms import Platform
-from lumos.store import KnownDataset, Store, Transaction
+from lumos.store import KnownDataset, Transaction
 
 
 class Steps:
-    """Takes steps with a prefix, and tells a catalog and the mirror of them."""
+    """Takes steps with a prefix; `written` is told which datasets took one."""
 
-    def __init__(
-        self,
-        *,
-        prefix: str,
-        platform: Callable[[], Platform | None],
-        mirror: Callable[[Sequence[str]], None],
-    ) -> None:
+    def __init__(self, *, prefix: str, written: Callable[[Sequence[str]], None]) -> None:
         self.prefix = prefix
-        self._platform = platform
-        self._mirror = mirror
+        self._written = written
 
     def after(self, known: KnownDataset, level: Level, *, at: datetime) -> KnownDataset:
         """The dataset one step further."""
@@ -41,29 +32,21 @@ class Steps:
 
     def write(
         self,
-        store: Store,
         transaction: Transaction,
         after: KnownDataset,
         event: ChangeEvent,
         *,
         begins_version: bool,
     ) -> None:
-        """Writes a step; a catalog that refuses it takes the transaction back."""
+        """Writes a step."""
         transaction.save(after)
         transaction.save_event(event)
         if begins_version and after.schema_hash is not None:
             transaction.save_schema_version(after, event)
-        platform = self._platform()
-        if platform is not None:
-            versioning = Versioning(
-                cloud_version=after.cloud_version, schema_version=after.schema_version
-            )
-            dataset = msgspec.structs.replace(store.get(after.urn), versioning=versioning)
-            tell_catalog(platform, transaction, dataset)
 
     def written(self, urns: Sequence[str]) -> None:
-        """Tells the mirror, once the steps are safe."""
-        self._mirror(urns)
+        """Tells others, once the steps are safe."""
+        self._written(urns)
 
 
 def source_path(transaction: Transaction, urn: str) -> str | None:

@@ -1,0 +1,88 @@
+"""Tells the configured catalog of changes, right after they are safe."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from lumos.platforms import Connects, Platform
+from lumos.store import Store
+
+if TYPE_CHECKING:
+    from lumos.engine.ingest import Announce
+    from lumos.engine.reports import TellingReport
+
+_log = logging.getLogger(__name__)
+
+# More than these would hide all else that is said.
+_MOST_REFUSED: Final = 20
+
+
+class Herald:
+    """Tells a catalog, if one is configured; whatever happens there, the changes stand.
+
+    What goes wrong is said in warnings, and in the report for those who want more.
+    """
+
+    def __init__(self, platform: Callable[[], Platform | None], store: Callable[[], Store]) -> None:
+        self._platform_of = platform
+        self._store = store
+        self._depth = 0
+        self._is_due = False
+
+    def check(self) -> None:
+        """Fails now rather than after the change where the catalog is not configured rightly."""
+        self._platform_of()
+
+    def tell(self, announce: "Announce | None" = None) -> "TellingReport | None":
+        """Tells what the catalog has not heard of; later, where that is `together` with more."""
+        if self._depth:
+            self._is_due = True
+            return None
+        platform = self._platform_of()
+        if platform is None:
+            return None
+        # Only who has a catalog waits for what it takes to tell it.
+        from lumos.engine.telling_catalogs import Teller
+
+        try:
+            report = Teller(self._store(), platform).deliver(announce)
+        finally:
+            if isinstance(platform, Connects):
+                platform.close()
+        complain(report)
+        return report
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Something changes inside, and is told at the end."""
+        with self.together():
+            self.check()
+            yield
+            self._is_due = True
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What changes inside is told at the end, at once."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+        if self._is_due and not self._depth:
+            self._is_due = False
+            self.tell()
+
+
+def complain(report: "TellingReport") -> None:
+    """Warns of what a catalog has not heard of, and why."""
+    facts = {"facts": {"catalog": report.platform}}
+    if report.complaint is not None:
+        _log.warning("%s", report.complaint, extra=facts)
+    for each in report.refused[:_MOST_REFUSED]:
+        _log.warning(
+            "%s: the %s %s was refused and is told again next time: %s",
+            report.kind, each.kind, each.key, each.problem, extra=facts,
+        )  # fmt: skip
+    if (more := len(report.refused) - _MOST_REFUSED) > 0:
+        _log.warning("%s: %d more were refused", report.kind, more, extra=facts)
