@@ -8,15 +8,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
+
+import msgspec
 
 from lumos import __version__, plugins
 from lumos.config import Settings
-from lumos.config.platforms import kind_of
+from lumos.config.platforms import PLATFORMS, Retries, ServerPlatform, kind_of
 from lumos.engine.reports import FORMAT_VERSION, Report
-from lumos.engine.scanning import LOCAL, source_of
+from lumos.engine.scanning import LOCAL, platform_of, source_of
 from lumos.engine.state import StateNotUsable, check_state
 from lumos.errors import LumosError
+from lumos.platforms import Connects, KeptInFile, Platform
 from lumos.sources import SourceNotUsable, TableSource
 from lumos.sources.addresses import access_of, is_address, normal
 from lumos.store import Database
@@ -24,6 +27,8 @@ from lumos.store.database import HEAD
 
 Status = Literal["ok", "warning", "failed"]
 _JAVA_NEEDED = 17
+# Who asks whether a catalog answers does not want to wait until it does.
+_HASTY: Final = Retries(attempts=2, longest=10)
 
 
 class Check(Report, frozen=True, kw_only=True):
@@ -55,7 +60,8 @@ def examine(
     announce("Checking the sources")
     checks.extend(_sources(settings))
     checks.extend(_state(settings))
-    checks.append(_platform(settings))
+    announce("Checking the catalogs")
+    checks.extend(platform_checks(settings))
     if java.status == "ok" or not settings.spark.master.startswith("local"):
         announce("Starting Spark")
         checks.extend(_spark(settings))
@@ -137,15 +143,53 @@ def _state(settings: Settings) -> Iterator[Check]:
         yield Check(name="state", status="ok", found=f"{state} can be listed and written")
 
 
-def _platform(settings: Settings) -> Check:
-    name = f"platform {settings.platform}"
-    if settings.platform == LOCAL:
+def platform_checks(settings: Settings) -> Iterator[Check]:
+    """The catalog that is kept true, and the others that are configured beside it."""
+    config = settings.platform_config
+    hasty = {
+        name: msgspec.structs.replace(section, retries=_HASTY)
+        for name in PLATFORMS
+        if isinstance(section := config.of(name), ServerPlatform)
+    }
+    settings = msgspec.structs.replace(
+        settings, platform_config=msgspec.structs.replace(config, **hasty)
+    )
+    yield _platform(settings, settings.platform)
+    others = [*(name for name in PLATFORMS if config.of(name) is not None), *config.others]
+    for name in others:
+        if name not in (LOCAL, kind_of(settings.platform)):
+            check = _platform(settings, name)
+            # Nothing is written there unless somebody names it.
+            unused: Status = "warning" if check.status == "failed" else check.status
+            yield msgspec.structs.replace(check, status=unused)
+
+
+def _platform(settings: Settings, platform: str) -> Check:
+    name = f"platform {platform}"
+    if platform == LOCAL:
         return Check(name=name, status="ok", found="the store itself")
     try:
-        plugins.find(plugins.PLATFORMS, kind_of(settings.platform), "platform")
+        plugins.find(plugins.PLATFORMS, kind_of(platform), "platform")
+        catalog = platform_of(msgspec.structs.replace(settings, platform=platform))
+        assert catalog is not None, "it is installed"
+        return Check(name=name, status="ok", found=_catalog(catalog))
     except LumosError as problem:
         return Check(name=name, status="failed", found=str(problem))
-    return Check(name=name, status="ok", found="installed")
+
+
+def _catalog(catalog: Platform) -> str:
+    """What a catalog is, once it has answered."""
+    # Only some catalogs are behind a network, or in a file.
+    found: object = catalog
+    if isinstance(found, Connects):
+        try:
+            return found.check()
+        finally:
+            found.close()
+    if isinstance(found, KeptInFile):
+        found.check_writable()
+        return f"{found.path}, writable" if found.path.exists() else f"{found.path} is to be made"
+    return "installed"
 
 
 def _spark(settings: Settings) -> Iterator[Check]:
