@@ -1,14 +1,19 @@
 """The catalogs that the contract holds for; each is opened anew on what it kept."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeAlias
 
 from lumos.engine.platforms import LocalPlatform
+from lumos.platforms import WritesInBatches
+from lumos.platforms.datahub.platform import Datahub
 from lumos.platforms.datahub_file import DatahubFile
 from lumos.store import Database, Store
 
-Catalog: TypeAlias = LocalPlatform | DatahubFile
+from . import live
+
+Catalog: TypeAlias = LocalPlatform | DatahubFile | Datahub
 
 
 def local(folder: Path) -> LocalPlatform:
@@ -26,5 +31,11 @@ def datahub_file(folder: Path) -> DatahubFile:
 CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "local": local,
     "datahub-file": datahub_file,
+    "datahub": live.datahub,
 }
 POSTGRES = "local on PostgreSQL"
+
+
+def together(catalog: object) -> AbstractContextManager[None]:
+    """Writes at once where that is possible; a server takes them as they come."""
+    return catalog.batch() if isinstance(catalog, WritesInBatches) else nullcontext()

@@ -21,9 +21,17 @@ from lumos.model.dataset import (
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
 from lumos.model.urn import Urn
-from lumos.platforms import Filters, Platform
+from lumos.platforms import (
+    Connects,
+    Filters,
+    Platform,
+    Refused,
+    WritesInBatches,
+    WritesMany,
+    Written,
+)
 
-from .catalogs import CATALOGS, POSTGRES, Catalog, local_on
+from .catalogs import CATALOGS, POSTGRES, Catalog, local_on, together
 from .estates import CUSTOMERS, ORDERS, REPORT, items, rich
 
 Opened = Callable[[], Catalog]
@@ -41,6 +49,13 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
 def plain(name: str = "orders", **aspects: object) -> Entry:
     urn = f"lumos://s3/lake/{name}"
     return Entry(urn=urn, name=name, platform="s3", **aspects)  # type: ignore[arg-type]
+
+
+def put(catalog: Catalog, estate: list[Entry]) -> None:
+    """Puts entries into a catalog that has none of them."""
+    with together(catalog):
+        for written in catalog.put_many(estate, over={}):
+            assert isinstance(written, Written), written
 
 
 def test_a_catalog_is_made_of_what_it_can_do(opened: Opened) -> None:
@@ -198,9 +213,7 @@ def test_datasets_that_differ_only_in_case_instance_or_environment_are_kept_apar
                      "postgres/eu.db/t", "postgres/eu/db.t", "s3/eu/db/t", "s3@eu/db/t", "s3/eu.db/t")
     )  # fmt: skip
     estate = [Entry(urn=urn, name=urn, platform=Urn.parse(urn).platform) for urn in urns]
-    with (catalog := opened()).batch():
-        for entry in reversed(estate) if backwards else estate:
-            catalog.put(entry)
+    put(opened(), estate[::-1] if backwards else estate)
     assert list(opened().export()) == estate
 
 
@@ -215,10 +228,11 @@ def test_edges_lead_to_datasets_that_differ_only_in_their_instance(opened: Opene
 
 def test_every_dataset_is_read_page_by_page(opened: Opened) -> None:
     urns = [f"lumos://s3/lake/t{number:04}" for number in range(1_203)]
-    with (catalog := opened()).batch():
-        for urn in urns:
-            text = Documentation(description="Somewhere a needle")
-            catalog.put(Entry(urn=urn, name=urn[-5:], platform="s3", documentation=text))
+    text = Documentation(description="Somewhere a needle")
+    put(
+        opened(),
+        [Entry(urn=urn, name=urn[-5:], platform="s3", documentation=text) for urn in urns],
+    )
     assert [entry.urn for entry in opened().export()] == urns
     assert [entry.urn for entry in opened().export(after=urns[700])] == urns[701:]
     assert len(list(opened().search("lake"))) == len(urns)
@@ -249,8 +263,10 @@ def test_datasets_are_found_by_their_words(
 
 
 def test_a_batch_is_written_whole_or_not_at_all(opened: Opened) -> None:
-    opened().put(plain("before"))
     catalog = opened()
+    if not isinstance(catalog, WritesInBatches):
+        pytest.skip("It cannot write all or nothing, and does not say that it can.")
+    opened().put(plain("before"))
 
     def half() -> None:
         with catalog.batch():
@@ -262,6 +278,92 @@ def test_a_batch_is_written_whole_or_not_at_all(opened: Opened) -> None:
         half()
     catalog.put(plain("after"))
     assert [entry.name for entry in opened().export()] == ["after", "before"]
+
+
+def test_what_was_yielded_is_there_whatever_comes_after(opened: Opened) -> None:
+    catalog = opened()
+    if not isinstance(catalog, WritesMany):
+        pytest.skip("It writes one by one, or all or nothing.")
+    estate = [plain(f"t{number:03}") for number in range(250)]
+    arrived = []
+    for written in catalog.put_many(estate, over={}):
+        arrived.append(written.urn)
+        if len(arrived) == 3:
+            # Whoever has heard of an entry finds it, while the rest is still under way.
+            assert opened().get_many(arrived).keys() == set(arrived)
+            break
+    assert set(arrived) <= {entry.urn for entry in opened().export()}
+    # What was not yielded may be there or not; it is written again without harm.
+    over = opened().get_many([entry.urn for entry in estate])
+    assert {each.urn for each in opened().put_many(estate, over=over)} == {
+        entry.urn for entry in estate
+    }
+    assert list(opened().export()) == estate
+
+
+def test_many_are_read_and_written_as_each_would_be(opened: Opened) -> None:
+    estate = rich()
+    outcomes = list(opened().put_many(estate, over={}))
+    assert all(isinstance(each, Written) and each.changed for each in outcomes)
+    assert {each.urn for each in outcomes} == {entry.urn for entry in estate}
+    urns = [entry.urn for entry in estate]
+    found = opened().get_many([*urns, "lumos://s3/lake/nothing"])
+    assert found == {entry.urn: entry for entry in estate}
+    again = list(opened().put_many(estate, over=found))
+    assert not any(isinstance(each, Refused) or each.changed for each in again)
+    assert opened().get_many([]) == {}
+    assert list(opened().put_many([], over={})) == []
+
+
+def test_many_are_merged_each_over_its_own_base(opened: Opened) -> None:
+    def claim(name: str, text: str) -> Entry:
+        return plain(name, documentation=Documentation(description=text))
+
+    put(opened(), [claim("a", "first"), claim("b", "by hand")])
+    claims = [claim("a", "second"), claim("b", "second"), claim("c", "second")]
+    bases = {entry.urn: entry for entry in (claim("a", "first"), claim("b", "first"))}
+    with together(catalog := opened()):
+        outcomes = {each.urn: each for each in catalog.write_many(claims, bases)}
+    conflicts = {
+        urn: [conflict.path for conflict in each.conflicts]
+        for urn, each in outcomes.items()
+        if isinstance(each, Written)
+    }
+    urns = [entry.urn for entry in claims]
+    assert conflicts == dict(zip(urns, ([], ["documentation.description"], []), strict=True))
+    texts = [entry.documentation for entry in opened().export()]
+    assert texts == [Documentation(description=text) for text in ("second", "by hand", "second")]
+
+
+def test_many_are_erased_and_only_those(opened: Opened) -> None:
+    put(opened(), [plain(name) for name in "abcd"])
+    opened().erase_many([f"lumos://s3/lake/{name}" for name in ("b", "d", "nothing")])
+    assert [entry.name for entry in opened().export()] == ["a", "c"]
+
+
+def test_how_many_there_are_is_told_or_unknown(opened: Opened) -> None:
+    put(opened(), [plain(name) for name in "abc"])
+    assert opened().count() in (None, 3)
+
+
+def test_a_catalog_behind_a_network_says_who_it_is(opened: Opened) -> None:
+    catalog = opened()
+    if not isinstance(catalog, Connects):
+        pytest.skip("It is on this machine.")
+    told = catalog.check()
+    assert catalog.name.partition(":")[2] in told
+    catalog.close()
+    assert catalog.check() == told
+
+
+def test_many_items_are_read_and_written_as_each_would_be(opened: Opened) -> None:
+    assert list(opened().put_items(items())) == []
+    terms = [item for item in items() if isinstance(item, GlossaryTerm)]
+    names = [term.name for term in terms]
+    assert opened().get_items(GlossaryTerm, [*names, "nothing"]) == {
+        term.name: term for term in terms
+    }
+    assert opened().get_items(User, []) == {}
 
 
 def test_terms_people_jobs_and_the_rest_come_back(opened: Opened) -> None:

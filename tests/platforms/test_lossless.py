@@ -1,7 +1,6 @@
 """Whatever an estate holds comes back from every catalog and every encoding as it was."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +13,11 @@ from hypothesis import strategies as st
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
-from lumos.platforms import Item, WritesInBatches, Written
+from lumos.platforms import Item, Written
 from lumos.snapshot import Facts, Header, open_snapshot, write_snapshot
 from lumos.snapshot.encodings import ENDINGS
 
-from .catalogs import CATALOGS, Catalog, datahub_file
+from .catalogs import CATALOGS, Catalog, datahub_file, together
 from .estates import items, rich
 from .strategies import ITEMS, entries
 
@@ -48,11 +47,6 @@ def emptied_catalog(name: str, folder: Path) -> Catalog:
         for item in list(catalog.items()):
             catalog.erase_item(item)
     return CATALOGS[name](folder)
-
-
-def together(catalog: Catalog) -> AbstractContextManager[None]:
-    """Writes at once where that is possible; a server takes them as they come."""
-    return catalog.batch() if isinstance(catalog, WritesInBatches) else nullcontext()
 
 
 def fill(catalog: Catalog, estate: Iterable[Entry], things: Iterable[Item]) -> None:
