@@ -14,7 +14,7 @@ import pytest
 from lumos import Lumos, plugins
 from lumos.config.tree import ConfigurationError
 from lumos.engine.migration.reports import MigrationReport, Need
-from lumos.errors import LumosError, MisuseError
+from lumos.errors import CatalogError, LumosError, MisuseError
 from lumos.model.catalog import Entry, User
 from lumos.model.dataset import (
     Documentation,
@@ -190,6 +190,34 @@ def test_what_a_catalog_only_says_it_took_is_found_out(lumos: Lumos, forgetful: 
     # What was exported is there until it is known to have arrived.
     assert report.snapshot is not None
     assert Path(report.snapshot).exists()
+
+
+class Choosy(DatahubFile):
+    """A catalog that takes entries one by one, and not every one of them."""
+
+    kind: ClassVar[str] = "choosy"
+
+    def put(self, entry: Entry) -> Written:
+        if entry.urn == ORDERS:
+            raise CatalogError("Its name is too long.", platform=self.name, status=400)
+        return super().put(entry)
+
+
+def test_what_a_catalog_refuses_is_named_and_the_rest_arrives(
+    lumos: Lumos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins.register(plugins.PLATFORMS, "choosy", Choosy)
+    monkeypatch.setattr("lumos.engine.snapshots.targets.WritesInBatches", type("Never", (), {}))
+    try:
+        report = lumos.migration.migrate("local", "choosy:estate.json")
+    finally:
+        plugins.unregister(plugins.PLATFORMS, "choosy")
+    (refused,) = report.imported.refused
+    assert (refused.key, refused.problem) == (ORDERS, "Its name is too long.")
+    assert not report.is_whole
+    assert report.verified is not None
+    assert (report.verified.missing, report.verified.unlike) == ((ORDERS,), ())
+    assert verified(report)[0] == (1, 2)
 
 
 def test_names_that_the_target_spells_otherwise_are_told(lumos: Lumos) -> None:

@@ -41,6 +41,7 @@ from lumos.cli import (
     property,
     schema,
     search,
+    sync,
     term,
     usage,
     validate,
@@ -77,6 +78,7 @@ validate.add_to(app)
 importing.add_to(app)
 diff.add_to(app)
 migrate.add_to(app)
+sync.add_to(app)
 enrich.add_to(app)
 explain.add_to(app)
 doctor.add_to(app)

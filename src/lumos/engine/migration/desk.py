@@ -1,7 +1,7 @@
 """Migrations, as `Lumos().migration` offers them."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.engine.migration.mapping import Mapping, write_mapped
-from lumos.engine.migration.reports import MigrationReport, Need
+from lumos.engine.migration.reports import MigrationReport, Need, SyncReport
 from lumos.engine.migration.surveying import Survey, needs
 from lumos.engine.snapshots import Snapshots
 from lumos.engine.snapshots.catalogs import Catalog, Catalogs
@@ -30,6 +30,7 @@ from lumos.store.locks import AlreadyHeld
 
 if TYPE_CHECKING:
     from lumos.engine.ingest import Announce
+    from lumos.engine.migration.syncing import Scan
 
 _EXPORTED: Final = "exported.jsonl.zst"
 _MAPPED: Final = "mapped.jsonl.zst"
@@ -90,12 +91,14 @@ class MigrationDesk:
         store: Callable[[], Store],
         *,
         make_store: Callable[[], Store],
+        scan: "Scan",
         folder: Callable[[], Path],
     ) -> None:
         self._settings = settings
         self._snapshots = snapshots
         self._store = store
         self._make_store = make_store
+        self._scan = scan
         self._folder = folder
 
     def migrate(
@@ -197,6 +200,24 @@ class MigrationDesk:
             if last is None:
                 raise MisuseError(f"Nothing was migrated from {source} to {target} yet.")
             return self._snapshots().roll_back(last.file, platform=target, announce=announce)
+
+    def sync(
+        self,
+        *sources: str,
+        outputs: Iterable[str] = (),
+        full: bool = False,
+        announce: "Announce" = _say_nothing,
+    ) -> SyncReport:
+        """Scans the sources of these names, or all, and tells catalogs what they lack.
+
+        A source that fails keeps the others from nothing. A catalog that is told for the first
+        time, or with `full`, hears of all that the store knows; without outputs it is the one that
+        is configured. What a catalog could not take now it hears of the next time.
+        """
+        from lumos.engine.migration.syncing import Syncing
+
+        syncing = Syncing(self._settings, self._scan, self._make_store)
+        return syncing.run(sources, outputs=tuple(outputs), full=full, announce=announce)
 
     @staticmethod
     def _sides(catalogs: Catalogs, source: str, target: str) -> tuple[Catalog, Catalog]:
@@ -303,7 +324,7 @@ class MigrationDesk:
         unsettled = record.needs + tuple(
             Need(kind="tag", name=tag) for tag in found.missing_tags if tag not in lost
         )
-        if found.is_whole:
+        if found.is_whole and not imported.sums.refused:
             _save(folder, msgspec.structs.replace(record, verified=True))
             for name in (_EXPORTED, _MAPPED):
                 (folder / name).unlink(missing_ok=True)

@@ -2,8 +2,9 @@
 
 from typing import Literal, TypeAlias
 
-from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.engine.reports import FORMAT_VERSION, IngestReport, Report, TellingReport
 from lumos.engine.snapshots.reports import DiffSummary, ImportReport, Migrated
+from lumos.model.discovery import Problem
 from lumos.snapshot import Counts
 
 NeedKind: TypeAlias = Literal["tag", "term", "owner", "service", "dataset"]
@@ -64,4 +65,25 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """Whether everything arrived, as far as that was looked at."""
-        return self.verified is None or self.verified.is_whole
+        was_taken = not self.imported.sums.refused
+        return was_taken and (self.verified is None or self.verified.is_whole)
+
+
+class SyncReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos sync`: what was scanned, and what each catalog was told.
+
+    `passed_over` are sources that this version cannot scan, `failed` those that could not be
+    scanned now.
+    """
+
+    format_version: str = FORMAT_VERSION
+    sources: tuple[str, ...]
+    passed_over: tuple[str, ...]
+    failed: tuple[Problem, ...]
+    scanned: IngestReport | None
+    told: tuple[TellingReport, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every source was scanned, and every catalog has heard of everything."""
+        return not self.failed and all(each.is_complete for each in self.told)

@@ -1,0 +1,114 @@
+"""Scans sources and tells catalogs, whatever becomes of one source or one catalog."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lumos import plugins
+from lumos.config import Settings
+from lumos.config.sources import Source
+from lumos.engine.migration.reports import SyncReport
+from lumos.engine.reports import IngestReport, TellingReport
+from lumos.engine.scanning import LOCAL, SOURCE_FAILED, failure_of, name_of, platform_of
+from lumos.engine.snapshots.catalogs import Catalogs, PlatformCatalog
+from lumos.engine.telling_catalogs import Teller
+from lumos.errors import LumosError, MisuseError, UnknownName
+from lumos.model.discovery import Problem
+from lumos.platforms import Connects, Platform
+from lumos.store import Store
+
+if TYPE_CHECKING:
+    from lumos.engine.ingest import Announce
+
+
+class Scan(Protocol):
+    """Scans some sources; the catalog that is configured hears of it at the end."""
+
+    def __call__(
+        self, paths: Sequence[str], *, sections: Sequence[Source], announce: "Announce"
+    ) -> IngestReport: ...
+
+
+class Syncing:
+    """One run of `lumos sync`."""
+
+    def __init__(self, settings: Settings, scan: Scan, make_store: Callable[[], Store]) -> None:
+        self._settings = settings
+        self._scan = scan
+        self._make_store = make_store
+
+    def run(
+        self,
+        names: Sequence[str],
+        *,
+        outputs: Sequence[str],
+        full: bool,
+        announce: "Announce",
+    ) -> SyncReport:
+        """Scans the sources of these names, or all, and then tells each output what it lacks."""
+        sections = self._sections(names)
+        platforms = self._platforms(outputs)
+        installed = plugins.names(plugins.SOURCES)
+        usable = [section for section in sections if section.type in installed]
+        if not usable:
+            raise UnknownName("source", sections[0].type, installed, listed="Installed")
+        scanned, failures = self._scanned(usable, announce)
+        return SyncReport(
+            sources=tuple(map(name_of, usable)),
+            passed_over=tuple(name_of(each) for each in sections if each.type not in installed),
+            failed=failures,
+            scanned=scanned,
+            told=tuple(self._told(each, scanned, announce, full=full) for each in platforms),
+        )
+
+    def _sections(self, names: Sequence[str]) -> list[Any]:
+        configured = self._settings.sources
+        if not configured:
+            raise MisuseError(
+                "There is no source to scan. List sources in lumos.yaml (lumos init writes one)."
+            )
+        known = {name_of(section): section for section in configured}
+        for name in names:
+            if name not in known:
+                raise UnknownName("source", name, known, listed="Configured")
+        return [known[name] for name in dict.fromkeys(names)] if names else list(configured)
+
+    def _platforms(self, outputs: Sequence[str]) -> list[Platform]:
+        """The catalogs of these names, each once; nothing need be told to the store itself."""
+        if not outputs:
+            configured = platform_of(self._settings)
+            return [] if configured is None else [configured]
+        catalogs = Catalogs(self._settings, self._make_store)
+        found: dict[str, Platform] = {}
+        for name in outputs:
+            if name != LOCAL:
+                catalog = catalogs.named(name)
+                assert isinstance(catalog, PlatformCatalog)
+                found[catalog.name] = catalog.platform
+        return list(found.values())
+
+    def _scanned(
+        self, sections: Sequence[Source], announce: "Announce"
+    ) -> tuple[IngestReport | None, tuple[Problem, ...]]:
+        try:
+            report = self._scan([], sections=sections, announce=announce)
+        except LumosError as problem:
+            # What was found earlier is still worth telling.
+            return None, (failure_of(", ".join(map(name_of, sections)), problem),)
+        failures = tuple(each for each in report.problems if each.code == SOURCE_FAILED)
+        return report, failures
+
+    def _told(
+        self, platform: Platform, scanned: IngestReport | None, announce: "Announce", *, full: bool
+    ) -> TellingReport:
+        heard = scanned.catalog if scanned is not None else None
+        if heard is not None and heard.platform == platform.name and not full:
+            return heard
+        announce(f"telling {platform.name}")
+        teller = Teller(self._make_store(), platform)
+        if full:
+            teller.note_all()
+        try:
+            return teller.deliver(announce)
+        finally:
+            if isinstance(platform, Connects):
+                platform.close()
