@@ -1,23 +1,61 @@
-"""The catalog: a DataHub server."""
+"""The catalog: entries and items of a DataHub server."""
 
-from importlib.util import find_spec
-from typing import Any, ClassVar, Self
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import msgspec
 
 from lumos.config.platforms import DatahubPlatform
-from lumos.errors import MissingDependency
+from lumos.errors import CatalogUnavailable, LumosError
+from lumos.model.catalog import Entry
 from lumos.model.dataset import Dataset
-from lumos.platforms.interface import HasAddress, Platform
+from lumos.platforms.calling import Caller
+from lumos.platforms.datahub.items import ServerItems
+from lumos.platforms.datahub.normal import Model
+from lumos.platforms.datahub.package import check_installed
+from lumos.platforms.datahub.reading import DATASET, Reading, check_name
+from lumos.platforms.datahub.server import KIND, Gms
+from lumos.platforms.datahub.writing import Change, Job, change, new_entity, refusal, sent
+from lumos.platforms.datahub_model.carrying import CATALOG
+from lumos.platforms.datahub_model.entries import NATIVE
+from lumos.platforms.datahub_model.statements import Entity
+from lumos.platforms.interface import (
+    NO_FILTERS,
+    Connects,
+    Filters,
+    HasAddress,
+    HoldsItems,
+    Item,
+    MergesWrites,
+    Platform,
+    Refused,
+    Searches,
+    WritesMany,
+    Written,
+)
+from lumos.platforms.searching import found
 
 
-class Datahub(Platform, HasAddress):
+class _Parts(NamedTuple):
+    gms: Gms
+    reading: Reading
+    items: ServerItems
+
+
+class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, HoldsItems):
     """A DataHub server."""
 
-    kind: ClassVar[str] = "datahub"
+    kind: ClassVar[str] = KIND
+    native: ClassVar[frozenset[str]] = NATIVE
+    most: ClassVar[int] = 1_000
 
-    def __init__(self, settings: Any) -> None:
-        if find_spec("datahub") is None:
-            raise MissingDependency("The platform 'datahub'", "acryl-datahub", "datahub")
+    def __init__(self, settings: Any, caller: Caller | None = None) -> None:
+        check_installed()
         self._settings: DatahubPlatform = settings or DatahubPlatform()
+        self._caller = caller
 
     @classmethod
     def at(cls, address: str, configured: Any = None) -> Self:
@@ -28,5 +66,153 @@ class Datahub(Platform, HasAddress):
     def name(self) -> str:
         return f"{self.kind}:{self._settings.address}"
 
+    def check(self) -> str:
+        facts = self._parts.gms.config()
+        # A server tells everybody what it is; only who asks for more shows a token.
+        count = self._parts.gms.count(DATASET)
+        who = _owner_of(self._settings.secret())
+        datasets = "" if count is None else f", about {count} datasets"
+        return (
+            f"DataHub {facts.version} at {self._settings.address}{datasets}; read as {who}; "
+            "whether it may write is not checked"
+        )
+
+    def close(self) -> None:
+        self._parts.gms.close()
+
+    def count(self) -> int | None:
+        return self._parts.gms.count(DATASET)
+
     def emit(self, dataset: Dataset) -> None:
-        raise NotImplementedError
+        self.write(Entry.of(dataset))
+
+    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+        return self._parts.reading.get_many(urns)
+
+    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+        return self._parts.reading.all(after)
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        return found(self.export(), text, filters, limit=limit)
+
+    def put_many(
+        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+    ) -> Iterator[Written | Refused]:
+        self._parts.reading.prepare(entries)
+        for some in _without_repeats(entries):
+            # What needs no call is told of as soon as it is come upon.
+            at_once: list[Written | Refused] = []
+            for outcome in sent(self._parts.gms, self._jobs(some, over, at_once)):
+                yield from at_once
+                at_once.clear()
+                written: Written = outcome.subject
+                if outcome.problem is None:
+                    yield written
+                else:
+                    yield Refused(written.urn, outcome.problem)
+            yield from at_once
+
+    def settled(self, entry: Entry) -> Entry:
+        check_name(entry.urn)
+        if CATALOG not in entry.carried:
+            return entry
+        return self._parts.reading.as_read(entry)
+
+    def erase(self, urn: str) -> None:
+        self.erase_many([urn])
+
+    def erase_many(self, urns: Sequence[str]) -> None:
+        reading, gms = self._parts.reading, self._parts.gms
+        names = reading.names_of(urns)
+        jobs = [Job(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names]
+        for outcome in sent(gms, jobs):
+            if outcome.problem is not None:
+                raise outcome.problem
+            reading.erased(outcome.subject)
+
+    def items(self) -> Iterator[Item]:
+        return self._parts.items.all()
+
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        return self.get_items(type, [key]).get(key)
+
+    def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+        return self._parts.items.get_many(type, keys)
+
+    def put_item(self, item: Item) -> None:
+        for refused in self.put_items([item]):
+            raise refused.problem
+
+    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+        return self._parts.items.put_many(items)
+
+    def settled_item(self, item: Item) -> Item:
+        return self._parts.items.settled(item)
+
+    def erase_item(self, item: Item) -> None:
+        self._parts.items.erase(item)
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        gms, model = Gms(self._settings, self._caller), Model()
+        return _Parts(gms, Reading(gms, model), ServerItems(gms, model))
+
+    def _jobs(
+        self,
+        entries: Iterable[Entry],
+        over: Mapping[str, Entry | None],
+        at_once: list[Written | Refused],
+    ) -> Iterator[Job]:
+        for entry in entries:
+            try:
+                written, needed = self._change(entry, over.get(entry.urn))
+                problem = refusal(self.name, needed)
+            except CatalogUnavailable:
+                raise
+            except LumosError as error:
+                at_once.append(Refused(entry.urn, error))
+                continue
+            if problem is not None:
+                at_once.append(Refused(entry.urn, problem))
+            elif needed.is_needed:
+                self._parts.reading.written(entry.urn, needed.entity.urn)
+                yield Job(written, [needed])
+            else:
+                at_once.append(written)
+
+    def _change(self, entry: Entry, old: Entry | None) -> tuple[Written, Change]:
+        check_name(entry.urn)
+        reading = self._parts.reading
+        wanted = reading.aspects(entry)
+        if old is None:
+            needed = new_entity(wanted.entity, wanted.state)
+        else:
+            there = reading.aspects(old)
+            needed = change(wanted.entity, there.state, wanted.state, reading.model)
+        return Written(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
+
+
+def _without_repeats(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Entries in their order, in parts of which none has two of one dataset."""
+    part: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.urn in part:
+            yield list(part.values())
+            part = {}
+        part[entry.urn] = entry
+    if part:
+        yield list(part.values())
+
+
+def _owner_of(secret: Any) -> str:
+    """Whom a token says that it is for; servers of DataHub give out tokens that say so."""
+    if secret is None:
+        return "nobody (no token)"
+    try:
+        _, claims, _ = secret.reveal().split(".")
+        told = msgspec.json.decode(base64.urlsafe_b64decode(f"{claims}{'=' * (-len(claims) % 4)}"))
+        return f"'{told['actorId']}'"
+    except (ValueError, KeyError, TypeError, binascii.Error, msgspec.DecodeError):
+        return "the owner of the token"

@@ -32,6 +32,7 @@ from lumos.platforms.interface import (
     WritesInBatches,
     Written,
 )
+from lumos.platforms.searching import found
 
 
 class _Opened(NamedTuple):
@@ -96,11 +97,7 @@ class DatahubFile(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        words = text.casefold().split()
-        found = [entry for entry in self.export() if _matches(entry, words, filters)]
-        found.sort(key=lambda entry: not all(word in entry.name.casefold() for word in words))
-        for entry in found[:limit]:
-            yield entry.dataset
+        return found(self.export(), text, filters, limit=limit)
 
     def put(self, entry: Entry) -> Written:
         opened = self._opened
@@ -228,31 +225,3 @@ def _name_of(naming: Naming, urn: str) -> str:
 def _upstream(entry: Entry) -> Iterator[str]:
     for edge in entry.lineage.upstream if entry.lineage else ():
         yield edge.urn
-
-
-def _matches(entry: Entry, words: list[str], filters: Filters) -> bool:
-    if entry.deleted:
-        return False
-    governance, ownership = entry.governance, entry.ownership
-    wanted = (
-        (filters.platform, (entry.platform,)),
-        (filters.format, (entry.format,)),
-        (filters.tag, governance.tags if governance else ()),
-        (filters.owner, [owner.name for owner in ownership.owners] if ownership else ()),
-    )
-    if any(value is not None and value not in there for value, there in wanted):
-        return False
-    text = "\n".join(_texts(entry)).casefold()
-    return all(word in text for word in words)
-
-
-def _texts(entry: Entry) -> Iterator[str]:
-    yield entry.urn
-    yield entry.name
-    if entry.documentation is not None:
-        yield entry.documentation.description or ""
-    if entry.governance is not None:
-        yield from (*entry.governance.tags, *entry.governance.terms)
-    for field in entry.schema.fields if entry.schema is not None else ():
-        yield field.name
-        yield field.description or ""

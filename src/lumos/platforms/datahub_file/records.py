@@ -91,6 +91,8 @@ _Item = TypeVar("_Item", bound=_Named)
 class MetadataFile:
     """The statements of a file by entity; changes to them are written by `save`."""
 
+    keeps_loose: bool = True
+
     def __init__(self, path: Path, data: bytes | None = None, mark: disk.Mark = None) -> None:
         self.path = path
         self._records: list[_Record] = []

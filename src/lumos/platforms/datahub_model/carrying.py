@@ -7,7 +7,7 @@ import msgspec
 
 from lumos.platforms.datahub_model.lenses import State
 from lumos.platforms.datahub_model.shapes import OddAspect, checked
-from lumos.platforms.datahub_model.statements import Statement
+from lumos.platforms.datahub_model.statements import Entity, Keeper, Statement
 
 CATALOG: Final = "datahub"
 
@@ -43,15 +43,15 @@ def left_over(
     said: Statements = {aspect: [] for aspect in made}
     for statement in statements:
         said.setdefault(statement.aspect, []).append(statement)
-    carried = {}
+    carried: Statements = {}
     for aspect, group in said.items():
         wanted = [Statement(aspect=aspect, body=made.get(aspect))]
         if group == wanted:
             continue
         tidy = [tidied(statement) for statement in group]
         if tidy != [tidied(statement) for statement in wanted]:
-            carried[aspect] = [_plain(statement) for statement in tidy]
-    return carried
+            carried[aspect] = tidy
+    return plain(carried)
 
 
 def carried_in(carried: Mapping[str, Any]) -> Statements:
@@ -89,6 +89,24 @@ def stated(state: State, carried: Statements) -> list[Statement]:
         elif aspect in state:
             statements += _restated(group, aspect, state[aspect])
     return statements
+
+
+def unkept(carried: Statements, entity: Entity, keeper: Keeper) -> Statements:
+    """The statements that a place would not give back as they are."""
+    found: Statements = {}
+    for aspect, group in carried.items():
+        state = folded(group) if keeper.takes(entity, aspect) else {}
+        back = [
+            Statement(aspect=name, body=body) for name, body in keeper.kept(entity, state).items()
+        ]
+        if back != group:
+            found[aspect] = group
+    return found
+
+
+def plain(statements: Statements) -> dict[str, Any]:
+    """Statements as an entry or an item carries them."""
+    return {aspect: [_plain(each) for each in group] for aspect, group in statements.items()}
 
 
 def without(carried: Mapping[str, Any]) -> dict[str, Any]:

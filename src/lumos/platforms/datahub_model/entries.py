@@ -6,6 +6,7 @@ carried and changes only what says something else than the entry.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,11 +19,14 @@ from lumos.platforms.carriage import own_properties, pack, restored, unpack
 from lumos.platforms.datahub_model import facts, lineage, schemas
 from lumos.platforms.datahub_model.carrying import (
     CATALOG,
+    Statements,
     carried_in,
     folded,
     left_over,
     over,
+    plain,
     stated,
+    unkept,
     without,
 )
 from lumos.platforms.datahub_model.lenses import State, changed
@@ -33,7 +37,8 @@ from lumos.platforms.datahub_model.names import (
     platform_urn,
 )
 from lumos.platforms.datahub_model.naming import Naming
-from lumos.platforms.datahub_model.statements import Statement
+from lumos.platforms.datahub_model.shapes import OddAspect
+from lumos.platforms.datahub_model.statements import Entity, Keeper, Statement
 from lumos.platforms.interface import How
 
 INSTANCE: Final = "dataPlatformInstance"
@@ -52,6 +57,14 @@ class Rendered(NamedTuple):
     held: dict[str, How]
 
 
+class Aspects(NamedTuple):
+    """An entity's aspects, and how those of the entry are held in them."""
+
+    entity: Entity
+    state: State
+    held: dict[str, How]
+
+
 def instance_of(statements: Iterable[Statement]) -> str | None:
     """The instance that a dataset is said to be in."""
     return _instance(folded(statements))
@@ -63,10 +76,15 @@ def tidied(statement: Statement) -> Statement:
 
 
 class Entries:
-    """Turns entries into statements and back, under the names of one place."""
+    """Turns entries into statements and back, under the names of one place.
 
-    def __init__(self, naming: Naming) -> None:
+    A `keeper` is a place that keeps aspects only. Statements that an entry carries and that would
+    not come back from there are packed into the properties, too.
+    """
+
+    def __init__(self, naming: Naming, keeper: Keeper | None = None) -> None:
         self._naming = naming
+        self._keeper = keeper
         self._last_schema: tuple[Any, Any, str, Schema | None] = (None, None, "", None)
 
     def read(self, urn: str, statements: Sequence[Statement]) -> Entry:
@@ -78,19 +96,27 @@ class Entries:
         entry = self._entry(urn, state)
         made: State = {}
         self._write(made, entry)
-        if carried := left_over(statements, made, tidied=_carriable):
-            return msgspec.structs.replace(entry, carried={**entry.carried, CATALOG: carried})
+        if self._keeper is None:
+            carried = left_over(statements, made, tidied=_carriable)
+        else:
+            made = self._keeper.kept(self._entity(urn), made)
+            carried = left_over(statements, made, tidied=lambda each: self._carriable(urn, each))
+            carried.update(self._still_true(entry, state))
+        others = without(entry.carried)
+        if carried or len(others) != len(entry.carried):
+            carried_for_all = {**others, CATALOG: carried} if carried else others
+            return msgspec.structs.replace(entry, carried=carried_for_all)
         return entry
 
     def render(self, entry: Entry) -> Rendered:
         """The statements that say exactly what the entry says."""
         carried = carried_in(entry.carried)
-        bare = msgspec.structs.replace(entry, carried=without(entry.carried))
+        bare = msgspec.structs.replace(entry, carried=self._packable(entry, carried))
         state: State = {}
         held = self._write(state, bare)
         if not carried:
             return Rendered(stated(state, carried), held)
-        ends = [each for group in carried.values() for each in group if each.removes_all]
+        ends = [] if self._keeper else [each for each in _each(carried) if each.removes_all]
         carried = {
             aspect: [each for each in group if not each.removes_all]
             for aspect, group in carried.items()
@@ -108,6 +134,67 @@ class Entries:
         # The deletion itself says it, as the last word.
         state = {**state, facts.STATUS: told} if told is not None else _without_status(state)
         return Rendered([*stated(state, carried), *ends], held)
+
+    def aspects(self, entry: Entry) -> Aspects:
+        """The aspects that say what an entry says, as far as its place takes them."""
+        rendered = self.render(entry)
+        entity, state = self._entity(entry.urn), folded(rendered.statements)
+        if self._keeper is not None:
+            state = {name: state[name] for name in state if self._keeper.takes(entity, name)}
+        return Aspects(entity, state, rendered.held)
+
+    def _entity(self, urn: str) -> Entity:
+        own = self._naming.datahub(urn)
+        assert own is not None, "entries have URNs of datasets"
+        return Entity("dataset", own)
+
+    def _packable(self, entry: Entry, carried: Statements) -> dict[str, Any]:
+        """What an entry carries and its place has no room for."""
+        others = without(entry.carried)
+        if self._keeper is None or not carried:
+            return others
+        lost = unkept(carried, self._entity(entry.urn), self._keeper)
+        if any(each.removes_all for each in _each(lost)) and facts.STATUS in carried:
+            # The deletion says it, and not the mark that will be in its place.
+            lost[facts.STATUS] = carried[facts.STATUS]
+        return {**others, CATALOG: plain(lost)} if lost else others
+
+    def _still_true(self, entry: Entry, state: State) -> dict[str, Any]:
+        """The packed statements about aspects that nobody changed since."""
+        assert self._keeper is not None, "only keepers lose statements"
+        try:
+            packed = carried_in(entry.carried)
+        except OddAspect:
+            # Not as Lumos packed it.
+            return {}
+        entity = self._entity(entry.urn)
+        is_erased = entry.deleted and any(each.removes_all for each in _each(packed))
+        true: Statements = {}
+        for aspect, group in packed.items():
+            if any(each.removes_all for each in group) or (is_erased and aspect == facts.STATUS):
+                is_true = is_erased
+            else:
+                then = folded(group) if self._keeper.takes(entity, aspect) else {}
+                is_true = self._body(entry.urn, then, aspect) == self._body(
+                    entry.urn, state, aspect
+                )
+            if is_true:
+                true[aspect] = group
+        return plain(true)
+
+    def _body(self, urn: str, state: State, aspect: str) -> Any:
+        """What is said of an aspect, or nothing."""
+        if aspect not in state:
+            return None
+        return self._carriable(urn, Statement(aspect=aspect, body=state[aspect])).body
+
+    def _carriable(self, urn: str, statement: Statement) -> Statement:
+        """A statement as it is carried, in the normal form of its place."""
+        tidy = _carriable(statement)
+        if self._keeper is None or not tidy.replaces:
+            return tidy
+        kept = self._keeper.kept(self._entity(urn), {tidy.aspect: tidy.body})
+        return msgspec.structs.replace(tidy, body=kept.get(tidy.aspect))
 
     def _write(self, state: State, entry: Entry) -> dict[str, How]:
         """Makes a state say what an entry says, natively as far as that goes."""
@@ -133,7 +220,7 @@ class Entries:
             {key: text for key, text in properties.items() if not facts.is_structured(key)}
         )
         facts.write_custom(state, custom)
-        packed = pack(entry, self._shown(entry.urn, state), longest=_LONGEST)
+        packed = pack(entry, self._shown(entry.urn, self._kept(entry.urn, state)), longest=_LONGEST)
         facts.write_custom(state, {**custom, **packed.properties})
         return packed.held
 
@@ -161,7 +248,11 @@ class Entries:
     def _as_shown(self, entry: Entry) -> Entry:
         state: State = {}
         self._write(state, entry)
-        return self._shown(entry.urn, state)
+        return self._shown(entry.urn, self._kept(entry.urn, state))
+
+    def _kept(self, urn: str, state: State) -> State:
+        """A state as its place will give it back."""
+        return state if self._keeper is None else self._keeper.kept(self._entity(urn), state)
 
     def _shown(self, text: str, state: State) -> Entry:
         """The entry that DataHub shows."""
@@ -189,6 +280,10 @@ class Entries:
         if self._last_schema[:3] != (rows, edits, platform):
             self._last_schema = (rows, edits, platform, schemas.read(state, platform))
         return self._last_schema[3]
+
+
+def _each(statements: Statements) -> Iterable[Statement]:
+    return chain.from_iterable(statements.values())
 
 
 def _in_force(statements: Sequence[Statement]) -> Sequence[Statement]:

@@ -4,7 +4,9 @@ What DataHub has no place for lies beside in a platform resource, DataHub's own 
 things that only a tool knows of. So do jobs, and what was brought from other catalogs.
 """
 
-from collections.abc import Callable, Iterator
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,80 +21,172 @@ from lumos.platforms.datahub_model.carrying import (
     folded,
     left_over,
     over,
+    plain,
     stated,
+    unkept,
     without,
 )
 from lumos.platforms.datahub_model.lenses import State, changed, listed, values
-from lumos.platforms.datahub_model.names import entity_name, entity_urn
+from lumos.platforms.datahub_model.names import entity_name, entity_urn, is_acceptable
 from lumos.platforms.datahub_model.shapes import statements_of
-from lumos.platforms.datahub_model.statements import Entity, Holder, Statement, entity_of
+from lumos.platforms.datahub_model.statements import (
+    Entity,
+    Holder,
+    Keeper,
+    Statement,
+    entity_of,
+)
 from lumos.platforms.interface import Item
 
 _RESOURCE: Final = "platformResource"
 _INFO: Final = "platformResourceInfo"
 _LOOSE: Final = "urn:lumos:change:"
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
 
 class Items:
     """The items that one place holds."""
 
-    def __init__(self, holder: Holder) -> None:
+    def __init__(self, holder: Holder, keeper: Keeper | None = None) -> None:
         self._holder = holder
+        self._keeper = keeper
 
     def all(self) -> Iterator[Item]:
         """Every item, in the order of the place."""
-        for entity in list(self._holder.entities()):
+        yield from self.of(list(self._holder.entities()))
+        for name in self._holder.loose():
+            yield self._change(name)
+
+    def of(self, entities: Iterable[Entity]) -> Iterator[Item]:
+        """The items that some entities are."""
+        for entity in entities:
             if entity.type == "dataset":
                 continue
             kind, key = _kind_and_key(entity)
             if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
-                home = _home(_KINDS[type(exact)], _key(exact))
+                home = self._home(_KINDS[type(exact)], key_of(exact))
                 if home is None or not statements_of(self._holder, home.urn):
                     yield exact
             elif (item := self.get(kind.type, key)) is not None:
                 yield item
-        for name in self._holder.loose():
-            yield self._change(name)
 
     def get(self, type: type[Item], key: str) -> Item | None:
         kind = _KINDS[type]
-        if key.startswith(_LOOSE):
+        if self._is_loose(key):
             name = key.removeprefix(_LOOSE)
             return self._change(name) if name in self._holder.loose() else None
-        home = _home(kind, key)
+        home = self._home(kind, key)
         statements = [] if home is None else statements_of(self._holder, home.urn)
-        return _read(kind, key, statements, self._exact(_companion(kind, key)))
+        return self._read(kind, key, statements, self._exact(_companion(kind, key)))
 
     def settled(self, item: Item) -> Item:
         """The item that `get` gives back once this one is put."""
-        kind, key = _KINDS[type(item)], _key(item)
-        if CATALOG not in item.carried or key.startswith(_LOOSE):
+        kind, key = _KINDS[type(item)], key_of(item)
+        if CATALOG not in item.carried or self._is_loose(key):
             return item
-        rendered = _rendered(kind, key, item)
-        settled = _read(kind, key, rendered.statements, rendered.exact)
+        rendered = self._rendered(kind, key, item)
+        settled = self._read(kind, key, rendered.statements, rendered.exact)
         assert settled is not None, "something is said of what is there"
         return settled
 
     def put(self, item: Item) -> None:
         """Makes an item exactly this, natively as far as that goes."""
-        kind, key = _KINDS[type(item)], _key(item)
-        if key.startswith(_LOOSE):
+        kind, key = _KINDS[type(item)], key_of(item)
+        if self._is_loose(key):
             change = carried_in(item.carried)[""][0].body
             self._holder.add_loose(key.removeprefix(_LOOSE), change)
             return
-        rendered = _rendered(kind, key, item)
-        if (home := _home(kind, key)) is not None:
+        rendered = self._rendered(kind, key, item)
+        if (home := self._home(kind, key)) is not None:
             self._holder.replace(home, rendered.statements)
         self._put_companion(kind, key, rendered.exact)
 
     def erase(self, item: Item) -> None:
-        kind, key = _KINDS[type(item)], _key(item)
-        if key.startswith(_LOOSE):
+        kind, key = _KINDS[type(item)], key_of(item)
+        if self._is_loose(key):
             self._holder.remove_loose(key.removeprefix(_LOOSE))
             return
-        if (home := _home(kind, key)) is not None:
+        if (home := self._home(kind, key)) is not None:
             self._holder.replace(home, [])
         self._put_companion(kind, key, None)
+
+    def needed(self, type: type[Item], key: str) -> tuple[Entity, ...]:
+        """The entities that an item is kept in, or would be."""
+        kind = _KINDS[type]
+        home, companion = self._home(kind, key), _companion(kind, key)
+        return (companion,) if home is None else (home, companion)
+
+    def needed_with(self, entity: Entity) -> tuple[Entity, ...]:
+        """The entities that have to be read to know what item an entity is."""
+        if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
+            return self.needed(type(exact), key_of(exact))
+        kind, key = _kind_and_key(entity)
+        return self.needed(kind.type, key)
+
+    def _is_loose(self, key: str) -> bool:
+        return self._holder.keeps_loose and key.startswith(_LOOSE)
+
+    def _home(self, kind: "_Kind", key: str) -> Entity | None:
+        """The entity that an item is in DataHub, if a server could hold one of that name."""
+        home = _home(kind, key)
+        is_held = home is not None and (self._keeper is None or is_acceptable(home.urn))
+        return home if is_held else None
+
+    def _rendered(self, kind: "_Kind", key: str, item: Item) -> "_Rendered":
+        if (home := self._home(kind, key)) is None:
+            return _Rendered([], item)
+        bare = msgspec.structs.replace(item, carried=without(item.carried))
+        carried = carried_in(item.carried)
+        state: State = {}
+        kind.write(state, bare)
+        state = over(state, carried)
+        if kind.read(key, state) != bare:
+            kind.write(state, bare)
+        lost: dict[str, Any] = {}
+        if self._keeper is not None:
+            lost = plain(unkept(carried, home, self._keeper))
+            state = {name: state[name] for name in state if self._keeper.takes(home, name)}
+        shown = kind.read(key, self._kept(home, state)) if state or carried else None
+        if lost:
+            exact: Item | None = msgspec.structs.replace(
+                bare, carried={**bare.carried, CATALOG: lost}
+            )
+        else:
+            exact = None if bare == shown else bare
+        return _Rendered(stated(state, carried), exact)
+
+    def _read(
+        self, kind: "_Kind", key: str, statements: list[Statement], exact: Item | None
+    ) -> Item | None:
+        """The item that statements are about, with those that must be carried along."""
+        home = self._home(kind, key)
+        if not statements or home is None:
+            return exact
+        state = folded(statements)
+        item: Item = _since(kind, kind.read(key, state), exact)
+        made: State = {}
+        kind.write(made, item)
+        carried = left_over(statements, self._kept(home, made))
+        carried.update(self._still_true(item, home, state))
+        others = without(item.carried)
+        return msgspec.structs.replace(
+            item, carried={**others, CATALOG: carried} if carried else others
+        )
+
+    def _still_true(self, item: Item, home: Entity, state: State) -> dict[str, Any]:
+        """The statements kept beside that are about aspects which nobody changed since."""
+        if self._keeper is None or CATALOG not in item.carried:
+            return {}
+        return plain(
+            {
+                aspect: group
+                for aspect, group in carried_in(item.carried).items()
+                if self._kept(home, folded(group)).get(aspect) == state.get(aspect)
+            }
+        )
+
+    def _kept(self, home: Entity, state: State) -> State:
+        return state if self._keeper is None else self._keeper.kept(home, state)
 
     def _change(self, name: str) -> Other:
         change = self._holder.loose()[name]
@@ -114,7 +208,7 @@ class Items:
     def _put_companion(self, kind: "_Kind", key: str, item: Item | None) -> None:
         statements = []
         if item is not None:
-            value = {"blob": to_json(item).decode(), "contentType": "JSON"}
+            value = {"blob": _in_ascii(to_json(item).decode()), "contentType": "JSON"}
             body = {"resourceType": kind.word, "primaryKey": key, "value": value}
             statements = [Statement(aspect=_INFO, body=body)]
         self._holder.replace(_companion(kind, key), statements)
@@ -137,32 +231,6 @@ class _Rendered(NamedTuple):
     exact: Item | None
 
 
-def _rendered(kind: _Kind, key: str, item: Item) -> _Rendered:
-    bare = msgspec.structs.replace(item, carried=without(item.carried))
-    if _home(kind, key) is None:
-        return _Rendered([], bare)
-    carried = carried_in(item.carried)
-    state: State = {}
-    kind.write(state, bare)
-    state = over(state, carried)
-    if kind.read(key, state) != bare:
-        kind.write(state, bare)
-    shown = kind.read(key, state) if state or carried else None
-    return _Rendered(stated(state, carried), None if bare == shown else bare)
-
-
-def _read(kind: _Kind, key: str, statements: list[Statement], exact: Item | None) -> Item | None:
-    """The item that statements are about, with those that must be carried along."""
-    if not statements:
-        return exact
-    item: Item = _since(kind, kind.read(key, folded(statements)), exact)
-    made: State = {}
-    kind.write(made, item)
-    if carried := left_over(statements, made):
-        return msgspec.structs.replace(item, carried={**item.carried, CATALOG: carried})
-    return item
-
-
 def _kind_and_key(entity: Entity) -> tuple[_Kind, str]:
     kind = _ENTITIES.get(entity.type)
     name = None if kind is None else entity_name(entity.type, entity.urn)
@@ -172,7 +240,8 @@ def _kind_and_key(entity: Entity) -> tuple[_Kind, str]:
     return kind, name
 
 
-def _key(item: Item) -> str:
+def key_of(item: Item) -> str:
+    """The name or URN that an item is known by."""
     return item.urn if isinstance(item, Job | Other) else item.name
 
 
@@ -184,7 +253,23 @@ def _home(kind: _Kind, key: str) -> Entity | None:
 
 
 def _companion(kind: _Kind, key: str) -> Entity:
-    return Entity(_RESOURCE, entity_urn(_RESOURCE, f"{kind.word}.{key}"))
+    urn = entity_urn(_RESOURCE, f"{kind.word}.{key}")
+    if not is_acceptable(urn):
+        mark = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        urn = entity_urn(_RESOURCE, f"{kind.word}~{mark}")
+    return Entity(_RESOURCE, urn)
+
+
+def _in_ascii(text: str) -> str:
+    """JSON text that says the same with other characters escaped: DataHub takes it for bytes."""
+    if text.isascii():
+        return text
+    return _BEYOND_ASCII.sub(
+        lambda found: "".join(
+            f"\\u{unit:04x}" for unit in memoryview(found.group().encode("utf-16-le")).cast("H")
+        ),
+        text,
+    )
 
 
 def _since(kind: _Kind, shown: Any, exact: Any) -> Any:
@@ -193,7 +278,7 @@ def _since(kind: _Kind, shown: Any, exact: Any) -> Any:
         return shown
     state: State = {}
     kind.write(state, exact)
-    then = kind.read(_key(exact), state)
+    then = kind.read(key_of(exact), state)
     now = {
         field: getattr(shown, field)
         for field in shown.__struct_fields__

@@ -8,7 +8,7 @@ keeps for itself are percent-encoded as DataHub does it; text that only looks en
 
 import re
 from typing import Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from lumos.model.urn import InvalidUrn, Urn, separator_of
 
@@ -17,6 +17,8 @@ ENVIRONMENTS: Final = frozenset(
     {"DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD", "PROD", "CORP", "RVW", "PRD",
      "TST", "SIT", "SBX", "SANDBOX", "CERT"}
 )  # fmt: skip
+# Characters of a URN, percent-encoded.
+LONGEST: Final = 512
 _HATCH: Final = "datahub"
 _STRANGE_ENVIRONMENT: Final = "NON_PROD"
 # Between an instance and a name that are kept apart, and before an environment in a name. Neither
@@ -81,6 +83,11 @@ def entity_name(type: str, urn: str) -> str | None:
     """The name of such a thing, or nothing where the URN is of another type."""
     prefix = f"urn:li:{type}:"
     return _NAMES.decoded(urn[len(prefix) :]) if urn.startswith(prefix) and urn != prefix else None
+
+
+def is_acceptable(urn: str) -> bool:
+    """Whether a server of DataHub takes a URN, as far as its length and its ends go."""
+    return urn == urn.strip() and len(quote(urn, safe="")) <= LONGEST
 
 
 def platform_urn(platform: str) -> str:

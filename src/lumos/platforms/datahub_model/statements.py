@@ -45,8 +45,24 @@ class Entity(NamedTuple):
     urn: str
 
 
+class Keeper(Protocol):
+    """A place that keeps what aspects are in the end, and not each statement about them.
+
+    It may fill in what was left out, and make aspects by itself.
+    """
+
+    def takes(self, entity: Entity, aspect: str) -> bool:
+        """Whether an entity can have an aspect there."""
+
+    def kept(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
+        """Aspects in their normal form: without what goes without saying there."""
+
+
 class Holder(Protocol):
     """A place where statements about entities are kept: a file, or a server."""
+
+    keeps_loose: bool
+    """Whether changes have a place there that are about no entity."""
 
     def entities(self) -> Iterator[Entity]:
         """All entities of which anything is said."""

@@ -1,0 +1,139 @@
+"""What changed in an aspect as a patch by keys, so that other people's changes to it stay.
+
+A patch may be sent again without harm. Its paths end in a key that is never empty: servers forget
+empty parts at the end of a path.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.platforms.datahub_model import facts
+from lumos.platforms.datahub_model.lenses import STAMP
+
+_NESTED: Final = "\u241f"
+_SOURCE: Final = f"attribution{_NESTED}source"
+
+
+class _Keyed(NamedTuple):
+    """A list in an aspect, and the keys that tell its members apart."""
+
+    list: str
+    keys: tuple[str, ...]
+
+
+_KEYED: Final = {
+    "globalTags": _Keyed("tags", (_SOURCE, "tag")),
+    "glossaryTerms": _Keyed("terms", (_SOURCE, "urn")),
+    "ownership": _Keyed("owners", (_SOURCE, "typeUrn", "type", "owner")),
+    "structuredProperties": _Keyed("properties", (_SOURCE, "propertyUrn")),
+    "upstreamLineage": _Keyed("upstreams", ("dataset",)),
+}
+_CUSTOM: Final = "customProperties"
+EMPTY: Final[dict[str, Any]] = {
+    "domains": {"domains": []},
+    "editableSchemaMetadata": {"editableSchemaFieldInfo": []},
+    "globalTags": {"tags": []},
+    "glossaryTerms": {"terms": [], "auditStamp": STAMP},
+    "ownership": {"owners": []},
+    "status": {"removed": False},
+    "structuredProperties": {"properties": []},
+    "upstreamLineage": {"upstreams": []},
+}
+"""Aspects that can say nothing; others have to be taken out by a call of their own."""
+STAMPS: Final = frozenset({"auditStamp", "created", "lastModified"})
+"""Who did something and when, which alone says nothing."""
+
+
+def patch(aspect: str, old: Any, new: Any) -> bytes | None:
+    """The patch that makes one body of an aspect the other, or nothing where there is none.
+
+    Either may be None, for an aspect that is not there.
+    """
+    if aspect in _KEYED:
+        return _keyed_patch(_KEYED[aspect], old or {}, new)
+    if aspect == facts.PROPERTIES and old is not None and new is not None:
+        return _properties_patch(old, new)
+    return None
+
+
+def _keyed_patch(
+    keyed: _Keyed, old: Mapping[str, Any], new: Mapping[str, Any] | None
+) -> bytes | None:
+    if new is None:
+        # An aspect cannot be taken back, but it can be emptied.
+        new = {keyed.list: [], **{name: old[name] for name in old if name in STAMPS}}
+    before, after = (_by_key(body.get(keyed.list) or [], keyed.keys) for body in (old, new))
+    if before is None or after is None:
+        return None
+    left = {key: after[key] for key in before if key in after}
+    if _grouped({**left, **after}) != list(after.values()):
+        # The server would put them in another order.
+        return None
+    operations = [
+        *(_remove(keyed.list, *key) for key in before if key not in after),
+        *(
+            _add(member, keyed.list, *key)
+            for key, member in after.items()
+            if before.get(key) != member
+        ),
+        *_differences(old, new, without=keyed.list),
+    ]
+    keys = {keyed.list: list(keyed.keys)}
+    return msgspec.json.encode({"arrayPrimaryKeys": keys, "patch": operations})
+
+
+def _properties_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes | None:
+    before, after = (body.get(_CUSTOM) or {} for body in (old, new))
+    if "" in before.keys() | after.keys():
+        return None
+    operations = [
+        *(_remove(_CUSTOM, name) for name in before if name not in after),
+        *(_add(text, _CUSTOM, name) for name, text in after.items() if before.get(name) != text),
+        *_differences(old, new, without=_CUSTOM),
+    ]
+    return msgspec.json.encode(operations)
+
+
+def _differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], *, without: str
+) -> Iterator[dict[str, Any]]:
+    for name in {**old, **new}:
+        if name == without or old.get(name) == new.get(name):
+            continue
+        yield _add(new[name], name) if name in new else _remove(name)
+
+
+def _by_key(members: Sequence[Any], keys: Sequence[str]) -> dict[tuple[str, ...], Any] | None:
+    found = {tuple(_value(member, key) for key in keys): member for member in members}
+    return found if len(found) == len(members) and all(key[-1] for key in found) else None
+
+
+def _value(member: Any, key: str) -> str:
+    value = member
+    for part in key.split(_NESTED):
+        value = value.get(part) if isinstance(value, dict) else None
+    return "" if value is None else str(value)
+
+
+def _grouped(members: Mapping[tuple[str, ...], Any]) -> list[Any]:
+    """The order in which a server has members that it keeps in maps of maps."""
+    if all(len(key) == 1 for key in members):
+        return list(members.values())
+    groups: dict[str, dict[tuple[str, ...], Any]] = {}
+    for (first, *rest), member in members.items():
+        groups.setdefault(first, {})[tuple(rest)] = member
+    return [member for group in groups.values() for member in _grouped(group)]
+
+
+def _add(value: Any, *path: str) -> dict[str, Any]:
+    return {"op": "add", "path": _pointer(path), "value": value}
+
+
+def _remove(*path: str) -> dict[str, Any]:
+    return {"op": "remove", "path": _pointer(path), "value": {}}
+
+
+def _pointer(path: Sequence[str]) -> str:
+    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in path)

@@ -1,0 +1,295 @@
+"""The server: its routes, one call each, and what its failures mean."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from lumos.config.platforms import DatahubPlatform
+from lumos.errors import CatalogError, CatalogTooOld
+from lumos.platforms.calling import Caller, Counterpart, Fault, answered, lost, nobody
+from lumos.platforms.datahub.package import classes, graph_of
+
+T = TypeVar("T")
+
+KIND: Final = "datahub"
+# As many entities as one question may name.
+ASKED_AT_ONCE: Final = 200
+_PAGE: Final = 1_000
+_NO_ROUTE: Final = (404, 405)
+_NEEDED: Final = "DataHub 1.0 or later"
+_JSON: Final = "application/json"
+_PATCH: Final = "application/json-patch+json"
+_EXPIRED: Final = 400
+
+
+class Proposal(NamedTuple):
+    """A change of one aspect: what it is from now on, or a patch of what it is."""
+
+    type: str
+    urn: str
+    aspect: str
+    body: bytes
+    patch: bool = False
+
+
+class ServerFacts(NamedTuple):
+    """What a server says of itself."""
+
+    version: str
+
+
+class Found(NamedTuple):
+    """An entity that a server lists, with the aspects that were asked for."""
+
+    urn: str
+    aspects: Mapping[str, Any]
+
+
+class _Page(msgspec.Struct):
+    entities: list[dict[str, Any]] = []
+    scrollId: str | None = None
+    totalCount: int | None = None
+
+
+class Gms:
+    """DataHub's metadata service, through its own emitter and the session of its graph client."""
+
+    def __init__(self, settings: DatahubPlatform, caller: Caller | None = None) -> None:
+        self.settings = settings
+        self.name = Counterpart.of(KIND, settings).platform
+        self.caller = caller or Caller.of(KIND, settings, self.fault_of)
+
+    @cached_property
+    def _graph(self) -> Any:
+        return graph_of(self.settings)
+
+    def config(self) -> ServerFacts:
+        """Asks the server who it is."""
+        told = self._decoded(self._called("its configuration", "get", "/config"), dict[str, Any])
+        if told.get("noCode") != "true":
+            raise self._is_another()
+        versions = told.get("versions") or {}
+        server = versions.get("acryldata/datahub") or versions.get("linkedin/datahub") or {}
+        return ServerFacts(version=str(server.get("version", "of an unknown version")))
+
+    def count(self, type: str) -> int | None:
+        """About how many entities of a type there are, if the server tells."""
+        return self._page([type], None, count=1, cursor=None).totalCount
+
+    def listed(self, types: Sequence[str], aspects: Sequence[str] | None) -> Iterator[Found]:
+        """Every entity of some types, hidden ones too, page by page and not by any window.
+
+        With aspects, only entities that have one of them.
+        """
+        cursor, came, total = None, 0, None
+        while True:
+            page = self._page(types, aspects, count=_PAGE, cursor=cursor)
+            for entity in page.entities:
+                yield Found(entity["urn"], _bodies(entity))
+            came += len(page.entities)
+            total, cursor = page.totalCount, page.scrollId
+            if cursor is None or not page.entities:
+                break
+        if total is not None and came < total:
+            raise CatalogError(
+                f"{self.name} says that it has {total} entities ({', '.join(types)}) and listed "
+                f"{came} of them.",
+                platform=self.name,
+                retryable=True,
+            )
+
+    def entities(
+        self, type: str, urns: Sequence[str], aspects: Sequence[str] = ()
+    ) -> dict[str, dict[str, Any]]:
+        """The aspects of those entities that are there, all or those that are named."""
+        wanted: dict[str, Any] = {aspect: {} for aspect in aspects}
+        body = msgspec.json.encode([{"urn": urn, **wanted} for urn in urns])
+        path = f"/openapi/v3/entity/{type}/batchGet"
+        text = self._called(f"{len(urns)} entities ({type})", "post", path, data=body)
+        told = self._decoded(text, list[dict[str, Any]])
+        found = {entity["urn"]: _bodies(entity) for entity in told}
+        key = key_aspect(type)
+        # Some servers answer for what is not there, with its key.
+        return {
+            urn: {name: body for name, body in bodies.items() if name != key}
+            for urn, bodies in found.items()
+            if aspects or bodies.keys() != {key}
+        }
+
+    def send(self, proposals: Sequence[Proposal]) -> None:
+        """Makes changes by one call, in their order."""
+        from datahub.emitter.emit_mode import EmitMode
+
+        made = [_made(proposal) for proposal in proposals]
+        what = f"{len(made)} changes" if len(made) > 1 else _label(proposals[0])
+        self.caller.call(what, lambda: self._graph.emit_mcps(made, emit_mode=EmitMode.SYNC_PRIMARY))
+
+    def drop(self, type: str, urn: str, aspect: str) -> None:
+        """Takes one aspect of an entity out."""
+        path = f"/openapi/v3/entity/{type}/{quote(urn, safe='')}/{aspect}"
+        self._called(f"{urn} {aspect}", "delete", path)
+
+    def erase(self, urn: str) -> None:
+        """Takes an entity out with all that is known of it."""
+        self.caller.call(urn, lambda: self._graph.hard_delete_entity(urn))
+
+    def close(self) -> None:
+        if (graph := self.__dict__.pop("_graph", None)) is not None:
+            graph.close()
+
+    def _page(
+        self, types: Sequence[str], aspects: Sequence[str] | None, *, count: int, cursor: str | None
+    ) -> _Page:
+        query = {"count": str(count), "includeSoftDelete": "true", "pitKeepAlive": "10m"}
+        if cursor is not None:
+            query["scrollId"] = cursor
+        body: dict[str, Any] = {"entities": list(types)}
+        if aspects is not None:
+            body["aspects"] = list(aspects)
+        text = self._called(
+            f"a page of its entities ({', '.join(types)})",
+            "post",
+            "/openapi/v3/entity/scroll",
+            params=query,
+            data=msgspec.json.encode(body),
+        )
+        return self._decoded(text, _Page)
+
+    def _called(self, what: str, method: str, path: str, **arguments: Any) -> bytes:
+        def attempt() -> bytes:
+            session = self._graph.session
+            response = getattr(session, method)(f"{self.settings.address}{path}", **arguments)
+            response.raise_for_status()
+            content: bytes = response.content
+            return content
+
+        try:
+            return self.caller.call(what, attempt)
+        except CatalogError as problem:
+            if problem.status in _NO_ROUTE:
+                lacking = f"the route {path.partition('?')[0]}"
+                raise CatalogTooOld(
+                    self.name, lacking, needed=_NEEDED, status=problem.status
+                ) from problem
+            raise
+
+    def fault_of(self, problem: Exception) -> Fault | None:
+        """What an exception of the package or of requests means."""
+        from datahub.configuration.common import OperationalError
+        from requests import exceptions
+
+        said = ""
+        if isinstance(problem, OperationalError):
+            said = str((problem.info or {}).get("message") or problem.message)
+            cause = problem.__cause__
+            if not isinstance(cause, Exception):
+                return None
+            problem = cause
+        if isinstance(problem, exceptions.HTTPError) and problem.response is not None:
+            response = problem.response
+            text = self._scrubbed(said or _message(response.content) or response.reason or "")
+            return answered(response.status_code, text, response.headers.get("Retry-After"))
+        if isinstance(problem, exceptions.SSLError | exceptions.ConnectTimeout):
+            return nobody(self._scrubbed(_reason(problem)))
+        if isinstance(problem, exceptions.ConnectionError) and _is_unheard(problem):
+            return nobody(self._scrubbed(_reason(problem)))
+        if isinstance(problem, exceptions.RequestException):
+            return lost(self._scrubbed(_reason(problem)))
+        return None
+
+    def _decoded(self, text: bytes, type: type[T]) -> T:
+        try:
+            return msgspec.json.decode(text, type=type)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise self._is_another() from problem
+
+    def _is_another(self) -> CatalogError:
+        return CatalogError(
+            f"{self.name} answers, but not as DataHub's metadata service does. Its address "
+            "usually ends in :8080, or in /api/gms behind the frontend.",
+            platform=self.name,
+        )
+
+    def _scrubbed(self, text: str) -> str:
+        secret = self.settings.secret()
+        return text if secret is None else text.replace(secret.reveal(), "***")
+
+
+def key_aspect(type: str) -> str:
+    """The aspect that every entity of a type has because of its name alone."""
+    key = classes().KEY_ASPECTS.get(type)
+    return f"{type}Key" if key is None else str(key.ASPECT_NAME)
+
+
+def pages_of(urns: Iterable[T], size: int = ASKED_AT_ONCE) -> Iterator[list[T]]:
+    """Things in their order, as many together as one question may name."""
+    page: list[T] = []
+    for urn in urns:
+        page.append(urn)
+        if len(page) == size:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+def begun_again(read: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """What a reading gives, which is begun once more where it broke off."""
+    try:
+        found = list(read())
+    except CatalogError as problem:
+        if not problem.retryable and problem.status != _EXPIRED:
+            raise
+        found = list(read())
+    yield from found
+
+
+def _made(proposal: Proposal) -> Any:
+    model = classes()
+    return model.MetadataChangeProposalClass(
+        entityType=proposal.type,
+        entityUrn=proposal.urn,
+        aspectName=proposal.aspect,
+        changeType="PATCH" if proposal.patch else "UPSERT",
+        aspect=model.GenericAspectClass(
+            value=proposal.body, contentType=_PATCH if proposal.patch else _JSON
+        ),
+    )
+
+
+def _label(proposal: Proposal) -> str:
+    return f"{proposal.urn} {proposal.aspect}"
+
+
+def _bodies(entity: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: told["value"]
+        for name, told in entity.items()
+        if name != "urn" and isinstance(told, dict) and "value" in told
+    }
+
+
+def _message(content: bytes) -> str:
+    try:
+        told = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    return str(told.get("message") or "") if isinstance(told, dict) else ""
+
+
+def _reason(problem: Exception) -> str:
+    """The innermost words of a problem, which are those that say what happened."""
+    inner: Any = problem.args[0] if problem.args else problem
+    return str(getattr(inner, "reason", None) or inner)
+
+
+def _is_unheard(problem: Exception) -> bool:
+    """Whether no connection came about at all."""
+    from urllib3.exceptions import NameResolutionError, NewConnectionError
+
+    inner: Any = problem.args[0] if problem.args else None
+    reason = getattr(inner, "reason", inner)
+    return isinstance(reason, NewConnectionError | NameResolutionError)
