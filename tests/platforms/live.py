@@ -4,7 +4,7 @@ import atexit
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
@@ -53,3 +53,39 @@ def gms_of(folder: Path) -> Gms:
 def datahub(folder: Path) -> Datahub:
     address, _ = services().of(folder)
     return Datahub(DatahubPlatform(gms_server=address, token=Secret(TOKEN)))
+
+
+class Rig:
+    """What a test must know to put a stub in the place of a live catalog."""
+
+    kind: ClassVar[str]
+    variable: ClassVar[str]
+    token: ClassVar[str]
+    make: Callable[..., Any]
+
+    def settings(self, address: str) -> dict[str, object]:
+        """The configuration that leads there, with little time for an answer."""
+        raise NotImplementedError
+
+    def edit(self, stub: Any, path: str, description: str) -> None:
+        """Somebody describes a dataset in the catalog's own pages."""
+        raise NotImplementedError
+
+
+class DatahubRig(Rig):
+    kind = "datahub"
+    variable = "DATAHUB_GMS_TOKEN"
+    token = TOKEN
+    make = Gms
+
+    def settings(self, address: str) -> dict[str, object]:
+        section = "platform_config.datahub"
+        return {f"{section}.gms_server": address, f"{section}.timeout": 2}
+
+    def edit(self, stub: Any, path: str, description: str) -> None:
+        urn = f"urn:li:dataset:(urn:li:dataPlatform:s3,{path},PROD)"
+        assert urn in stub.entities
+        stub.hold(urn, {"editableDatasetProperties": {"description": description}})
+
+
+RIGS: dict[str, type[Rig]] = {"datahub": DatahubRig}
