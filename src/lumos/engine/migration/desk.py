@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -119,9 +119,11 @@ class MigrationDesk:
         """
         store = self._make_store()
         catalogs = Catalogs(self._settings, lambda: store)
-        here, there = self._sides(catalogs, source, target)
         wanted = None if mapping is None else Mapping.read(Path(mapping))
-        with self._alone(store, here, there) as folder:
+        with (
+            self._sides(catalogs, source, target) as (here, there),
+            self._alone(store, here, there) as folder,
+        ):
             last = _last(folder)
             self._check_finished(store, source, there, last, resume=resume, mapping=wanted)
             is_resumed = resume and last is not None and not last.verified and _is_there(last)
@@ -152,8 +154,8 @@ class MigrationDesk:
                 record = msgspec.structs.replace(record, imported=imported)
                 _save(folder, record)
             # Opened anew: what was read before the import is not what is there now.
-            there = catalogs.named(target)
-            return self._verified(record, there, store, folder, announce, resumed=is_resumed)
+            with closing(catalogs.named(target)) as there:
+                return self._verified(record, there, store, folder, announce, resumed=is_resumed)
 
     def try_migrate(
         self,
@@ -165,9 +167,12 @@ class MigrationDesk:
         announce: "Announce" = _say_nothing,
     ) -> MigrationReport:
         """What `migrate` would do; nothing is written but the file that is to be kept."""
-        here, there = self._sides(Catalogs(self._settings, self._store), source, target)
         wanted = None if mapping is None else Mapping.read(Path(mapping))
-        with TemporaryDirectory(prefix="lumos-") as folder:
+        catalogs = Catalogs(self._settings, self._store)
+        with (
+            self._sides(catalogs, source, target) as (here, there),
+            TemporaryDirectory(prefix="lumos-") as folder,
+        ):
             kept = None if keep is None else Path(keep)
             found = self._exported(here, there, wanted, Path(folder), kept, announce)
             tried = self._snapshots().try_load(
@@ -194,8 +199,11 @@ class MigrationDesk:
         What was edited since stays.
         """
         store = self._store()
-        here, there = self._sides(Catalogs(self._settings, lambda: store), source, target)
-        with self._alone(store, here, there) as folder:
+        catalogs = Catalogs(self._settings, lambda: store)
+        with (
+            self._sides(catalogs, source, target) as (here, there),
+            self._alone(store, here, there) as folder,
+        ):
             last = _last(folder)
             if last is None:
                 raise MisuseError(f"Nothing was migrated from {source} to {target} yet.")
@@ -220,11 +228,12 @@ class MigrationDesk:
         return syncing.run(sources, outputs=tuple(outputs), full=full, announce=announce)
 
     @staticmethod
-    def _sides(catalogs: Catalogs, source: str, target: str) -> tuple[Catalog, Catalog]:
-        here, there = catalogs.to_read(source), catalogs.named(target)
-        if here.name == there.name:
-            raise MisuseError(f"'{source}' and '{target}' are the same catalog, {here.name}.")
-        return here, there
+    @contextmanager
+    def _sides(catalogs: Catalogs, source: str, target: str) -> Iterator[tuple[Catalog, Catalog]]:
+        with closing(catalogs.to_read(source)) as here, closing(catalogs.named(target)) as there:
+            if here.name == there.name:
+                raise MisuseError(f"'{source}' and '{target}' are the same catalog, {here.name}.")
+            yield here, there
 
     @contextmanager
     def _alone(self, store: Store, here: Catalog, there: Catalog) -> Iterator[Path]:

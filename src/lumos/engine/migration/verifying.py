@@ -15,7 +15,7 @@ from lumos.engine.snapshots.catalogs import Catalog, LocalCatalog, PlatformCatal
 from lumos.engine.snapshots.comparing import Findings
 from lumos.engine.snapshots.on_spark import judged
 from lumos.engine.snapshots.reports import Migrated
-from lumos.model.codec import to_json
+from lumos.model.codec import from_json
 from lumos.platforms import HoldsItems
 from lumos.snapshot import Snapshot, compare, open_snapshot, write_snapshot
 from lumos.snapshot.document import DATASETS, KINDS, Kind
@@ -105,7 +105,7 @@ class _ReadBack:
         if self._journal is None:
             return
         for key, step in self._journal.planned(self._run, kind.plural, keys).items():
-            is_so = key in there and to_json(there[key]) == step.after
+            is_so = there.get(key) == from_json(step.after, kind.type)
             # What the catalog refused is told by the import.
             if step.state == "done" and not is_so and len(self.unlike) < _MOST:
                 self.unlike.append(key)

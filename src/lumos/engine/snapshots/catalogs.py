@@ -15,7 +15,7 @@ from lumos.engine.scanning import LOCAL, platform_of
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.catalog import Entry, Job
 from lumos.model.codec import from_json
-from lumos.platforms import HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
+from lumos.platforms import Connects, HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
 from lumos.snapshot.document import JOBS, Kind
 from lumos.snapshot.encodings import ENDINGS
 from lumos.store import Store
@@ -40,6 +40,9 @@ class Catalog(ABC):
     @abstractmethod
     def count(self) -> int | None:
         """How many datasets there are, where that is known before all are read."""
+
+    def close(self) -> None:  # noqa: B027 - only some have something to let go of
+        """Lets go of connections."""
 
 
 class LocalCatalog(Catalog):
@@ -93,6 +96,12 @@ class PlatformCatalog(Catalog):
 
     def count(self) -> int | None:
         return self.platform.count() if isinstance(self.platform, ReadsEntries) else None
+
+    def close(self) -> None:
+        # Only some catalogs are behind a network.
+        platform: object = self.platform
+        if isinstance(platform, Connects):
+            platform.close()
 
     @cached_property
     def _items(self) -> list[Any]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,7 +106,8 @@ def _taken(catalogs: Catalogs, side: str, file: Path, announce: "Announce") -> P
     if not catalogs.is_named(side):
         return catalogs.snapshot(side)
     everything = Wanted(ranges=True)
-    export(catalogs.to_read(side), file, everything, at=datetime.now(UTC), announce=announce)
+    with closing(catalogs.to_read(side)) as catalog:
+        export(catalog, file, everything, at=datetime.now(UTC), announce=announce)
     return file
 
 

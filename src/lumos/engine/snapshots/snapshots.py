@@ -1,7 +1,7 @@
 """Portable snapshots, as `Lumos().snapshot` offers them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -109,7 +109,8 @@ class Snapshots:
             raise MisuseError(
                 f"'{output}' does not end in {ending}. Give the ending or the format, not both."
             )
-        return export(self._catalogs.to_read(platform), file, wanted, at=at, announce=announce)
+        with closing(self._catalogs.to_read(platform)) as catalog:
+            return export(catalog, file, wanted, at=at, announce=announce)
 
     def validate(self, file: str | Path, *, spark: bool = False) -> ValidateReport:
         """Checks format, required fields, hashes, counts and references of a snapshot.
@@ -187,7 +188,8 @@ class Snapshots:
         else:
             assert isinstance(catalog, PlatformCatalog)
             target = CatalogTarget(catalog, store)
-        yield Importer(target, store, now=_now, announce=announce)
+        with closing(catalog):
+            yield Importer(target, store, now=_now, announce=announce)
         if local is not None:
             self._mirror(local.written)
 
