@@ -1,17 +1,25 @@
 """Live catalogs on stubs: each folder has one of its own, on one server for the whole session."""
 
 import atexit
+import copy
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from lumos.config.platforms import DatahubPlatform
+from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform
 from lumos.config.secret import Secret
 from lumos.platforms.datahub.platform import Datahub
+from lumos.platforms.openmetadata.platform import Openmetadata
 
-from .servers.gms import TOKEN, Gms
+from .servers import gms, openmetadata_kinds
+from .servers import openmetadata as openmetadata_stub
+from .servers.gms import Gms
 from .servers.http import Answer, Application, Request, Server
+from .servers.openmetadata import Openmetadata as OpenmetadataStub
+from .servers.spec import specification
 
 Stub = TypeVar("Stub", bound=Application)
 
@@ -52,40 +60,146 @@ def gms_of(folder: Path) -> Gms:
 
 def datahub(folder: Path) -> Datahub:
     address, _ = services().of(folder)
-    return Datahub(DatahubPlatform(gms_server=address, token=Secret(TOKEN)))
+    return Datahub(DatahubPlatform(gms_server=address, token=Secret(gms.TOKEN)))
 
 
-class Rig:
+@cache
+def openmetadata_servers() -> Tenants[OpenmetadataStub]:
+    return Tenants(lambda: OpenmetadataStub(specification()))
+
+
+def openmetadata_of(folder: Path) -> OpenmetadataStub:
+    """The stub behind the folder's catalog."""
+    return openmetadata_servers().of(folder)[1]
+
+
+def openmetadata(folder: Path) -> Openmetadata:
+    address, _ = openmetadata_servers().of(folder)
+    token = Secret(openmetadata_stub.BOT)
+    return Openmetadata(OpenmetadataPlatform(server=address, auth_token=token))
+
+
+class Rig(ABC):
     """What a test must know to put a stub in the place of a live catalog."""
 
     kind: ClassVar[str]
     variable: ClassVar[str]
     token: ClassVar[str]
-    make: Callable[..., Any]
 
+    @abstractmethod
+    def made(self) -> Any:
+        """A stub that is empty and does not stop to check what it is sent."""
+
+    @abstractmethod
     def settings(self, address: str) -> dict[str, object]:
         """The configuration that leads there, with little time for an answer."""
-        raise NotImplementedError
 
-    def edit(self, stub: Any, path: str, description: str) -> None:
+    @abstractmethod
+    def datasets(self, stub: Any) -> int:
+        """How many datasets are there, by whatever name."""
+
+    @abstractmethod
+    def state(self, stub: Any) -> Any:
+        """All that is there, without what differs from one time to another."""
+
+    @abstractmethod
+    def saved(self, stub: Any) -> Any:
+        """All that is there, for `restore`."""
+
+    @abstractmethod
+    def restore(self, stub: Any, saved: Any) -> None: ...
+
+    @abstractmethod
+    def writes(self, server: Server) -> int:
+        """How often that dataset was written that was written most."""
+
+    @abstractmethod
+    def edit(self, stub: Any, name: str, description: str) -> None:
         """Somebody describes a dataset in the catalog's own pages."""
-        raise NotImplementedError
 
 
 class DatahubRig(Rig):
     kind = "datahub"
     variable = "DATAHUB_GMS_TOKEN"
-    token = TOKEN
-    make = Gms
+    token = gms.TOKEN
+
+    def made(self) -> Gms:
+        return Gms(validating=False)
 
     def settings(self, address: str) -> dict[str, object]:
         section = "platform_config.datahub"
         return {f"{section}.gms_server": address, f"{section}.timeout": 2}
 
-    def edit(self, stub: Any, path: str, description: str) -> None:
-        urn = f"urn:li:dataset:(urn:li:dataPlatform:s3,{path},PROD)"
-        assert urn in stub.entities
+    def datasets(self, stub: Any) -> int:
+        return len(stub.datasets())
+
+    def state(self, stub: Any) -> Any:
+        return stub.state()
+
+    def saved(self, stub: Any) -> Any:
+        return stub.saved()
+
+    def restore(self, stub: Any, saved: Any) -> None:
+        stub.restore(saved)
+
+    def writes(self, server: Server) -> int:
+        return max(server.application.taken.values())  # type: ignore[attr-defined]
+
+    def edit(self, stub: Any, name: str, description: str) -> None:
+        [urn] = [urn for urn in stub.datasets() if urn.endswith(f"/{name},PROD)")]
         stub.hold(urn, {"editableDatasetProperties": {"description": description}})
+
+
+class OpenmetadataRig(Rig):
+    kind = "openmetadata"
+    variable = "OPENMETADATA_JWT_TOKEN"
+    token = openmetadata_stub.BOT
+
+    def made(self) -> OpenmetadataStub:
+        return OpenmetadataStub()
+
+    def settings(self, address: str) -> dict[str, object]:
+        section = "platform_config.openmetadata"
+        return {f"{section}.server": address, f"{section}.timeout": 2}
+
+    def datasets(self, stub: Any) -> int:
+        return len([each for each in stub.entities("container") if "/" in each["name"]])
+
+    def state(self, stub: Any) -> Any:
+        return {
+            type: {each["fullyQualifiedName"]: _timeless(each) for each in stub.entities(type)}
+            for type in openmetadata_kinds.KINDS
+        }
+
+    def saved(self, stub: Any) -> Any:
+        return copy.deepcopy(stub.estate)
+
+    def restore(self, stub: Any, saved: Any) -> None:
+        stub.estate = copy.deepcopy(saved)
+
+    def writes(self, server: Server) -> int:
+        undone = {request.number for request, mishap in server.met if not mishap.takes_effect}
+        written = Counter(
+            row["name"]
+            for request in server.requests
+            if request.path.endswith("/bulk") and request.number not in undone
+            for row in request.json
+        )
+        return max(written.values())
+
+    def edit(self, stub: Any, name: str, description: str) -> None:
+        [found] = [
+            each for each in stub.estate.listed("container") if each.name.endswith(f"/{name}")
+        ]
+        found.facts["description"] = description
+
+
+def _timeless(told: Any) -> Any:
+    """What is told of an entity without ids, and without how often it was written."""
+    if isinstance(told, dict):
+        passing = ("id", "version", "updatedAt")
+        return {key: _timeless(value) for key, value in told.items() if key not in passing}
+    return [_timeless(each) for each in told] if isinstance(told, list) else told
 
 
 RIGS: dict[str, type[Rig]] = {"datahub": DatahubRig}

@@ -87,7 +87,7 @@ def urn(number: int) -> str:
 
 
 def imported(folder: Path, rig: Rig, snapshot: Path, faults: Faults | None) -> Run:
-    stub = rig.make(validating=False)
+    stub = rig.made()
     with Server(stub, mishaps=faults) as server:
         stored = {"storage.path": str(folder / "lumos.db"), **rig.settings(server.address)}
         report = Lumos(overrides=stored).snapshot.load(snapshot, platform=rig.kind)
@@ -97,9 +97,9 @@ def imported(folder: Path, rig: Rig, snapshot: Path, faults: Faults | None) -> R
             calls=server.calls,
             mishaps=len(met),
             lost_answers=sum(mishap.takes_effect for mishap in met),
-            state=stub.state(),
-            datasets=len(stub.datasets()),
-            written=max(stub.taken.values()),
+            state=rig.state(stub),
+            datasets=rig.datasets(stub),
+            written=rig.writes(server),
         )
 
 
@@ -140,7 +140,7 @@ class Workplace:
     def __init__(self, folder: Path, rig: Rig, size: int) -> None:
         self.folder = folder
         self.rig = rig
-        self.stub = rig.make(validating=False)
+        self.stub = rig.made()
         self.server = Server(self.stub)
         self.store = folder / "lumos.db"
         self._numbers = count()
@@ -166,11 +166,11 @@ class Workplace:
 
     def saved(self) -> tuple[Path, Any]:
         """What the store and the server hold, apart from what becomes of them."""
-        return self._copied(self.store), self.stub.saved()
+        return self._copied(self.store), self.rig.saved(self.stub)
 
     def restore(self, saved: tuple[Path, Any]) -> None:
         self.store = self._copied(saved[0])
-        self.stub.restore(saved[1])
+        self.rig.restore(self.stub, saved[1])
 
     def _copied(self, store: Path) -> Path:
         copy = self.folder / f"lumos-{next(self._numbers)}.db"
@@ -212,7 +212,7 @@ def prepared(tmp_path: Path, rig: Rig) -> Iterator[Callable[[int], Workplace]]:
             place = Workplace(tmp_path, rig, size)
             stack.enter_context(place.server)
             place.lumos.snapshot.load(place.first, platform=place.platform)
-            rig.edit(place.stub, "lake/raw/t00003", "By hand")
+            rig.edit(place.stub, "t00003", "By hand")
             return place
 
         yield prepared
@@ -235,7 +235,7 @@ def holds_when_killed(place: Workplace, chance: random.Random) -> None:
     assert place.exported() == undisturbed
     place.restore(killed)
     # People go on to work in the meantime.
-    place.rig.edit(place.stub, "lake/raw/t00001", "In the meantime")
+    place.rig.edit(place.stub, "t00001", "In the meantime")
     if is_begun(place):
         place.lumos.snapshot.roll_back(platform=place.platform)
     assert described(place.exported()) == {**described(before), urn(1): "In the meantime"}
