@@ -55,6 +55,10 @@ class Model:
                 found[name] = normal
         return found
 
+    def told(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
+        """Aspects without those that say nothing."""
+        return {name: body for name, body in aspects.items() if not _says_nothing(name, body)}
+
 
 @cache
 def _aspects(type: str) -> frozenset[str]:

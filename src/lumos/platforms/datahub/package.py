@@ -2,15 +2,28 @@
 
 import logging
 import os
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, partial
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from lumos.config.platforms import DatahubPlatform
 from lumos.errors import MissingDependency
 
-_CONNECTING = 10.0
+_CONNECTING: Final = 10.0
+_JSON: Final = "application/json"
+_PATCH: Final = "application/json-patch+json"
+
+
+class Proposal(NamedTuple):
+    """A change of one aspect: what it is from now on, or a patch of what it is."""
+
+    type: str
+    urn: str
+    aspect: str
+    body: bytes
+    patch: bool = False
 
 
 def check_installed() -> None:
@@ -26,6 +39,47 @@ def classes() -> ModuleType:
     import datahub.metadata.schema_classes as found
 
     return found
+
+
+@cache
+def _ready() -> type[Any]:
+    """A proposal whose aspect is JSON already, so that little is left to turn into it."""
+    base: Any = classes().MetadataChangeProposalClass
+
+    class Ready(base):  # type: ignore[misc]
+        def to_obj(self, tuples: bool = False) -> dict[str, Any]:
+            if tuples:
+                plain: dict[str, Any] = super().to_obj(tuples)
+                return plain
+            return {
+                "entityType": self.entityType,
+                "entityUrn": self.entityUrn,
+                "changeType": self.changeType,
+                "aspectName": self.aspectName,
+                "aspect": {"value": self.aspect.value, "contentType": self.aspect.contentType},
+                "systemMetadata": _plain(self.systemMetadata),
+            }
+
+    return Ready
+
+
+def proposals_of(changes: Iterable[Proposal]) -> list[Any]:
+    """Changes as the package's own proposals."""
+    ready, model = _ready(), classes()
+    metadata = model.SystemMetadataClass()
+    return [
+        ready(
+            entityType=change.type,
+            entityUrn=change.urn,
+            aspectName=change.aspect,
+            changeType="PATCH" if change.patch else "UPSERT",
+            aspect=model.GenericAspectClass(
+                value=change.body, contentType=_PATCH if change.patch else _JSON
+            ),
+            systemMetadata=metadata,
+        )
+        for change in changes
+    ]
 
 
 def graph_of(settings: DatahubPlatform) -> Any:
@@ -50,6 +104,15 @@ def graph_of(settings: DatahubPlatform) -> Any:
     return graph
 
 
+def _plain(metadata: Any) -> dict[str, Any]:
+    return {
+        "lastObserved": metadata.lastObserved,
+        "runId": metadata.runId,
+        "lastRunId": metadata.lastRunId,
+        "properties": metadata.properties,
+    }
+
+
 def _prepare() -> None:
     check_installed()
     # Honoured only if it is set before the first import.
@@ -62,8 +125,6 @@ def _prepare() -> None:
 
 def _open(session: Any, settings: DatahubPlatform) -> None:
     """Lets a session carry the token that was asked for, and no other, and not wait for ever."""
-    from functools import partial
-
     from requests import PreparedRequest
     from requests.auth import AuthBase
 

@@ -1,6 +1,7 @@
 """What a server holds, as entries: which dataset has which name there, and what is said of it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from lumos.errors import CatalogError, MisuseError
@@ -146,11 +147,13 @@ class Reading:
 
 def check_name(urn: str) -> None:
     """Fails where Lumos would write the URN of a dataset in another way."""
-    # Says what is wrong with it.
-    if str(Urn.parse(urn)) != urn:
+    if not _names(urn):
+        # Says what is wrong with it.
+        Urn.parse(urn)
         raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
 
 
+@lru_cache(maxsize=4_096)
 def _names(urn: str) -> tuple[str, ...]:
     """The names that a dataset may have: the usual one, and one that is never another's."""
     try:

@@ -10,7 +10,7 @@ import msgspec
 from lumos.config.platforms import DatahubPlatform
 from lumos.errors import CatalogError, CatalogTooOld
 from lumos.platforms.calling import Caller, Counterpart, Fault, answered, lost, nobody
-from lumos.platforms.datahub.package import classes, graph_of
+from lumos.platforms.datahub.package import Proposal, classes, graph_of, proposals_of
 
 T = TypeVar("T")
 
@@ -20,19 +20,7 @@ ASKED_AT_ONCE: Final = 200
 _PAGE: Final = 1_000
 _NO_ROUTE: Final = (404, 405)
 _NEEDED: Final = "DataHub 1.0 or later"
-_JSON: Final = "application/json"
-_PATCH: Final = "application/json-patch+json"
 _EXPIRED: Final = 400
-
-
-class Proposal(NamedTuple):
-    """A change of one aspect: what it is from now on, or a patch of what it is."""
-
-    type: str
-    urn: str
-    aspect: str
-    body: bytes
-    patch: bool = False
 
 
 class ServerFacts(NamedTuple):
@@ -123,7 +111,7 @@ class Gms:
         """Makes changes by one call, in their order."""
         from datahub.emitter.emit_mode import EmitMode
 
-        made = [_made(proposal) for proposal in proposals]
+        made = proposals_of(proposals)
         what = f"{len(made)} changes" if len(made) > 1 else _label(proposals[0])
         self.caller.call(what, lambda: self._graph.emit_mcps(made, emit_mode=EmitMode.SYNC_PRIMARY))
 
@@ -245,19 +233,6 @@ def begun_again(read: Callable[[], Iterator[T]]) -> Iterator[T]:
             raise
         found = list(read())
     yield from found
-
-
-def _made(proposal: Proposal) -> Any:
-    model = classes()
-    return model.MetadataChangeProposalClass(
-        entityType=proposal.type,
-        entityUrn=proposal.urn,
-        aspectName=proposal.aspect,
-        changeType="PATCH" if proposal.patch else "UPSERT",
-        aspect=model.GenericAspectClass(
-            value=proposal.body, contentType=_PATCH if proposal.patch else _JSON
-        ),
-    )
 
 
 def _label(proposal: Proposal) -> str:

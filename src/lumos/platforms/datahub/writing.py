@@ -7,8 +7,9 @@ import msgspec
 
 from lumos.errors import CatalogError
 from lumos.platforms.chunks import chunked, in_halves
+from lumos.platforms.datahub.package import Proposal
 from lumos.platforms.datahub.patches import EMPTY, patch
-from lumos.platforms.datahub.server import Gms, Proposal
+from lumos.platforms.datahub.server import Gms
 from lumos.platforms.datahub_model.names import LONGEST, is_acceptable
 from lumos.platforms.datahub_model.statements import Entity, Keeper
 

@@ -6,6 +6,7 @@ carried and changes only what says something else than the entry.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -198,11 +199,14 @@ class Entries:
 
     def _write(self, state: State, entry: Entry) -> dict[str, How]:
         """Makes a state say what an entry says, natively as far as that goes."""
-        urn = Urn.parse(entry.urn)
+        urn = _parsed(entry.urn)
         now = self._shown(entry.urn, state)
         own = self._write_identity(state, entry, now)
-        if now.schema != entry.schema:
-            schemas.write(state, entry.schema, urn.platform, entry.name)
+        if now.schema != entry.schema and schemas.write(
+            state, entry.schema, urn.platform, entry.name
+        ):
+            rows, edits = state.get(schemas.SCHEMA), state.get(schemas.EDITS)
+            self._last_schema = (rows, edits, urn.platform, entry.schema)
         if now.lineage != entry.lineage:
             lineage.write(state, entry.lineage, self._naming, own)
         if now.ownership != entry.ownership:
@@ -220,13 +224,13 @@ class Entries:
             {key: text for key, text in properties.items() if not facts.is_structured(key)}
         )
         facts.write_custom(state, custom)
-        packed = pack(entry, self._shown(entry.urn, self._kept(entry.urn, state)), longest=_LONGEST)
+        packed = pack(entry, self._shown(entry.urn, self._told(state)), longest=_LONGEST)
         facts.write_custom(state, {**custom, **packed.properties})
         return packed.held
 
     def _write_identity(self, state: State, entry: Entry, now: Entry) -> str:
         """Names a dataset and says which instance it is in; gives its name in DataHub."""
-        urn = Urn.parse(entry.urn)
+        urn = _parsed(entry.urn)
         own = self._naming.datahub(entry.urn)
         assert own is not None, "entries have URNs of datasets"
         if now.name != entry.name or facts.PROPERTIES not in state:
@@ -248,15 +252,15 @@ class Entries:
     def _as_shown(self, entry: Entry) -> Entry:
         state: State = {}
         self._write(state, entry)
-        return self._shown(entry.urn, self._kept(entry.urn, state))
+        return self._shown(entry.urn, self._told(state))
 
-    def _kept(self, urn: str, state: State) -> State:
-        """A state as its place will give it back."""
-        return state if self._keeper is None else self._keeper.kept(self._entity(urn), state)
+    def _told(self, state: State) -> State:
+        """A state without what its place takes for nothing."""
+        return state if self._keeper is None else self._keeper.told(state)
 
     def _shown(self, text: str, state: State) -> Entry:
         """The entry that DataHub shows."""
-        urn = Urn.parse(text)
+        urn = _parsed(text)
         return Entry(
             urn=text,
             name=facts.read_name(state, urn.name),
@@ -280,6 +284,9 @@ class Entries:
         if self._last_schema[:3] != (rows, edits, platform):
             self._last_schema = (rows, edits, platform, schemas.read(state, platform))
         return self._last_schema[3]
+
+
+_parsed = lru_cache(maxsize=4_096)(Urn.parse)
 
 
 def _each(statements: Statements) -> Iterable[Statement]:

@@ -7,6 +7,7 @@ keeps for itself are percent-encoded as DataHub does it; text that only looks en
 """
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -87,7 +88,9 @@ def entity_name(type: str, urn: str) -> str | None:
 
 def is_acceptable(urn: str) -> bool:
     """Whether a server of DataHub takes a URN, as far as its length and its ends go."""
-    return urn == urn.strip() and len(quote(urn, safe="")) <= LONGEST
+    # A character is at most four bytes of three characters each.
+    is_short = len(urn) * 12 <= LONGEST or len(quote(urn, safe="")) <= LONGEST
+    return is_short and urn == urn.strip()
 
 
 def platform_urn(platform: str) -> str:
@@ -114,6 +117,7 @@ def field_name(urn: str) -> FieldName | None:
     return FieldName(match["parent"], _NAMES.decoded(match["path"])) if match else None
 
 
+@lru_cache(maxsize=4_096)
 def dataset_urn(urn: Urn, *, apart: bool = False) -> str:
     """DataHub's URN of a dataset.
 
@@ -126,6 +130,7 @@ def dataset_urn(urn: Urn, *, apart: bool = False) -> str:
     return _spelled(urn, apart=apart)
 
 
+@lru_cache(maxsize=4_096)
 def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     """A dataset's URN in Lumos, or nothing where the text is no URN of a dataset.
 

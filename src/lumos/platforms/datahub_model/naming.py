@@ -97,6 +97,7 @@ def can_mean(datahub: str, lumos: str) -> bool:
     return urn is not None and names.dataset_urn(urn, apart=is_apart) == datahub
 
 
+@lru_cache(maxsize=4_096)
 def _urn(text: str) -> Urn | None:
     try:
         urn = Urn.parse(text)

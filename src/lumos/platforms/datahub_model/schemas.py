@@ -1,6 +1,7 @@
 """Schemas: the rows of schemaMetadata, and what people wrote over them."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -65,12 +66,20 @@ def read(state: State, platform: str) -> Schema | None:
     return Schema(fields=tuple(column.field for column in _columns(state, platform)))
 
 
-def write(state: State, schema: Schema | None, platform: str, name: str) -> None:
-    """Changes the rows of what changed, and keeps whatever else they say."""
+def write(state: State, schema: Schema | None, platform: str, name: str) -> bool:
+    """Changes the rows of what changed, and keeps whatever else they say.
+
+    Gives whether it is certain that the schema will be read as it was written.
+    """
     if schema is None:
         state.pop(SCHEMA, None)
         state.pop(EDITS, None)
-        return
+        return True
+    if SCHEMA not in state and EDITS not in state:
+        plain_rows = [_plain_row(field, platform) for field in schema.fields]
+        if None not in plain_rows:
+            state[SCHEMA] = {**_skeleton(platform, name), "fields": plain_rows}
+            return True
     before = _numbered(_columns(state, platform) if SCHEMA in state else [])
     edits = _Edits(state.get(EDITS))
     rows: list[dict[str, Any]] = []
@@ -84,16 +93,59 @@ def write(state: State, schema: Schema | None, platform: str, name: str) -> None
             rows += _reworded(old, field, edits)
         else:
             rows += _made_over(field, old.rows if old else {}, platform, edits)
-    skeleton = state.get(SCHEMA) or {
+    state[SCHEMA] = {**(state.get(SCHEMA) or _skeleton(platform, name)), "fields": rows}
+    if EDITS in state:
+        state[EDITS] = edits.body({row["fieldPath"] for row in rows})
+    return False
+
+
+def _skeleton(platform: str, name: str) -> dict[str, Any]:
+    return {
         "schemaName": name,
         "platform": platform_urn(platform),
         "version": 0,
         "hash": "",
         "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": ""}},
     }
-    state[SCHEMA] = {**skeleton, "fields": rows}
-    if EDITS in state:
-        state[EDITS] = edits.body({row["fieldPath"] for row in rows})
+
+
+def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
+    """The row of a column that one row says all of, as most do; nothing for any other column."""
+    name, native = field.name, field.native_type
+    told = _told_class(field.type, native, platform)
+    has_more = (
+        field.nested or field.terms or field.compliance or field.properties
+        or field.default is not None or field.field_id is not None
+    )  # fmt: skip
+    if told is None or has_more or not name or name[0] == "[" or "." in name:
+        return None
+    row: dict[str, Any] = {
+        "fieldPath": name,
+        "nullable": field.nullable,
+        "type": {"type": {told: {}}},
+        "nativeDataType": field.type.text if native is None else native,
+        "recursive": False,
+        "isPartOfKey": field.key,
+    }
+    if field.description is not None:
+        row["description"] = field.description
+    if field.tags:
+        if "" in field.tags:
+            return None
+        row["globalTags"] = {"tags": [_tag(tag) for tag in field.tags]}
+    if field.partition:
+        row["isPartitioningKey"] = True
+    return row
+
+
+@lru_cache(maxsize=4_096)
+def _told_class(type: DataType, native: str | None, platform: str) -> str | None:
+    """The class of a type that its class and its native text say exactly."""
+    if isinstance(type, _NESTED) or native in ("", type.text):
+        return None
+    if type_of(type.text if native is None else native, class_of(type), platform) != type:
+        return None
+    return str(next(iter(to_class(type)["type"])))
 
 
 def _columns(state: State, platform: str) -> list[_Column]:

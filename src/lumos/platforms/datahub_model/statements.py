@@ -57,6 +57,9 @@ class Keeper(Protocol):
     def kept(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         """Aspects in their normal form: without what goes without saying there."""
 
+    def told(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
+        """Aspects without those that say nothing, which are not there any more when read."""
+
 
 class Holder(Protocol):
     """A place where statements about entities are kept: a file, or a server."""
