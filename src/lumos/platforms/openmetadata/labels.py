@@ -148,10 +148,11 @@ class Labels:
             return {"id": id, "type": "domain", "fullyQualifiedName": fqn}
         return {"type": "domain", "fullyQualifiedName": joined(shortened(spelled(name)))}
 
-    def forget(self, term: str) -> None:
-        """Looks for a term again when it is needed next, since it may be gone."""
+    def forget(self, fqn: str, id: str) -> None:
+        """Looks for a term or an owner again when it is needed next, since it is gone."""
         with self._lock:
-            self._terms.pop(term, None)
+            self._terms = {name: each for name, each in self._terms.items() if each != fqn}
+            self._owners = {key: each for key, each in self._owners.items() if each != id}
 
     @staticmethod
     def _once(known: dict[str, Any], name: str, find: Callable[[str], Any]) -> None:

@@ -1,0 +1,365 @@
+"""What is no dataset: terms, users and teams as OpenMetadata has them, jobs as pipelines.
+
+What it has no place for lies beside, whole, together with what was shown when it was written: so
+people's later edits are told from what never came through. Terms and pipelines have a custom
+property for that, users and teams a container in the storage service `lumos`. So has everything
+that was brought from other catalogs. What people made is never replaced, only changed in part.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
+from lumos.model.codec import from_plain, to_json, to_plain
+from lumos.model.dataset import Owner
+from lumos.platforms.interface import Item
+from lumos.platforms.openmetadata import people
+from lumos.platforms.openmetadata.labels import Labels, team_name
+from lumos.platforms.openmetadata.names import OWN_SERVICE, joined, meant, shortened, spelled
+from lumos.platforms.openmetadata.properties import Properties
+from lumos.platforms.openmetadata.server import Outdated, Server
+
+_KEPT: Final = "lumosItem"
+_ABOUT: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
+_TERM_FIELDS: Final = "relatedTerms,owners,domains,extension"
+_ATTEMPTS: Final = 3
+
+
+class Kept(NamedTuple):
+    """An item as it was put, and as the catalog showed it then.
+
+    `made` says whether the entity was made for it, and may go with it.
+    """
+
+    item: Any
+    shown: Any
+    made: bool
+
+
+class _Kind(NamedTuple):
+    """A kind of items: its type, what it is called in the catalog, and how it is read there."""
+
+    type: type[Any]
+    word: str
+    route: str | None
+    read: Callable[[Mapping[str, Any]], Any] | None
+    is_bare: Callable[[Mapping[str, Any]], bool] | None
+    facts: Callable[[Any], dict[str, Any]] | None
+
+
+_KINDS: Final = {
+    kind.type: kind
+    for kind in (
+        _Kind(
+            GlossaryTerm, "glossaryTerm", "glossaryTerms", people.read_term, people.is_bare_term,
+            people.term_facts,
+        ),
+        _Kind(
+            User, "users", "users", people.read_user, people.is_bare_user,
+            lambda user: people.named(user.display_name),
+        ),
+        _Kind(
+            Group, "teams", "teams", people.read_group, people.is_bare_group, people.group_facts
+        ),
+        _Kind(Job, "pipeline", "pipelines", people.read_job, None, people.job_facts),
+        _Kind(Other, "others", None, None, None, None),
+    )
+}  # fmt: skip
+_BESIDE: Final = (User, Group, Other)
+
+
+class Items:
+    """The items of one server."""
+
+    def __init__(self, server: Server, labels: Labels, properties: Properties) -> None:
+        self._server = server
+        self._labels = labels
+        self._properties = properties
+        self._folders: dict[str, str] = {}
+
+    def all(self) -> Iterator[Item]:
+        """Every item."""
+        kept = self._all_kept()
+        for kind, entity in self._entities():
+            beside = (
+                kept[kind.type].pop(meant(entity["name"]), None)
+                if kind.type in _BESIDE
+                else _inside(kind, entity)
+            )
+            if (item := self._item(kind, entity, beside)) is not None:
+                yield item
+        for left in kept.values():
+            yield from (each.item for each in left.values())
+
+    def get(self, type: type[Item], key: str) -> Item | None:
+        kind = _KINDS[type]
+        entity = self._entity(kind, key)
+        return self._item(kind, entity, self._kept(kind, key, entity))
+
+    def settled(self, item: Item) -> Item:
+        """The item that `get` gives back once this one is put."""
+        return item
+
+    def put(self, item: Item) -> None:
+        """Makes an item exactly this, natively as far as that goes."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._put(item)
+            except Outdated:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def _put(self, item: Item) -> None:
+        kind, key = _KINDS[type(item)], _key(item)
+        entity = self._entity(kind, key)
+        before = self._kept(kind, key, entity)
+        if self._item(kind, entity, before) == item:
+            return
+        is_new = entity is None or bool(entity.get("deleted"))
+        entity = self._written(kind, item, entity)
+        shown = kind.read(entity) if kind.read is not None and entity is not None else None
+        made = is_new if before is None else before.made
+        is_shown = entity is not None and shown == item and not self._is_no_item(kind, entity)
+        kept = None if is_shown and not made else Kept(item, shown, made)
+        if kept != before:
+            self._keep(kind, key, entity, kept)
+
+    def erase(self, item: Item) -> None:
+        """Takes an item out; what people made stays, without what was kept of it."""
+        kind, key = _KINDS[type(item)], _key(item)
+        entity = self._entity(kind, key)
+        kept = self._kept(kind, key, entity)
+        is_ours = kept is not None and kept.made
+        if entity is not None and is_ours:
+            self._server.delete(f"{kind.route}/{entity['id']}", hardDelete=True)
+            self._labels.forget(entity["fullyQualifiedName"], entity["id"])
+        if kept is not None and (kind.type in _BESIDE or not is_ours):
+            self._keep(kind, key, entity, None)
+
+    def _item(
+        self, kind: _Kind, entity: Mapping[str, Any] | None, kept: Kept | None
+    ) -> Item | None:
+        if kept is None:
+            if entity is None or kind.type is Job or self._is_no_item(kind, entity):
+                return None
+            assert kind.read is not None
+            found: Item = kind.read(entity)
+            return found
+        exact: Item = kept.item
+        if entity is None or kept.shown is None or kind.read is None:
+            return exact
+        now: Item = people.since(exact, kept.shown, kind.read(entity))
+        return now
+
+    @staticmethod
+    def _is_no_item(kind: _Kind, entity: Mapping[str, Any]) -> bool:
+        """Whether an entity by itself says nothing that would be an item."""
+        is_bare = kind.is_bare is not None and kind.is_bare(entity)
+        return bool(is_bare or entity.get("deleted") or people.is_built_in(entity))
+
+    # Entities
+
+    def _entity(self, kind: _Kind, key: str) -> Any:
+        """The entity that an item is, if there is one."""
+        match kind.word:
+            case "glossaryTerm":
+                return self._labels.known_term(key, fields=_TERM_FIELDS)
+            case "users":
+                return self._labels.known_user(key) if people.has_account(key) else None
+            case "teams":
+                return self._server.named(
+                    "teams", joined(team_name(key)), fields="users", include="all"
+                )
+            case "pipeline":
+                fqn = joined(OWN_SERVICE, shortened(spelled(key)))
+                return self._server.named("pipelines", fqn, fields="extension", include="all")
+            case _:
+                return None
+
+    def _entities(self) -> Iterator[tuple[_Kind, Any]]:
+        for type, fields in ((GlossaryTerm, _TERM_FIELDS), (User, ""), (Group, "users")):
+            kind = _KINDS[type]
+            assert kind.route is not None
+            for entity in self._server.pages(kind.route, fields=fields):
+                yield kind, entity
+        if self._server.named("services/pipelineServices", OWN_SERVICE) is not None:
+            for entity in self._server.pages("pipelines", fields="extension", service=OWN_SERVICE):
+                yield _KINDS[Job], entity
+
+    def _written(self, kind: _Kind, item: Any, entity: Any) -> Any:
+        """The entity once it shows as much of an item as it can, or nothing."""
+        if kind.facts is None or (entity is not None and people.is_built_in(entity)):
+            return entity
+        if kind.type is User and not people.has_account(item.name):
+            return None
+        if entity is None or entity.get("deleted") or (kind.is_bare and kind.is_bare(entity)):
+            return self._made(kind, item, entity)
+        return self._changed(kind, item, entity)
+
+    def _made(self, kind: _Kind, item: Any, entity: Any) -> Any:
+        assert kind.facts is not None
+        facts = kind.facts(item)
+        match kind.word:
+            case "glossaryTerm":
+                name = {} if entity is None else {"name": entity["name"]}
+                self._labels.make_term(item.name, **facts, **name)
+            case "users":
+                self._labels.make_user(item.name, people.mail_of(item), **facts)
+            case "teams":
+                users = [each["id"] for each in self._members(item)]
+                body = {"name": team_name(item.name), "teamType": "Group", "users": users}
+                self._server.put("teams", body | facts)
+            case _:
+                self._service("pipeline", "CustomPipeline")
+                body = {"name": shortened(spelled(item.urn)), "service": OWN_SERVICE}
+                self._server.put("pipelines", body | facts)
+        # A PUT by a bot keeps words that are there, and tells not all fields.
+        return self._changed(kind, item, self._entity(kind, _key(item)))
+
+    def _changed(self, kind: _Kind, item: Any, entity: Any) -> Any:
+        assert kind.facts is not None
+        facts = kind.facts(item)
+        operations = _exchanged(entity, "description", facts.get("description"))
+        if kind.type is Job:
+            operations += _exchanged(entity, "scheduleInterval", facts.get("scheduleInterval"))
+        if kind.type is Group:
+            members = self._members(item)
+            there = {each["id"] for each in entity.get("users") or ()}
+            if there != {each["id"] for each in members}:
+                operations.append({"op": "add", "path": "/users", "value": members})
+        if not self._is_bot:
+            operations += _exchanged(entity, "displayName", facts.get("displayName"))
+        if not operations:
+            return entity
+        self._server.patch(f"{kind.route}/{entity['id']}", operations)
+        return self._entity(kind, _key(item))
+
+    def _members(self, group: Group) -> list[dict[str, Any]]:
+        owners = [Owner(name=name) for name in group.members]
+        self._labels.ensure(owners=owners)
+        found = {self._labels.owner(owner)["id"] for owner in owners}
+        return [{"id": id, "type": "user"} for id in sorted(found)]
+
+    @cached_property
+    def _is_bot(self) -> bool:
+        """Whether we are a bot, which may not change the names that people see."""
+        return bool((self._server.get("users/loggedInUser") or {}).get("isBot"))
+
+    # What is kept beside
+
+    def _kept(self, kind: _Kind, key: str, entity: Any) -> Kept | None:
+        if kind.type not in _BESIDE:
+            return _inside(kind, entity)
+        return _inside(kind, self._container(kind, key))
+
+    def _all_kept(self) -> dict[type[Any], dict[str, Kept]]:
+        kept: dict[type[Any], dict[str, Kept]] = {type: {} for type in _BESIDE}
+        if self._server.named("services/storageServices", OWN_SERVICE) is None:
+            return kept
+        folders = {joined(OWN_SERVICE, _KINDS[type].word): _KINDS[type] for type in _BESIDE}
+        for container in self._server.pages(
+            "containers", fields="extension,parent", service=OWN_SERVICE
+        ):
+            kind = folders.get((container.get("parent") or {}).get("fullyQualifiedName", ""))
+            if kind is not None and (found := _inside(kind, container)) is not None:
+                kept[kind.type][_key(found.item)] = found
+        return kept
+
+    def _keep(self, kind: _Kind, key: str, entity: Any, kept: Kept | None) -> None:
+        """Lays an item beside its entity, or takes it away."""
+        if kind.type not in _BESIDE:
+            self._lay(
+                "glossaryTerms" if kind.type is GlossaryTerm else "pipelines",
+                entity,
+                kind.word,
+                kept,
+            )
+            return
+        container = self._container(kind, key)
+        if kept is None:
+            if container is not None:
+                self._server.delete(f"containers/{container['id']}", hardDelete=True)
+        elif container is None:
+            self._properties.declare("container", [_KEPT])
+            body = {
+                "name": shortened(spelled(key)),
+                "service": OWN_SERVICE,
+                "parent": {"id": self._folder(kind.word), "type": "container"},
+                "extension": {_KEPT: _text(kept)},
+            }
+            self._server.put("containers", body)
+        else:
+            self._lay("containers", container, "container", kept)
+
+    def _lay(self, route: str, entity: Any, type: str, kept: Kept | None) -> None:
+        extension = entity.get("extension") or {}
+        if kept is None:
+            operations = [{"op": "remove", "path": f"/extension/{_KEPT}"}]
+        else:
+            self._properties.declare(type, [_KEPT])
+            path = f"/extension/{_KEPT}" if extension else "/extension"
+            value: Any = _text(kept) if extension else {_KEPT: _text(kept)}
+            operations = [{"op": "add", "path": path, "value": value}]
+        self._server.patch(f"{route}/{entity['id']}", operations)
+
+    def _container(self, kind: _Kind, key: str) -> Any:
+        fqn = joined(OWN_SERVICE, kind.word, shortened(spelled(key)))
+        return self._server.named("containers", fqn, fields="extension")
+
+    def _folder(self, word: str) -> str:
+        """The container that all items of a kind are in."""
+        if word not in self._folders:
+            self._service("storage", "CustomStorage")
+            there = self._server.named("containers", joined(OWN_SERVICE, word))
+            if there is None:
+                body = {"name": word, "service": OWN_SERVICE, "description": _ABOUT}
+                there = self._server.put("containers", body)
+            self._folders[word] = there["id"]
+        return self._folders[word]
+
+    def _service(self, kind: str, type: str) -> None:
+        route = f"services/{kind}Services"
+        if self._server.named(route, OWN_SERVICE) is None:
+            body = {"name": OWN_SERVICE, "serviceType": type, "description": _ABOUT}
+            self._server.put(route, body)
+
+
+def _key(item: Any) -> str:
+    key: str = item.urn if isinstance(item, Job | Other) else item.name
+    return key
+
+
+def _exchanged(entity: Mapping[str, Any], field: str, value: str | None) -> list[dict[str, Any]]:
+    """Operations that give a field another value, if nobody else did meanwhile."""
+    path, now = f"/{field}", entity.get(field)
+    if (now or None) == (value or None):
+        return []
+    if field not in entity:
+        return [{"op": "add", "path": path, "value": value}]
+    test = {"op": "test", "path": path, "value": now}
+    if not value and field != "description":
+        return [test, {"op": "remove", "path": path}]
+    return [test, {"op": "replace", "path": path, "value": value or ""}]
+
+
+def _text(kept: Kept) -> str:
+    shown = None if kept.shown is None else to_plain(kept.shown)
+    return to_json({"item": to_plain(kept.item), "shown": shown, "made": kept.made}).decode()
+
+
+def _inside(kind: _Kind, entity: Any) -> Kept | None:
+    """What Lumos laid into an entity; what is not as it wrote it is nothing."""
+    text = ((entity or {}).get("extension") or {}).get(_KEPT)
+    if text is None:
+        return None
+    try:
+        said = msgspec.json.decode(text)
+        shown = None if said["shown"] is None else from_plain(said["shown"], kind.type)
+        return Kept(from_plain(said["item"], kind.type), shown, bool(said["made"]))
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return None
