@@ -267,6 +267,13 @@ MISTAKES = {
         "platform_config: {openmetadata: {token: x}}",
         ["lumos.yaml:1: platform_config.openmetadata needs 'server'."],
     ),
+    "a password in the name of a platform": (
+        "platform: 'datahub:https://me:hush@gms.example'",
+        [
+            "lumos.yaml:1: platform must be the name of a platform, with an address without user "
+            "and password if any, not '***'."
+        ],
+    ),
     "no patience at all": (
         "platform_config: {datahub: {retries: 0}}",
         ["lumos.yaml:1: platform_config.datahub.retries must be a number from 1 to 100, not '0'."],

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,6 +15,13 @@ from lumos.config.sources import User
 from lumos.errors import MisuseError
 
 LOCAL: Final = "local"
+PlatformName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?![\w-]+:\w+://[^/]*@)",
+        description="the name of a platform, with an address without user and password if any",
+    ),
+]
 
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}

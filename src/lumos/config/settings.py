@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from lumos.config.costs import CostCalculation, CostModel
 from lumos.config.notifications import Notifications
-from lumos.config.platforms import LOCAL, PlatformConfig
+from lumos.config.platforms import LOCAL, PlatformConfig, PlatformName
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
     INTERNAL,
@@ -213,7 +213,7 @@ class Settings(Section, frozen=True, kw_only=True):
 
     nested: ClassVar[str | None] = "lumos_config"
 
-    platform: Annotated[str, spelled(older=("default_platform",))] = LOCAL
+    platform: Annotated[PlatformName, spelled(older=("default_platform",))] = LOCAL
     platform_config: PlatformConfig = PlatformConfig()
     environment: Annotated[
         str,
