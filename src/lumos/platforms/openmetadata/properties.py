@@ -39,6 +39,13 @@ class Properties:
                 )
                 self._declared[type].add(name)
 
+    def known(self, type: str) -> frozenset[str]:
+        """All properties that entities of a type can have."""
+        with self._lock:
+            if type not in self._declared:
+                self._read(type)
+            return frozenset(self._declared[type])
+
     def _read(self, type: str) -> None:
         found = self._type(type, fields="customProperties")
         self._ids[type] = found["id"]

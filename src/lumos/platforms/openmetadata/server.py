@@ -1,9 +1,9 @@
 """The calls to an OpenMetadata server: JSON over HTTP, with pages, bulk writes and patches."""
 
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -15,8 +15,11 @@ from lumos.platforms.calling import Caller, Fault, answered, lost, nobody
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 KIND: Final = "openmetadata"
-OLDEST: Final = (1, 5)
+OLDEST: Final = (1, 9)
 _BASE: Final = "/api/v1/"
 _CONNECT: Final = 10.0
 _PAGE: Final = 1000
@@ -27,7 +30,7 @@ _ERROR: Final = 400
 _JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
 # How the server words a patch that does not fit what it holds, beside the status of any mistake.
-_UNFIT: Final = "JSON Patch"
+_UNFIT: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
 
 
 class Outdated(CatalogError):
@@ -68,6 +71,10 @@ class Server:
         if (client := self.__dict__.pop("_client", None)) is not None:
             client.close()
 
+    def each(self, items: Sequence[T], work: Callable[[T], R]) -> Iterator[R]:
+        """What the work gives back for each of the items, as it ends, some of them at a time."""
+        return map(work, items) if len(items) == 1 else self.caller.each(items, work)
+
     def get(self, path: str, **query: Any) -> Any:
         """What is there, or nothing."""
         return self._call("GET", path, query=query)
@@ -91,8 +98,8 @@ class Server:
         try:
             answer = self._call("PATCH", path, operations, type=_PATCH)
         except CatalogError as problem:
-            is_unfit = problem.status == _INTERNAL and _UNFIT in str(problem)
-            if is_unfit or problem.status == _OUTDATED:
+            is_unfit = problem.status == _INTERNAL and _is_unfit(str(problem))
+            if is_unfit or problem.status in (_OUTDATED, _NOT_FOUND):
                 raise Outdated(
                     str(problem), platform=self.platform, status=problem.status, retryable=True
                 ) from problem
@@ -207,7 +214,7 @@ def fault_of(problem: Exception) -> Fault | None:
         case _Answered(status=status, text=text, retry_after=retry_after):
             fault = answered(status, text, retry_after)
             # What does not fit now will not fit later.
-            is_unfit = status == _INTERNAL and _UNFIT in text
+            is_unfit = status == _INTERNAL and _is_unfit(text)
             return fault._replace(passes=False, unsure=False) if is_unfit else fault
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol():
             return nobody(str(problem) or type(problem).__name__)
@@ -215,6 +222,10 @@ def fault_of(problem: Exception) -> Fault | None:
             return lost(str(problem) or type(problem).__name__)
         case _:
             return None
+
+
+def _is_unfit(text: str) -> bool:
+    return any(words in text for words in _UNFIT)
 
 
 def _message(content: bytes) -> str:

@@ -1,0 +1,362 @@
+"""A dataset as the state of an entity and back.
+
+Reading gives an entry, and carries along what writing the entry would not make anew. Writing begins
+with what is carried and changes only what says something else than the entry.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.model.catalog import Entry
+from lumos.model.dataset import (
+    ASPECTS,
+    Definition,
+    Documentation,
+    Governance,
+    Location,
+    Ownership,
+    Properties,
+    Statistics,
+)
+from lumos.model.schema import Schema
+from lumos.model.urn import Urn
+from lumos.platforms.carriage import pack, restored, unpack
+from lumos.platforms.interface import How
+from lumos.platforms.openmetadata import columns, labels, lineage, words
+from lumos.platforms.openmetadata.carrying import CATALOG, left_over, over, usable
+from lumos.platforms.openmetadata.columns import Said
+from lumos.platforms.openmetadata.labels import Labels
+from lumos.platforms.openmetadata.lineage import Edges
+from lumos.platforms.openmetadata.names import Place
+from lumos.platforms.openmetadata.states import BESIDE, COLUMNS, State
+from lumos.platforms.openmetadata.texts import kept_text, shown_text
+from lumos.platforms.plain_merging import merged_objects
+
+NATIVE: Final = frozenset(
+    {"schema", "lineage", "ownership", "governance", "documentation", "definition", "location",
+     "statistics"}
+)  # fmt: skip
+URN: Final = "lumosUrn"
+PARENT: Final = "lumosParent"
+HIDDEN: Final = "lumosHidden"
+EDGES: Final = "lumosEdges"
+_DISPLAYED: Final = "lumosDisplayed"
+_MARKS: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAYED})
+# The parts of an entry that people may edit where they are shown.
+_EDITED: Final = frozenset(
+    {"format", "schema", "ownership", "governance", "documentation", "definition", "properties"}
+)
+_FOREIGN: Final = "openmetadata."
+_PACKED: Final = re.compile(r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII)
+_NAMES: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "carried"))
+_CARRIAGE: Final = re.compile(r"lumos\.(?P<name>[a-z]+)(?:\.(?P<part>\d+))?\Z", re.ASCII)
+_LONGEST: Final = 200_000
+_FORMATS: Final = frozenset({"csv", "tsv", "json", "parquet", "avro"})
+_LARGEST: Final = 2**53
+_VIEW: Final = "View"
+_KEY: Final = "PRIMARY_KEY"
+
+
+class Rendered(NamedTuple):
+    """The state that says what an entry says, and how each of its aspects is held in it."""
+
+    state: State
+    held: dict[str, How]
+
+
+def is_parent_only(raw: Mapping[str, Any]) -> bool:
+    """Whether an entity is there only because others are in it."""
+    return PARENT in (raw.get("extension") or {})
+
+
+class Entries:
+    """Turns entries into states and back."""
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+
+    def read(self, urn: str, place: Place, state: State, edges: Edges, *, deleted: bool) -> Entry:
+        """The dataset that a state and the edges that lead to it say."""
+        extension = state.get("extension", {})
+        exact = unpack(_as_carriage(extension)).exact
+        shown = self._shown(urn, state)
+        named = exact.pop("name", None)
+        told = exact.pop("lineage", None)
+        packed = exact.pop("carried", None)
+        entry = restored(
+            shown,
+            exact,
+            native=_EDITED,
+            as_shown=lambda claimed: self._shown(urn, self._native(claimed, place)),
+        )
+        if named is not None and extension.get(_DISPLAYED, "") == state.get("displayName", ""):
+            entry = msgspec.structs.replace(entry, name=named)
+        merged = lineage.merged(told, edges, lineage.marked(extension.get(EDGES)))
+        return msgspec.structs.replace(
+            entry,
+            lineage=merged,
+            deleted=deleted,
+            carried=self._carried(entry, place, state, packed),
+        )
+
+    def render(
+        self, entry: Entry, place: Place, *, there: State | None, declared: Collection[str] = ()
+    ) -> Rendered:
+        """The state that says exactly what the entry says.
+
+        `there` is the state that the entity is in, if it is there: what only people set stays.
+        `declared` are the custom properties that people have made for its type.
+        """
+        state = self._native(entry, place)
+        if carried := usable(entry.carried):
+            state = over(
+                state,
+                carried,
+                home=place.home,
+                said=said_in,
+                read=lambda changed: self._shown(entry.urn, changed),
+            )
+        before = there or {}
+        self._write_name(state, entry, there)
+        if BESIDE in before:
+            state[BESIDE] = before[BESIDE]
+        extension = self._foreign(entry.properties or {}, before, declared)
+        if extension:
+            state["extension"] = extension
+        shown = self._shown(entry.urn, state)
+        left = left_over(state, self._native(shown, place))
+        shown = msgspec.structs.replace(shown, carried={CATALOG: left} if left else {})
+        packed = pack(entry, shown, longest=_LONGEST)
+        extension |= {_as_property(key): kept_text(text) for key, text in packed.properties.items()}
+        if "lumos.name" in packed.properties and "displayName" in state:
+            extension[_DISPLAYED] = state["displayName"]
+        # These two are told once the entity itself is written.
+        kept = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
+        known = before.get("extension", {})
+        extension |= {key: known[key] for key in kept if key in known}
+        if place.is_shortened:
+            extension[URN] = entry.urn
+        if extension:
+            state["extension"] = extension
+        held = dict(packed.held)
+        if entry.lineage is not None:
+            held["lineage"] = "partly"
+        return Rendered(state, held)
+
+    def _native(self, entry: Entry, place: Place) -> State:
+        """What OpenMetadata has a place for."""
+        state: State = {}
+        documentation, governance = entry.documentation, entry.governance
+        if documentation is not None and (text := words.kept(documentation.description or "")):
+            state["description"] = text
+        if documentation is not None and documentation.domain:
+            state["domains"] = [self._labels.domain(documentation.domain)]
+        if governance is not None and (tags := self._labelled(governance.tags, governance.terms)):
+            state["tags"] = tags
+        if entry.ownership is not None and entry.ownership.owners:
+            state["owners"] = self._owners(entry.ownership)
+        if entry.schema is not None and entry.schema.fields and place.home != "topic":
+            state[COLUMNS] = columns.written(entry.schema, self._labelled)
+        match place.home:
+            case "table":
+                state |= _table_facts(entry)
+            case "container":
+                state |= _container_facts(entry)
+            case _:
+                # OpenMetadata knows no topic without a number of partitions.
+                state["partitions"] = 1
+        return state
+
+    def _labelled(self, tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
+        found = [
+            *self._labels.tags(dict.fromkeys(tags)),
+            *(self._labels.term(name) for name in dict.fromkeys(terms)),
+        ]
+        # A tag and a term of one qualified name are one label to the server, the tag.
+        distinct = {label["tagFQN"]: label for label in reversed(found)}
+        return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
+
+    def _owners(self, ownership: Ownership) -> list[dict[str, Any]]:
+        """Several users or one group, which is all that OpenMetadata allows."""
+        users = [owner for owner in ownership.owners if owner.kind == "user"]
+        wanted = users or sorted(ownership.owners, key=lambda owner: owner.name)[:1]
+        found = [self._labels.owner(owner) for owner in wanted]
+        return list({(each["type"], each["name"]): each for each in found}.values())
+
+    @staticmethod
+    def _write_name(state: State, entry: Entry, there: State | None) -> None:
+        """The name that people see is theirs once the entity is there; a bot may not change it."""
+        if there is not None:
+            if "displayName" in there:
+                state["displayName"] = there["displayName"]
+        elif (name := shown_text(entry.name)) != _plain_name(entry.urn) and name:
+            state["displayName"] = name
+
+    @staticmethod
+    def _foreign(
+        properties: Properties, before: State, declared: Collection[str]
+    ) -> dict[str, Any]:
+        """Custom properties of people's own: those that are said, and those that are no text."""
+        kept = {
+            key: value
+            for key, value in before.get("extension", {}).items()
+            if not isinstance(value, str)
+        }
+        said = {
+            key.removeprefix(_FOREIGN): text
+            for key, text in properties.items()
+            if key.startswith(_FOREIGN) and text and shown_text(text) == text
+        }
+        return kept | {
+            key: text for key, text in said.items() if key in declared and not is_ours(key)
+        }
+
+    def _shown(self, urn: str, state: State) -> Entry:
+        """The entry that OpenMetadata shows."""
+        parsed = Urn.parse(urn)
+        own = {
+            f"{_FOREIGN}{key}": value
+            for key, value in state.get("extension", {}).items()
+            if isinstance(value, str) and not is_ours(key)
+        }
+        said = said_in(state.get("tags", ()))
+        formats = state.get("fileFormats") or [state.get("fileFormat")]
+        schema = self._schema(state)
+        return Entry(
+            urn=urn,
+            name=state.get("displayName") or _plain_name(urn),
+            platform=parsed.platform,
+            format=formats[0] if len(formats) == 1 else None,
+            schema=schema,
+            ownership=_ownership(state),
+            governance=Governance(tags=said.tags, terms=said.terms) if any(said) else None,
+            documentation=_documentation(state),
+            properties=own or None,
+            definition=Definition(sql=state["schemaDefinition"], dialect=parsed.platform)
+            if "schemaDefinition" in state
+            else None,
+            location=Location(uri=state["fullPath"]) if "fullPath" in state else None,
+            statistics=_statistics(state),
+        )
+
+    @staticmethod
+    def _schema(state: State) -> Schema | None:
+        if COLUMNS not in state:
+            return None
+        keys = [
+            name
+            for constraint in state.get("tableConstraints", ())
+            if constraint.get("constraintType") == _KEY
+            for name in constraint.get("columns") or ()
+        ]
+        return columns.read(state[COLUMNS], said_in, keys)
+
+    def _carried(self, entry: Entry, place: Place, state: State, packed: Any) -> dict[str, Any]:
+        now = left_over(state, self._native(self._shown(entry.urn, state), place))
+        if packed is None:
+            return {CATALOG: now} if now else {}
+        mine = packed.get(CATALOG, {})
+        claimed = msgspec.structs.replace(entry, carried=packed)
+        made = self.render(claimed, place, there=state).state
+        then = left_over(made, self._native(self._shown(entry.urn, made), place))
+        if then == now:
+            return dict(packed)
+        others = {key: value for key, value in packed.items() if key != CATALOG}
+        merged = merged_objects(CATALOG, then, now, mine, _untold)
+        return {**others, CATALOG: merged} if merged else others
+
+
+def said_in(found: Iterable[Mapping[str, Any]]) -> Said:
+    """The labels of an entity or a column, by their names in Lumos."""
+    tags, terms = set(), set()
+    for label in found:
+        if (tag := labels.tag_of(label)) is not None:
+            tags.add(tag)
+        elif (term := labels.term_of(label)) is not None:
+            terms.add(term)
+    return Said(tuple(sorted(tags)), tuple(sorted(terms)))
+
+
+def _untold(path: str, theirs: Any, ours: Any) -> None:
+    """Conflicts in what is carried are told by the merge of the whole entry."""
+
+
+def _plain_name(urn: str) -> str:
+    return Urn.parse(urn).name
+
+
+def _ownership(state: State) -> Ownership | None:
+    found = sorted(
+        map(labels.owner_of, state.get("owners", ())), key=lambda owner: (owner.kind, owner.name)
+    )
+    return Ownership(owners=tuple(found)) if found else None
+
+
+def _documentation(state: State) -> Documentation | None:
+    domains = state.get("domains", ())
+    if "description" not in state and not domains:
+        return None
+    return Documentation(
+        description=state.get("description"),
+        domain=labels.domain_of(domains[0]) if domains else None,
+    )
+
+
+def _statistics(state: State) -> Statistics | None:
+    if "size" not in state and "numberOfObjects" not in state:
+        return None
+    return Statistics(
+        file_count=int(state.get("numberOfObjects", 0)), total_size_bytes=int(state.get("size", 0))
+    )
+
+
+def _table_facts(entry: Entry) -> State:
+    facts: State = {}
+    if entry.definition is not None and entry.definition.sql:
+        facts |= {"schemaDefinition": shown_text(entry.definition.sql), "tableType": _VIEW}
+    if entry.format in _FORMATS:
+        facts["fileFormat"] = entry.format
+    if entry.schema is not None and (keys := columns.key_columns(entry.schema)):
+        facts["tableConstraints"] = [{"constraintType": _KEY, "columns": keys}]
+    return facts
+
+
+def _container_facts(entry: Entry) -> State:
+    facts: State = {}
+    if entry.format in _FORMATS:
+        facts["fileFormats"] = [entry.format]
+    if entry.location is not None and entry.location.uri:
+        facts["fullPath"] = shown_text(entry.location.uri)
+    measured = entry.statistics
+    if measured is not None:
+        for key, number in (
+            ("size", measured.total_size_bytes), ("numberOfObjects", measured.file_count)
+        ):  # fmt: skip
+            if 0 < number <= _LARGEST:
+                facts[key] = number
+    return facts
+
+
+def is_ours(key: str) -> bool:
+    """Whether a custom property is one of Lumos's own."""
+    match = _PACKED.match(key)
+    return key in _MARKS or (match is not None and match["name"].lower() in _NAMES)
+
+
+def _as_property(key: str) -> str:
+    """The property of OpenMetadata for a key of the carriage: `lumos.schema.2` is lumosSchema2."""
+    match = _CARRIAGE.match(key)
+    assert match is not None, "nothing else is packed"
+    return f"lumos{match['name'].capitalize()}{match['part'] or ''}"
+
+
+def _as_carriage(extension: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    for key, text in extension.items():
+        if (match := _PACKED.match(key)) and is_ours(key) and key not in _MARKS:
+            part = f".{match['part']}" if match["part"] else ""
+            found[f"lumos.{match['name'].lower()}{part}"] = text
+    return found

@@ -1,0 +1,180 @@
+"""Which entity has which identifier, and the services, databases and buckets that hold them."""
+
+from collections.abc import Iterable
+from threading import Lock, RLock
+from typing import Any, Final, NamedTuple
+
+from lumos.platforms.openmetadata.entries import HIDDEN, PARENT, URN
+from lumos.platforms.openmetadata.homes import HOMES
+from lumos.platforms.openmetadata.names import Names, Place, Service, joined
+from lumos.platforms.openmetadata.properties import Properties
+from lumos.platforms.openmetadata.server import Server
+
+_MADE: Final = "Made by Lumos, which keeps what is in it."
+
+
+class Found(NamedTuple):
+    """An entity that is there and not deleted."""
+
+    id: str
+    place: Place
+
+
+class Index:
+    """What is where on one server; filled as answers come in, and never kept for longer."""
+
+    def __init__(self, server: Server, properties: Properties, meanings: dict[str, str]) -> None:
+        self._server = server
+        self._properties = properties
+        self._meanings = meanings
+        self._names: Names | None = None
+        self._ids: dict[Place, str | None] = {}
+        self._held: dict[tuple[str, str], str] = {}
+        self._there: set[tuple[str, str]] = set()
+        self._absent: set[tuple[str, str]] = set()
+        self._lock = Lock()
+        self._making = RLock()
+
+    @property
+    def names(self) -> Names:
+        """The names of datasets, given the services that there are."""
+        with self._making:
+            if self._names is None:
+                self._names = Names(self._services(), self._meanings)
+            return self._names
+
+    def _services(self) -> Iterable[Service]:
+        for home in HOMES.values():
+            for service in self._server.pages(f"services/{home.services}"):
+                self._there.add((home.services, service["name"]))
+                yield Service(home.services, service["name"], service.get("serviceType", ""))
+
+    def may_be_there(self, place: Place) -> bool:
+        """Whether the service of a place is there, so that it is worth asking for more."""
+        service = (HOMES[place.home].services, place.parts[0])
+        with self._lock:
+            if service in self._there:
+                return True
+            if service in self._absent:
+                return False
+        is_there = self._server.named(f"services/{service[0]}", joined(service[1])) is not None
+        with self._lock:
+            (self._there if is_there else self._absent).add(service)
+        return is_there
+
+    def look_again(self) -> None:
+        """Forgets which services are not there: others may have made them meanwhile."""
+        with self._lock:
+            self._absent.clear()
+
+    def is_holder(self, place: Place) -> bool:
+        """Whether others are known to be in an entity."""
+        with self._making:
+            return (HOMES[place.home].route, place.fqn) in self._held
+
+    def learn(self, place: Place, id: str | None) -> None:
+        """Notes what the server said of a place; None is for nothing there."""
+        with self._lock:
+            self._ids[place] = id
+
+    def forget(self, place: Place) -> None:
+        with self._lock:
+            self._ids.pop(place, None)
+
+    def find(self, place: Place) -> Found | None:
+        """The entity at a place, if one is there and not deleted."""
+        with self._lock:
+            known, id = place in self._ids, self._ids.get(place)
+        if not known:
+            raw = self._server.named(HOMES[place.home].route, place.fqn)
+            id = raw["id"] if raw else None
+            self.learn(place, id)
+        return None if id is None else Found(id, place)
+
+    def told_urn(self, place: Place, id: str) -> str | None:
+        """The URN that Lumos wrote beside an entity whose name is only the beginning of it."""
+        raw = self._server.get(f"{HOMES[place.home].route}/{id}", fields="extension", include="all")
+        urn = ((raw or {}).get("extension") or {}).get(URN)
+        return urn if isinstance(urn, str) else None
+
+    def prepare(self, place: Place) -> dict[str, Any]:
+        """Makes sure that what a dataset is in is there; gives the fields that say so."""
+        home = HOMES[place.home]
+        service, *names = place.parts
+        with self._making:
+            self._service(place)
+            match place.home:
+                case "table":
+                    database, schema = (service, names[0]), (service, *names[:2])
+                    self._hold("databases", database, {"service": joined(service)})
+                    self._hold("databaseSchemas", schema, {"database": joined(*database)})
+                    return {"name": names[-1], "databaseSchema": joined(*schema)}
+                case "container":
+                    body: dict[str, Any] = {"name": names[-1], "service": joined(service)}
+                    for depth in range(1, len(names)):
+                        parent = self._bucket(Place(home.type, (service, *names[:depth])), body)
+                        body["parent"] = {"id": parent, "type": "container"}
+                    return body
+                case _:
+                    return {"name": names[-1], "service": joined(service)}
+
+    def _service(self, place: Place) -> None:
+        route = f"services/{HOMES[place.home].services}"
+        name = place.parts[0]
+        self._hold(route, (name,), {"serviceType": self.names.service_type(place)})
+        with self._lock:
+            self._there.add((HOMES[place.home].services, name))
+
+    def _hold(self, route: str, parts: tuple[str, ...], body: dict[str, Any]) -> str:
+        """The identifier of something that holds datasets; made where it is not there."""
+        fqn = joined(*parts)
+        if (route, fqn) not in self._held:
+            there = self._server.named(route, fqn, include="all")
+            if there is None or there.get("deleted"):
+                whole = {"name": parts[-1], **body}
+                if there is None:
+                    whole["description"] = _MADE
+                there = self._server.put(route, whole)
+            self._held[route, fqn] = there["id"]
+        return self._held[route, fqn]
+
+    def _bucket(self, place: Place, body: dict[str, Any]) -> str:
+        """The identifier of a container that others are in."""
+        if ("containers", place.fqn) in self._held:
+            return self._held["containers", place.fqn]
+        there = self._server.named("containers", place.fqn, include="all", fields="extension")
+        if there is None:
+            self._properties.declare("container", [PARENT])
+            whole = {
+                "name": place.parts[-1],
+                "service": body["service"],
+                "extension": {PARENT: _MADE},
+            }
+            if "parent" in body:
+                whole["parent"] = body["parent"]
+            there = self._server.put("containers", whole)
+        elif there.get("deleted"):
+            # Nothing can be put into one that is hidden; that it was so is noted beside it.
+            self._server.put("containers/restore", {"id": there["id"]})
+            self.mark_hidden("container", there["id"])
+        self._held["containers", place.fqn] = there["id"]
+        return str(there["id"])
+
+    def mark_hidden(self, home: str, id: str) -> None:
+        """Notes beside an entity that it is hidden, where the server cannot hide it."""
+        path = f"{HOMES[home].route}/{id}"
+        raw = self._server.get(path, fields="extension") or {}
+        extension = raw.get("extension") or {}
+        if HIDDEN in extension:
+            return
+        self._properties.declare(home, [HIDDEN])
+        operation: dict[str, Any] = {"op": "add", "path": f"/extension/{HIDDEN}", "value": "true"}
+        if not extension:
+            operation = {"op": "add", "path": "/extension", "value": {HIDDEN: "true"}}
+        self._server.patch(path, [operation])
+
+    def dropped(self, place: Place) -> None:
+        """Notes that an entity is gone for good."""
+        with self._making:
+            self._held.pop((HOMES[place.home].route, place.fqn), None)
+        self.learn(place, None)

@@ -1,0 +1,201 @@
+"""Edges: what OpenMetadata shows of a dataset's lineage, and what Lumos knows beyond it.
+
+Lumos keeps its whole lineage beside the entity, since OpenMetadata has only edges between what is
+there. It also keeps which edges and columns of edges it has written. So a missing one was taken
+away by people if it was written, and waits for its other end if it was not.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.lineage import ColumnMapping, LineageType
+from lumos.model.types import quoted_name
+from lumos.platforms.openmetadata.names import joined, meant, shortened, spelled, split
+from lumos.platforms.openmetadata.texts import shown_text
+
+Pair: TypeAlias = tuple[str, str]
+"""The qualified names of a column and of the one that is made from it."""
+_VIEW: Final = "ViewLineage"
+_QUERY: Final = "QueryLineage"
+_LONGEST: Final = 3072
+_STEP: Final = re.compile(
+    r"(?:\A|\.)(?:(?P<plain>[A-Za-z_][A-Za-z0-9_]*)|`(?P<quoted>(?:[^`]|``)+)`)"
+    r"(?:\[\]|\{\}|\{key\}|<\d+>)*",
+    re.ASCII,
+)
+
+
+class Mark(NamedTuple):
+    """What Lumos wrote of an edge: from which entity, and which columns of it.
+
+    `unknown` are columns that were sent, but which the server does not know.
+    """
+
+    id: str
+    pairs: tuple[Pair, ...] = ()
+    unknown: tuple[Pair, ...] = ()
+
+
+Marks: TypeAlias = dict[str, Mark]
+"""What Lumos wrote, by the URNs of where edges come from."""
+
+
+class NativeEdge(NamedTuple):
+    """An edge as the server has it; `columns` gives functions by pairs."""
+
+    id: str
+    type: str
+    parts: tuple[str, ...]
+    columns: dict[Pair, str | None]
+    details: dict[str, Any]
+
+
+class Edges(NamedTuple):
+    """The edges that lead to a dataset, by the URNs of where they come from."""
+
+    parts: tuple[str, ...]
+    edges: dict[str, NativeEdge]
+    is_there: Callable[[str], bool]
+    """Whether some dataset, by its identifier, is there."""
+
+
+def no_edges(parts: tuple[str, ...]) -> Edges:
+    """Nothing known of the server's edges, and so nothing missing among them."""
+    return Edges(parts, {}, lambda _: False)
+
+
+def marked(text: str | None) -> Marks:
+    """What Lumos wrote, from the property that it is kept in."""
+    try:
+        return msgspec.json.decode(text or "{}", type=Marks)
+    except msgspec.MsgspecError:
+        # Whoever wrote this, it was not Lumos.
+        return {}
+
+
+def merged(told: Lineage | None, now: Edges, marks: Marks) -> Lineage | None:
+    """The lineage that Lumos told, with what people did to the edges since."""
+    told_ones = told.upstream if told is not None else ()
+    kept: list[UpstreamEdge] = []
+    for edge in told_ones:
+        native, mark = now.edges.get(edge.urn), marks.get(edge.urn)
+        if native is not None:
+            written = mark.pairs if mark is not None and mark.id == native.id else ()
+            kept.append(_since(edge, native, now.parts, written))
+        elif mark is None or not now.is_there(mark.id):
+            kept.append(edge)
+    known = {edge.urn for edge in told_ones}
+    theirs = (
+        _read(urn, native, now.parts)
+        for urn, native in sorted(now.edges.items())
+        if urn not in known
+    )
+    upstream = (*kept, *theirs)
+    if told is None:
+        return Lineage(upstream=upstream) if upstream else None
+    return msgspec.structs.replace(told, upstream=upstream)
+
+
+def pairs_of(
+    edges: Iterable[UpstreamEdge], parts: tuple[str, ...], own: tuple[str, ...]
+) -> dict[Pair, str | None]:
+    """The columns of edges between two entities, with the functions that make one of the other."""
+    found: dict[Pair, str | None] = {}
+    for edge in edges:
+        for mapping in edge.columns:
+            pair = _pair(mapping, parts, own)
+            if max(map(len, pair)) <= _LONGEST:
+                found.setdefault(pair, mapping.transformation)
+    return found
+
+
+def details_of(
+    edges: Iterable[UpstreamEdge], columns: Mapping[Pair, str | None], there: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is written of an edge, over what is there."""
+    type: LineageType = next(iter(edges)).type
+    source = there.get("source")
+    if source is None or (source == _VIEW) != (type == "VIEW"):
+        source = _VIEW if type == "VIEW" else _QUERY
+    kept = {key: there[key] for key in ("sqlQuery", "description", "pipeline") if there.get(key)}
+    if "pipeline" in kept:
+        kept["pipeline"] = {key: kept["pipeline"][key] for key in ("id", "type")}
+    lines = [
+        {"fromColumns": [pair[0]], "toColumn": pair[1]}
+        | ({} if function is None else {"function": shown_text(function)})
+        for pair, function in columns.items()
+    ]
+    return {"source": source, "columnsLineage": lines, **kept}
+
+
+def columns_in(details: Mapping[str, Any]) -> dict[Pair, str | None]:
+    """The columns of an edge as the server tells it."""
+    return {
+        (start, line["toColumn"]): line.get("function")
+        for line in details.get("columnsLineage") or ()
+        for start in line.get("fromColumns") or ()
+        if line.get("toColumn")
+    }
+
+
+def _since(
+    edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], written: Iterable[Pair]
+) -> UpstreamEdge:
+    """An edge without the columns that people took away, and with those that they added."""
+    before = set(written)
+    gone = before - native.columns.keys()
+    told = {_pair(mapping, native.parts, own) for mapping in edge.columns}
+    kept = [each for each in edge.columns if _pair(each, native.parts, own) not in gone]
+    added = [
+        _mapping(pair, function, native.parts, own)
+        for pair, function in native.columns.items()
+        if pair not in before and pair not in told
+    ]
+    if not gone and not added:
+        return edge
+    return msgspec.structs.replace(edge, columns=(*kept, *added))
+
+
+def _read(urn: str, native: NativeEdge, own: tuple[str, ...]) -> UpstreamEdge:
+    is_view = native.details.get("source") == _VIEW
+    columns = (
+        _mapping(pair, function, native.parts, own) for pair, function in native.columns.items()
+    )
+    return UpstreamEdge(urn=urn, type="VIEW" if is_view else "TRANSFORMED", columns=tuple(columns))
+
+
+def _mapping(
+    pair: Pair, function: str | None, parts: tuple[str, ...], own: tuple[str, ...]
+) -> ColumnMapping:
+    return ColumnMapping(
+        upstream=_path(pair[0], parts), downstream=_path(pair[1], own), transformation=function
+    )
+
+
+def _path(fqn: str, parts: tuple[str, ...]) -> str:
+    """The path of a column in Lumos; marks for what is in arrays and maps are not known."""
+    return ".".join(quoted_name(meant(name)) for name in split(fqn)[len(parts) :])
+
+
+def _pair(mapping: ColumnMapping, parts: tuple[str, ...], own: tuple[str, ...]) -> Pair:
+    return _fqn(mapping.upstream, parts), _fqn(mapping.downstream, own)
+
+
+def _fqn(path: str, parts: tuple[str, ...]) -> str:
+    return joined(*parts, *(shortened(spelled(name)) for name in _names(path)))
+
+
+def _names(path: str) -> list[str]:
+    """The names in a path: of a column, and of members inside it."""
+    found, offset = [], 0
+    while match := _STEP.match(path, offset):
+        found.append(match["plain"] or match["quoted"].replace("``", "`"))
+        offset = match.end()
+        if offset == len(path):
+            return found
+    # No path of Lumos, so it is the name of a column.
+    return [path]

@@ -1,0 +1,466 @@
+"""Datasets into an OpenMetadata server: new ones many at a time, others by their differences."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.errors import CatalogError, CatalogUnavailable, LumosError
+from lumos.model.catalog import Entry
+from lumos.model.dataset import ASPECTS, Owner, UpstreamEdge
+from lumos.model.schema import Field, NestedField
+from lumos.model.urn import InvalidUrn, Urn
+from lumos.platforms.chunks import chunked, in_halves
+from lumos.platforms.interface import How, Refused, Written
+from lumos.platforms.merging import merge
+from lumos.platforms.openmetadata import lineage
+from lumos.platforms.openmetadata.entries import EDGES, PARENT, Entries, is_ours
+from lumos.platforms.openmetadata.homes import HOMES
+from lumos.platforms.openmetadata.index import Found, Index
+from lumos.platforms.openmetadata.labels import Labels
+from lumos.platforms.openmetadata.lineage import Edges, Mark, Marks, NativeEdge
+from lumos.platforms.openmetadata.names import Place, joined
+from lumos.platforms.openmetadata.patching import differences
+from lumos.platforms.openmetadata.properties import Properties
+from lumos.platforms.openmetadata.reading import Held, Reader
+from lumos.platforms.openmetadata.server import Outdated, Server
+from lumos.platforms.openmetadata.states import body_of
+
+MOST: Final = 200
+_MOST_BYTES: Final = 8_000_000
+_ATTEMPTS: Final = 4
+_NOT_FOUND: Final = 404
+_BAD_REQUEST: Final = 400
+_INTERNAL: Final = 500
+
+
+class _Job(msgspec.Struct):
+    """What becomes of one entry."""
+
+    entry: Entry
+    place: Place
+    held: Held | None
+    """What was there before, if anything was."""
+    id: str = ""
+    raw: dict[str, Any] = {}
+    held_as: dict[str, How] = {}
+    changed: bool = False
+    problem: LumosError | None = None
+
+
+class _New(NamedTuple):
+    job: _Job
+    body: dict[str, Any]
+    size: int
+
+
+class Writer:
+    """Writes entries exactly as they are, except where people changed something meanwhile."""
+
+    def __init__(
+        self,
+        server: Server,
+        index: Index,
+        entries: Entries,
+        labels: Labels,
+        properties: Properties,
+        reader: Reader,
+    ) -> None:
+        self._server = server
+        self._index = index
+        self._entries = entries
+        self._labels = labels
+        self._properties = properties
+        self._reader = reader
+        # Datasets with edges from others that are not there yet, by those others.
+        self._waiting: dict[str, set[str]] = {}
+        self._lock = Lock()
+
+    def write(
+        self,
+        entries: Sequence[Entry],
+        *,
+        over: Mapping[str, Entry | None],
+        there: Mapping[str, Held],
+    ) -> Iterator[Written | Refused]:
+        """Writes entries over what the caller has read, `there` being the same as it was told."""
+        self._labels_for(entries)
+        jobs = [self._job(entry, there.get(entry.urn)) for entry in entries]
+        self._make([job for job in jobs if job.held is None and job.problem is None])
+        self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
+        self._all(jobs, self._link)
+        self._link_those_that_waited(jobs)
+        self._all(jobs, self._hide)
+        for job in jobs:
+            if job.problem is not None:
+                yield Refused(job.entry.urn, job.problem)
+            else:
+                yield Written(urn=job.entry.urn, changed=job.changed, held=job.held_as)
+
+    def _all(self, jobs: Iterable[_Job], step: Any) -> None:
+        """Takes a step with each of the entries that nothing is wrong with."""
+
+        def taken(job: _Job) -> None:
+            try:
+                step(job)
+            except CatalogUnavailable:
+                raise
+            except LumosError as problem:
+                job.problem = problem
+
+        for _ in self._server.each([job for job in jobs if job.problem is None], taken):
+            pass
+
+    def _labels_for(self, entries: Iterable[Entry]) -> None:
+        tags: set[str] = set()
+        terms: set[str] = set()
+        owners: set[Owner] = set()
+        domains: set[str] = set()
+        for entry in entries:
+            if entry.governance is not None:
+                tags.update(entry.governance.tags)
+                terms.update(entry.governance.terms)
+            if entry.ownership is not None:
+                owners.update(entry.ownership.owners)
+            if entry.documentation is not None and entry.documentation.domain:
+                domains.add(entry.documentation.domain)
+            for field in entry.schema.fields if entry.schema is not None else ():
+                parts: tuple[Field | NestedField, ...] = (field, *field.nested)
+                for part in parts:
+                    tags.update(part.tags)
+                    terms.update(part.terms)
+        self._labels.ensure(
+            tags=sorted(tags),
+            terms=sorted(terms),
+            owners=sorted(owners, key=lambda owner: (owner.kind, owner.name, owner.type)),
+            domains=sorted(domains),
+        )
+
+    def _job(self, entry: Entry, held: Held | None) -> _Job:
+        place = self._index.names.place(Urn.parse(entry.urn))
+        job = _Job(entry, place, held)
+        if held is not None:
+            job.id, job.raw = held.id, held.raw
+        return job
+
+    def _make(self, jobs: Iterable[_Job]) -> None:
+        """Makes entities that are not there, many by one call."""
+        levels: dict[tuple[int, str], list[_Job]] = {}
+        for job in jobs:
+            levels.setdefault((len(job.place.parts), job.place.home), []).append(job)
+        # What is deeper comes later: it may be in what is made before.
+        for (_, home), level in sorted(levels.items()):
+            news = [new for job in level if (new := self._new(job)) is not None]
+            for chunk in chunked(
+                news, most=MOST, most_bytes=_MOST_BYTES, size=lambda new: new.size
+            ):
+                self._send(home, chunk)
+
+    def _new(self, job: _Job) -> _New | None:
+        # A bucket comes into being with what is first put into it.
+        held = self._reader.held(job.entry.urn) if self._index.is_holder(job.place) else None
+        if held is not None:
+            job.held, job.id, job.raw = held, held.id, held.raw
+            return None
+        try:
+            return self._made(job)
+        except CatalogUnavailable:
+            raise
+        except LumosError as problem:
+            job.problem = problem
+            return None
+
+    def _made(self, job: _Job) -> _New:
+        rendered = self._entries.render(
+            job.entry, job.place, there=None, declared=self._declared(job.place.home)
+        )
+        job.held_as = rendered.held
+        self._declare(job.place.home, rendered.state)
+        body = body_of(job.place.home, rendered.state) | self._index.prepare(job.place)
+        return _New(job, body, len(msgspec.json.encode(body)))
+
+    def _send(self, home: str, chunk: Sequence[_New]) -> None:
+        route = HOMES[home].route
+        by_name = {_key(new.body): new.job for new in chunk}
+
+        def send(part: Sequence[_New]) -> None:
+            for refusal in self._server.bulk(route, [new.body for new in part]):
+                if (job := by_name.get(_key(refusal.body))) is not None:
+                    job.problem = CatalogError(
+                        f"{self._server.platform} did not take {job.entry.urn}: {refusal.message}",
+                        platform=self._server.platform,
+                        status=refusal.status,
+                    )
+
+        for new, problem in in_halves(chunk, send):
+            job = new.job
+            job.problem = job.problem or problem
+            job.changed = True
+            self._index.forget(job.place)
+
+    def _change(self, job: _Job, over: Entry | None) -> None:
+        """Changes what is there by the differences, and again where people were faster."""
+        if job.held is None:
+            return
+        held, entry = job.held, job.entry
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._patch(job, held, entry)
+                return
+            except Outdated:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                fresh = self._reader.held(entry.urn)
+                if fresh is None:
+                    self._make([job])
+                    return
+                entry = rebased(over, self._reader.entry(fresh), job.entry)
+                held = fresh
+                self._labels_for([entry])
+        raise AssertionError("the last attempt raises")
+
+    def _patch(self, job: _Job, held: Held, entry: Entry) -> None:
+        home = held.place.home
+        rendered = self._entries.render(
+            entry, held.place, there=held.state, declared=self._declared(home)
+        )
+        job.held_as, job.entry, job.held, job.raw = rendered.held, entry, held, held.raw
+        operations = differences(home, held.raw, held.state, rendered.state)
+        is_hidden = bool(held.raw.get("deleted"))
+        if not operations and (not is_hidden or entry.deleted):
+            return
+        self._declare(home, rendered.state)
+        route = HOMES[home].route
+        if is_hidden:
+            self._server.put(f"{route}/restore", {"id": held.id})
+            job.raw = {**held.raw, "deleted": False}
+            self._index.learn(held.place, held.id)
+        if operations:
+            self._server.patch(f"{route}/{held.id}", operations)
+        job.changed = True
+
+    def _declared(self, home: str) -> frozenset[str]:
+        return self._properties.known(home)
+
+    def _declare(self, home: str, state: Mapping[str, Any]) -> None:
+        ours = [key for key in state.get("extension", {}) if is_ours(key)]
+        self._properties.declare(home, ours)
+
+    def _link(self, job: _Job) -> None:
+        """Writes the edges that lead to a dataset, as far as their other ends are there."""
+        told = job.entry.lineage.upstream if job.entry.lineage is not None else ()
+        known = job.held.edges if job.held is not None else lineage.no_edges(job.place.parts)
+        if not told and not known.edges:
+            return
+        wanted: dict[str, list[UpstreamEdge]] = {}
+        for edge in told:
+            wanted.setdefault(edge.urn, []).append(edge)
+        ends = {urn: self._end(urn, job) for urn in wanted}
+        if not self._differs(job, wanted, known, ends):
+            return
+        if job.raw.get("deleted"):
+            # Nothing can be said of edges to what is hidden; what is carried tells them.
+            return
+        found = self._index.find(job.place)
+        if found is None:
+            return
+        fresh = self._reader.edges(job.place, found.id) if job.held is not None else known
+        for urn, edges in wanted.items():
+            if (end := ends[urn]) is not None:
+                self._put_edge(found, end, edges, known.edges.get(urn), fresh.edges.get(urn))
+        for urn, native in known.edges.items():
+            if urn not in wanted:
+                self._server.delete(
+                    f"lineage/{native.type}/{native.id}/{found.place.home}/{found.id}"
+                )
+        job.changed = True
+        self._mark(found, wanted)
+
+    def _end(self, urn: str, job: _Job) -> Found | None:
+        """Where an edge comes from, if it is there; otherwise it waits."""
+        try:
+            place = self._index.names.place(Urn.parse(urn))
+        except InvalidUrn:
+            return None
+        if (found := self._index.find(place)) is None:
+            with self._lock:
+                self._waiting.setdefault(urn, set()).add(job.entry.urn)
+        return found
+
+    def _differs(
+        self,
+        job: _Job,
+        wanted: Mapping[str, list[UpstreamEdge]],
+        known: Edges,
+        ends: Mapping[str, Found | None],
+    ) -> bool:
+        if known.edges.keys() - wanted.keys():
+            return True
+        marks = _marks(job)
+        for urn, edges in wanted.items():
+            end, native = ends[urn], known.edges.get(urn)
+            if end is None:
+                continue
+            if native is None:
+                return True
+            pairs = lineage.pairs_of(edges, end.place.parts, job.place.parts).keys()
+            mark = marks.get(urn)
+            # Columns that the server does not know were sent before, in vain.
+            unknown = mark.unknown if mark is not None and mark.id == native.id else ()
+            if pairs - set(unknown) != native.columns.keys():
+                return True
+        return False
+
+    def _put_edge(
+        self,
+        to: Found,
+        end: Found,
+        edges: Sequence[UpstreamEdge],
+        known: NativeEdge | None,
+        fresh: NativeEdge | None,
+    ) -> None:
+        columns = lineage.pairs_of(edges, end.place.parts, to.place.parts)
+        if fresh is not None:
+            before = known.columns if known is not None else {}
+            columns |= {
+                pair: function
+                for pair, function in fresh.columns.items()
+                if pair not in before and pair not in columns
+            }
+        details = lineage.details_of(edges, columns, fresh.details if fresh is not None else {})
+        edge = {
+            "fromEntity": {"id": end.id, "type": end.place.home},
+            "toEntity": {"id": to.id, "type": to.place.home},
+            "lineageDetails": details,
+        }
+        try:
+            self._server.put("lineage", {"edge": edge})
+        except CatalogError as problem:
+            # Without its search engine the server fails after the edge is written; what is read
+            # back says whether it is there.
+            if problem.status not in (_INTERNAL, _NOT_FOUND):
+                raise
+
+    def _mark(self, found: Found, wanted: Mapping[str, list[UpstreamEdge]]) -> None:
+        """Notes beside the entity which edges and columns are written, as they are read back."""
+        now = self._reader.edges(found.place, found.id)
+        marks: Marks = {}
+        for urn, edges in wanted.items():
+            if (native := now.edges.get(urn)) is None:
+                continue
+            sent = lineage.pairs_of(edges, native.parts, found.place.parts)
+            there, unknown = (
+                sent.keys() & native.columns.keys(),
+                sent.keys() - native.columns.keys(),
+            )
+            marks[urn] = Mark(native.id, tuple(sorted(there)), tuple(sorted(unknown)))
+        text = msgspec.json.encode(marks).decode() if marks else None
+        self._write_mark(found, text)
+
+    def _write_mark(self, found: Found, text: str | None) -> None:
+        route = HOMES[found.place.home].route
+        for attempt in range(_ATTEMPTS):
+            raw = self._server.get(f"{route}/{found.id}", fields="extension")
+            extension = (raw or {}).get("extension") or {}
+            if raw is None or extension.get(EDGES) == text:
+                return
+            self._properties.declare(found.place.home, [EDGES])
+            operation: dict[str, Any] = {"op": "remove", "path": f"/extension/{EDGES}"}
+            if text is not None:
+                operation = {"op": "add", "path": f"/extension/{EDGES}", "value": text}
+                if not extension:
+                    operation = {"op": "add", "path": "/extension", "value": {EDGES: text}}
+            try:
+                self._server.patch(f"{route}/{found.id}", [operation])
+                return
+            except Outdated:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+
+    def _link_those_that_waited(self, jobs: Iterable[_Job]) -> None:
+        """Writes edges from datasets that are there now to those that were written before them."""
+        with self._lock:
+            urns = {
+                urn
+                for job in jobs
+                if job.problem is None
+                for urn in self._waiting.pop(job.entry.urn, ())
+            }
+        here = {job.entry.urn for job in jobs}
+        # Whatever goes wrong with those concerns nobody who writes now; what is carried tells them.
+        again = []
+        for urn in sorted(urns - here):
+            if (held := self._reader.held(urn)) is not None:
+                again.append(_Job(self._reader.entry(held), held.place, held, held.id, held.raw))
+        self._all(again, self._link)
+
+    def _hide(self, job: _Job) -> None:
+        """Hides a dataset that is deleted, and shows one that is not."""
+        home = HOMES[job.place.home]
+        if not job.entry.deleted or job.raw.get("deleted"):
+            return
+        found = self._index.find(job.place)
+        if found is None:
+            return
+        try:
+            self._server.delete(f"{home.route}/{found.id}")
+        except CatalogError as problem:
+            if problem.status != _BAD_REQUEST:
+                raise
+            # Others are in it, and would be hidden with it.
+            self._index.mark_hidden(home.type, found.id)
+        else:
+            self._index.learn(job.place, None)
+        is_news = job.held is None or not job.held.is_deleted
+        job.changed = job.changed or is_news
+
+    def erase(self, urn: str) -> None:
+        """Takes an entity out; one that others are in stays, and says nothing any more."""
+        held = self._reader.held(urn)
+        if held is None or not held.is_dataset:
+            return
+        route = HOMES[held.place.home].route
+        try:
+            self._server.delete(f"{route}/{held.id}", hardDelete=True)
+        except CatalogError as problem:
+            if problem.status != _BAD_REQUEST:
+                raise
+            self._empty(held)
+        else:
+            self._index.dropped(held.place)
+
+    def _empty(self, held: Held) -> None:
+        home = held.place.home
+        for native in held.edges.edges.values():
+            self._server.delete(f"lineage/{native.type}/{native.id}/{home}/{held.id}")
+        self._properties.declare(home, [PARENT])
+        bare = {"extension": {PARENT: "Others are in it."}}
+        operations = differences(home, held.raw, held.state, bare)
+        self._server.patch(f"{HOMES[home].route}/{held.id}", operations)
+
+
+def rebased(over: Entry | None, fresh: Entry, entry: Entry) -> Entry:
+    """An entry that was meant for what was read, made for what is there by now."""
+    if over is None:
+        return merge(None, fresh, entry).entry
+    merged = merge(over, fresh, entry).entry
+    # What shall be gone is gone, unless people have changed it since.
+    gone = {
+        name: None
+        for name in ASPECTS
+        if getattr(entry, name) is None and getattr(over, name) == getattr(fresh, name)
+    }
+    return msgspec.structs.replace(merged, **gone)
+
+
+def _marks(job: _Job) -> Marks:
+    return lineage.marked((job.raw.get("extension") or {}).get(EDGES))
+
+
+def _key(body: Mapping[str, Any]) -> tuple[str, str]:
+    parent = body.get("parent") or {}
+    return (
+        f"{body.get('databaseSchema') or body.get('service')}/{parent.get('id', '')}",
+        joined(str(body.get("name"))),
+    )
