@@ -45,9 +45,9 @@ def _say_nothing(_step: str, **_progress: object) -> None:
 class UnfinishedMigration(MisuseError):
     """An earlier migration of the same catalogs was broken off."""
 
-    def __init__(self, source: str, target: str, run: ImportRun) -> None:
+    def __init__(self, source: str, target: str, words: str, run: ImportRun) -> None:
         self.run = run
-        words = f"lumos migrate --source {source} --target {target}"
+        words = f"lumos migrate {words}"
         if run.state == "running":
             what = f"was not finished. Go on with: {words} --resume. Or take it"
         else:
@@ -125,7 +125,8 @@ class MigrationDesk:
             self._alone(store, here, there) as folder,
         ):
             last = _last(folder)
-            self._check_finished(store, source, there, last, resume=resume, mapping=wanted)
+            words = f"--source {source} --target {target}"
+            self._check_finished(store, words, there, last, resume=resume, mapping=wanted)
             is_resumed = resume and last is not None and not last.verified and _is_there(last)
             if is_resumed:
                 assert last is not None
@@ -134,8 +135,8 @@ class MigrationDesk:
                 kept = None if keep is None else Path(keep)
                 found = self._exported(here, there, wanted, folder, kept, announce)
                 record = _Record(
-                    source=source,
-                    target=target,
+                    source=here.name,
+                    target=there.name,
                     exported=found.counts,
                     file=str(found.file.resolve()),
                     mapping=wanted or Mapping(),
@@ -251,7 +252,7 @@ class MigrationDesk:
     @staticmethod
     def _check_finished(
         store: Store,
-        source: str,
+        words: str,
         there: Catalog,
         last: _Record | None,
         *,
@@ -273,7 +274,7 @@ class MigrationDesk:
         if last is None or last.file != run.file:
             raise UnfinishedImport(run)
         if not resume or run.state != "running":
-            raise UnfinishedMigration(source, last.target, run)
+            raise UnfinishedMigration(last.source, last.target, words, run)
         if mapping is not None and mapping != last.mapping:
             raise MisuseError(
                 "The migration that waits to be resumed began with another mapping. Resume it "
