@@ -9,11 +9,12 @@ from lumos.engine.platforms import LocalPlatform
 from lumos.platforms import WritesInBatches
 from lumos.platforms.datahub.platform import Datahub
 from lumos.platforms.datahub_file import DatahubFile
+from lumos.platforms.openmetadata.platform import Openmetadata
 from lumos.store import Database, Store
 
 from . import live
 
-Catalog: TypeAlias = LocalPlatform | DatahubFile | Datahub
+Catalog: TypeAlias = LocalPlatform | DatahubFile | Datahub | Openmetadata
 
 
 def local(folder: Path) -> LocalPlatform:
@@ -32,6 +33,7 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "local": local,
     "datahub-file": datahub_file,
     "datahub": live.datahub,
+    "openmetadata": live.openmetadata,
 }
 POSTGRES = "local on PostgreSQL"
 

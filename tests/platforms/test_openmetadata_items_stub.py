@@ -32,6 +32,10 @@ from .servers.openmetadata import BOT, HUMAN, Openmetadata
 from .servers.spec import specification
 from .strategies import ITEMS, WORDS
 
+FEW = settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
 
 class Catalog:
     """A stub with whoever works in it: Lumos, each time anew, and somebody else."""
@@ -117,7 +121,17 @@ def test_what_open_metadata_has_a_place_for_is_there(catalog: Catalog) -> None:
     assert len(list(catalog.items.all())) == 4
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+def test_a_term_that_was_only_a_label_becomes_an_item(catalog: Catalog) -> None:
+    catalog.labels.ensure(terms=["id", "ID"])
+    assert list(catalog.items.all()) == []
+    terms = [GlossaryTerm(name=name, definition=name, display_name=name) for name in ("ID", "id")]
+    for term in terms:
+        catalog.items.put(term)
+    assert sorted(catalog.items.all(), key=lambda term: term.name) == terms
+    assert {each["displayName"] for each in catalog.stub.entities("glossaryTerm")} == {"id", "ID"}
+
+
+@FEW
 @given(st.lists(ITEMS, max_size=6, unique_by=lambda item: (type(item), getattr(item, "urn", None) or getattr(item, "name", None))))  # fmt: skip
 def test_items_come_back_as_they_were_put(shared: Catalog, items: list[Any]) -> None:
     shared.stub.empty()
@@ -256,7 +270,7 @@ def test_terms_that_differ_only_by_case_are_kept_apart(catalog: Catalog) -> None
     assert len(catalog.stub.entities("glossaryTerm")) == 3
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@FEW
 @given(st.lists(WORDS, max_size=6, unique=True))
 def test_whatever_it_is_called_a_label_reads_as_it_was_written(
     shared: Catalog, names: list[str]

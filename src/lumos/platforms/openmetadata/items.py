@@ -206,8 +206,8 @@ class Items:
         facts = kind.facts(item)
         match kind.word:
             case "glossaryTerm":
-                name = {} if entity is None else {"name": entity["name"]}
-                self._labels.make_term(item.name, **facts, **name)
+                known_as = None if entity is None else entity["name"]
+                self._labels.make_term(item.name, known_as=known_as, **facts)
             case "users":
                 self._labels.make_user(item.name, people.mail_of(item), **facts)
             case "teams":

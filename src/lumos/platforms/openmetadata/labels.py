@@ -195,10 +195,11 @@ class Labels:
                 return there
         return None
 
-    def make_term(self, name: str, **said: Any) -> Any:
+    def make_term(self, name: str, *, known_as: str | None = None, **said: Any) -> Any:
         """Makes a term, under another name where one differs from it by case alone."""
         self._home("glossaries")
-        body = {"glossary": OWN, "name": _plain_term(name), "description": "", **said}
+        plain = known_as or _plain_term(name)
+        body = {"glossary": OWN, "name": plain, "description": "", **said}
         try:
             return self._server.put("glossaryTerms", body)
         except CatalogError as problem:

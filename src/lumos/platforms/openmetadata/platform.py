@@ -1,18 +1,53 @@
 """The catalog: an OpenMetadata server."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import MissingDependency, MisuseError
+from lumos.model.catalog import Entry
 from lumos.model.dataset import Dataset
-from lumos.platforms.interface import HasAddress, Platform
+from lumos.platforms.interface import (
+    NO_FILTERS,
+    Connects,
+    Filters,
+    HasAddress,
+    HoldsItems,
+    Item,
+    MergesWrites,
+    Platform,
+    Refused,
+    Searches,
+    WritesMany,
+    Written,
+)
+from lumos.platforms.openmetadata.entries import NATIVE, Entries
+from lumos.platforms.openmetadata.index import Index
+from lumos.platforms.openmetadata.items import Items
+from lumos.platforms.openmetadata.labels import Labels
+from lumos.platforms.openmetadata.properties import Properties
+from lumos.platforms.openmetadata.reading import Held, Reader
+from lumos.platforms.openmetadata.server import KIND, Server
+from lumos.platforms.openmetadata.writing import MOST, Writer
+from lumos.platforms.searching import found
 
 
-class Openmetadata(Platform, HasAddress):
-    """An OpenMetadata server."""
+class _Opened(NamedTuple):
+    server: Server
+    places: Index
+    reader: Reader
+    writer: Writer
+    items: Items
 
-    kind: ClassVar[str] = "openmetadata"
+
+class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, HoldsItems):
+    """An OpenMetadata server; nothing is asked of it before something is asked of this."""
+
+    kind: ClassVar[str] = KIND
+    native: ClassVar[frozenset[str]] = NATIVE
+    most: ClassVar[int] = MOST
 
     def __init__(self, settings: Any) -> None:
         if find_spec("httpx") is None:
@@ -23,6 +58,7 @@ class Openmetadata(Platform, HasAddress):
                 "platform_config.openmetadata, or as in openmetadata:https://catalog.example.com."
             )
         self._settings: OpenmetadataPlatform = settings
+        self._read: dict[str, Held] = {}
 
     @classmethod
     def at(cls, address: str, configured: Any = None) -> Self:
@@ -33,5 +69,102 @@ class Openmetadata(Platform, HasAddress):
     def name(self) -> str:
         return f"{self.kind}:{self._settings.address}"
 
+    def check(self) -> str:
+        server = self._opened.server
+        version = ".".join(map(str, server.version()))
+        user = server.get("users/loggedInUser") or {}
+        whom = f"as {user['name']}" if user.get("name") else "by somebody it does not name"
+        may = "which may write" if self._may_write() else "which may not write"
+        return f"OpenMetadata {version} at {self._settings.address}, {whom}, {may}"
+
+    def _may_write(self) -> bool:
+        told = self._opened.server.get("permissions/table") or {}
+        allowed = {
+            each.get("operation")
+            for each in told.get("permissions") or ()
+            if each.get("access") in ("allow", "conditionalAllow")
+        }
+        return {"Create", "EditAll"} <= allowed or "All" in allowed
+
+    def close(self) -> None:
+        if "_opened" in self.__dict__:
+            self._opened.server.close()
+            del self.__dict__["_opened"]
+        self._read.clear()
+
     def emit(self, dataset: Dataset) -> None:
-        raise NotImplementedError
+        self.write(Entry.of(dataset))
+
+    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+        opened = self._opened
+        opened.places.look_again()
+        # Kept for the write that mostly follows, so that nothing is asked for twice.
+        self._read = opened.reader.many(urns)
+        return {
+            urn: opened.reader.entry(self._read[urn])
+            for urn in dict.fromkeys(urns)
+            if urn in self._read and self._read[urn].is_dataset
+        }
+
+    def get(self, urn: str) -> Entry | None:
+        return self.get_many([urn]).get(urn)
+
+    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+        reader = self._opened.reader
+        for held in reader.all(after=after):
+            yield reader.entry(held)
+
+    def count(self) -> int:
+        return self._opened.reader.count()
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        # The server's own search lags behind, ends at 10,000 and knows nothing of what is carried.
+        reader = self._opened.reader
+        entries = (reader.entry(held) for held in reader.all(edges=False))
+        return found(entries, text, filters, limit=limit)
+
+    def put_many(
+        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+    ) -> Iterator[Written | Refused]:
+        opened = self._opened
+        there, self._read = self._read, {}
+        unknown = [entry.urn for entry in entries if entry.urn not in there]
+        missing = [urn for urn in unknown if urn not in over or over[urn] is not None]
+        there = {**there, **opened.reader.many(missing)}
+        self._read = {urn: held for urn, held in there.items() if urn not in over}
+        yield from opened.writer.write(entries, over=over, there=there)
+
+    def put(self, entry: Entry) -> Written:
+        return WritesMany.put(self, entry)
+
+    def erase(self, urn: str) -> None:
+        self._read.pop(urn, None)
+        self._opened.writer.erase(urn)
+
+    def items(self) -> Iterator[Item]:
+        return self._opened.items.all()
+
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        return self._opened.items.get(type, key)
+
+    def put_item(self, item: Item) -> None:
+        self._opened.items.put(item)
+
+    def settled_item(self, item: Item) -> Item:
+        return self._opened.items.settled(item)
+
+    def erase_item(self, item: Item) -> None:
+        self._opened.items.erase(item)
+
+    @cached_property
+    def _opened(self) -> _Opened:
+        server = Server(self._settings)
+        properties = Properties(server)
+        labels = Labels(server)
+        entries = Entries(labels)
+        index = Index(server, properties, dict(self._settings.services))
+        reader = Reader(server, index, entries)
+        writer = Writer(server, index, entries, labels, properties, reader)
+        return _Opened(server, index, reader, writer, Items(server, labels, properties))
