@@ -6,7 +6,7 @@ aspect that says nothing reads as one that is not there, since none can be taken
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos.platforms.datahub.package import classes
 from lumos.platforms.datahub.patches import EMPTY, STAMPS
@@ -104,6 +104,18 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+class _Field(NamedTuple):
+    """A field of a record; one that may be missing may be empty as well, if it holds many."""
+
+    normal: Normal | None = None
+    has_default: bool = False
+    default: Any = None
+    may_be_empty: bool = False
+
+
+_UNKNOWN: Final = _Field()
+
+
 class _Schemas:
     """Makes functions of schemas, each record once, since records may hold themselves."""
 
@@ -126,7 +138,7 @@ class _Schemas:
     def _record(self, schema: Any) -> Normal:
         if (known := self._records.get(schema.fullname)) is not None:
             return known
-        fields: dict[str, tuple[Normal | None, bool, Any]] = {}
+        fields: dict[str, _Field] = {}
 
         def normal(value: Any) -> Any:
             return _without_defaults(value, fields)
@@ -137,7 +149,8 @@ class _Schemas:
             default = field.default if field.has_default else None
             if field.has_default and inner is not None and default is not None:
                 default = inner(default)
-            fields[field.name] = (inner, field.has_default, default)
+            may_be_empty = default is None and _holds_many(field.type)
+            fields[field.name] = _Field(inner, field.has_default, default, may_be_empty)
         return normal
 
     def _union(self, schema: Any) -> Normal | None:
@@ -152,16 +165,22 @@ class _Schemas:
         return _of_branch(named) if named else None
 
 
-def _without_defaults(value: Any, fields: Mapping[str, tuple[Normal | None, bool, Any]]) -> Any:
+def _without_defaults(value: Any, fields: Mapping[str, _Field]) -> Any:
     if not isinstance(value, dict):
         return value
     found = {}
     for name, each in value.items():
-        inner, has_default, default = fields.get(name, (None, False, None))
-        normal = each if inner is None or each is None else inner(each)
-        if not has_default or normal != default:
+        field = fields.get(name, _UNKNOWN)
+        normal = each if field.normal is None or each is None else field.normal(each)
+        is_said = normal != field.default and (normal or not field.may_be_empty)
+        if is_said or not field.has_default:
             found[name] = normal
     return found
+
+
+def _holds_many(schema: Any) -> bool:
+    branches = schema.schemas if schema.type == "union" else [schema]
+    return all(each.type in ("array", "map", "null") for each in branches)
 
 
 def _each_item(inner: Normal | None) -> Normal | None:
