@@ -1,0 +1,466 @@
+"""How the catalog `datahub` deals with servers and their failures; the servers are stubs."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from lumos.config.platforms import DatahubPlatform
+from lumos.config.secret import Secret
+from lumos.errors import (
+    CatalogBusy,
+    CatalogError,
+    CatalogRefused,
+    CatalogTooOld,
+    CatalogUnreachable,
+    LumosError,
+    MissingDependency,
+    MisuseError,
+)
+from lumos.model.catalog import Entry, GlossaryTerm, Other, User
+from lumos.model.dataset import Documentation, Governance
+from lumos.model.schema import Field, Schema
+from lumos.model.types import INT64
+from lumos.platforms import Refused, Written
+from lumos.platforms.calling import Caller, Counterpart, Patience
+from lumos.platforms.datahub.platform import Datahub
+from lumos.platforms.datahub.server import Gms as Client
+from lumos.platforms.datahub_file import DatahubFile
+
+from .estates import rich
+from .servers.faults import RESET_AFTER, TOO_MANY, UNAVAILABLE, InTurn
+from .servers.gms import TOKEN, Gms
+from .servers.http import Answer, Mishap, Request, Server
+
+NAME = "urn:li:dataset:(urn:li:dataPlatform:s3,lake/orders,PROD)"
+
+
+@pytest.fixture
+def gms() -> Gms:
+    return Gms()
+
+
+@pytest.fixture
+def server(gms: Gms) -> Iterator[Server]:
+    with Server(gms) as server:
+        yield server
+
+
+def catalog_of(server: Server, **settings: Any) -> Datahub:
+    return Datahub(
+        DatahubPlatform(gms_server=server.address, **{"token": Secret(TOKEN), **settings})
+    )
+
+
+def patient(server: Server, waits: list[float], **patience: Any) -> Datahub:
+    """A catalog whose waits are only written down."""
+    settings = DatahubPlatform(gms_server=server.address, token=Secret(TOKEN), timeout=2)
+    caller = Caller(
+        Patience(**patience),
+        Client(settings).fault_of,
+        counterpart=Counterpart.of("datahub", settings),
+        sleep=waits.append,
+        random=Random(1),
+    )
+    return Datahub(settings, caller)
+
+
+def plain(name: str = "orders", **aspects: Any) -> Entry:
+    return Entry(urn=f"lumos://s3/lake/{name}", name=name, platform="s3", **aspects)
+
+
+def put(catalog: Datahub, *entries: Entry) -> dict[str, Written | Refused]:
+    return {each.urn: each for each in catalog.put_many(entries, over={})}
+
+
+# Who asks, and whom.
+
+
+@pytest.mark.parametrize("token", [None, Secret("wrong-and-secret")])
+def test_a_refused_token_names_the_key_and_the_variable_and_never_the_token(
+    server: Server, token: Secret | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DATAHUB_GMS_TOKEN", raising=False)
+    with pytest.raises(CatalogRefused) as refused:
+        catalog_of(server, token=token).check()
+    text = str(refused.value)
+    assert "platform_config.datahub.token" in text
+    assert "DATAHUB_GMS_TOKEN" in text
+    assert "wrong-and-secret" not in text
+    assert len(server.requests) == 1
+
+
+def test_a_token_in_the_environment_is_taken_where_none_is_configured(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATAHUB_GMS_TOKEN", TOKEN)
+    assert "DataHub v1.3.0" in Datahub.at(server.address).check()
+
+
+def test_a_configured_token_goes_to_its_own_server_only(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DATAHUB_GMS_TOKEN", raising=False)
+    configured = DatahubPlatform(gms_server="https://other.example", token=Secret(TOKEN))
+    with pytest.raises(CatalogRefused):
+        Datahub.at(server.address, configured).check()
+    assert "Authorization" not in server.requests[0].headers
+
+
+def test_a_password_in_netrc_is_not_sent_in_the_place_of_the_token(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine\n", encoding="utf-8")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    catalog_of(server).put(plain())
+    assert {request.headers["Authorization"] for request in server.requests} == {f"Bearer {TOKEN}"}
+
+
+def test_check_says_who_answers_and_for_whom(gms: Gms) -> None:
+    claims = (
+        base64.urlsafe_b64encode(json.dumps({"actorId": "ingest"}).encode()).decode().rstrip("=")
+    )
+    gms.token = f"e30.{claims}.x"
+    gms.hold(NAME, {"datasetProperties": {"name": "orders"}})
+    with Server(gms) as server:
+        told = catalog_of(server, token=Secret(gms.token)).check()
+    assert told == (
+        f"DataHub v1.3.0 at {server.address}, about 1 datasets; read as 'ingest'; "
+        "whether it may write is not checked"
+    )
+
+
+def test_nobody_there_is_said_at_once() -> None:
+    catalog = Datahub(DatahubPlatform(gms_server="http://127.0.0.1:9", token=Secret(TOKEN)))
+    with pytest.raises(CatalogUnreachable, match=r"cannot be reached at http://127\.0\.0\.1:9"):
+        catalog.get("lumos://s3/lake/orders")
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(200, b"<html>Sign in</html>"), Answer.of({"noCode": "false"})]
+)
+def test_another_service_at_the_address_is_told(answer: Answer) -> None:
+    with (
+        Server(lambda _: answer) as server,
+        pytest.raises(CatalogError, match="not as DataHub's metadata service does"),
+    ):
+        catalog_of(server).check()
+
+
+def test_a_server_without_the_routes_is_too_old() -> None:
+    def old(request: Request) -> Answer:
+        return Answer.of({"noCode": "true"}) if request.path == "/config" else Answer(404)
+
+    with Server(old) as server, pytest.raises(CatalogTooOld, match=r"DataHub 1\.0 or later"):
+        catalog_of(server).get("lumos://s3/lake/orders")
+
+
+def test_without_the_package_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lumos.platforms.datahub.package.find_spec", lambda _: None)
+    with pytest.raises(MissingDependency, match=r"pip install 'lumos\[datahub\]'"):
+        Datahub(None)
+
+
+def test_neither_the_command_nor_the_catalog_imports_the_package_before_it_is_needed() -> None:
+    code = (
+        "import sys, lumos.cli.main; from lumos.platforms.datahub.platform import Datahub;"
+        "Datahub.at('http://x'); print('datahub' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_nothing_is_sent_to_the_makers_of_the_package(server: Server, tmp_path: Path) -> None:
+    code = (
+        "from lumos.platforms.datahub.platform import Datahub;"
+        f"Datahub.at({server.address!r}).check();"
+        "from datahub.telemetry.telemetry import telemetry_instance as t; print(t.enabled)"
+    )
+    clean = {key: text for key, text in os.environ.items() if key != "DATAHUB_TELEMETRY_ENABLED"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**clean, "HOME": str(tmp_path), "DATAHUB_GMS_TOKEN": TOKEN},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "False"
+
+
+# Calls that fail.
+
+
+@pytest.mark.parametrize("mishap", [TOO_MANY, UNAVAILABLE, RESET_AFTER], ids=lambda each: each.name)
+def test_a_call_that_failed_is_made_again_and_what_was_written_is_there_once(
+    gms: Gms, mishap: Mishap
+) -> None:
+    with Server(gms, mishaps=InTurn(mishap, mishap)) as server:
+        waits: list[float] = []
+        catalog = patient(server, waits)
+        catalog.write(plain(governance=Governance(tags=("pii",))))
+        assert len(waits) >= 2
+        found = catalog.get("lumos://s3/lake/orders")
+    assert found == plain(governance=Governance(tags=("pii",)))
+    assert list(gms.entities) == [NAME]
+
+
+def test_patience_ends_and_says_how_long_it_lasted(gms: Gms) -> None:
+    waits: list[float] = []
+    with (
+        Server(gms, mishaps=lambda _: UNAVAILABLE) as server,
+        pytest.raises(CatalogBusy, match="was tried 3 times"),
+    ):
+        patient(server, waits, attempts=3).get("lumos://s3/lake/orders")
+    assert len(waits) == 2
+
+
+def test_what_was_told_is_there_whatever_came_after(gms: Gms) -> None:
+    entries = [plain(f"t{number:03}", governance=Governance(tags=("a",))) for number in range(300)]
+    calls = iter(range(1_000))
+
+    def after_the_second(request: Request) -> Mishap | None:
+        return UNAVAILABLE if request.path == "/aspects" and next(calls) >= 2 else None
+
+    told: list[str] = []
+    with Server(gms, mishaps=after_the_second) as server:
+        written = patient(server, [], attempts=2).put_many(entries, over={})
+        with pytest.raises(CatalogBusy):
+            told.extend(each.urn for each in written)
+        there = {entry.urn for entry in patient(server, []).export()}
+    assert told
+    assert set(told) <= there
+    assert len(told) < len(entries)
+
+
+# Entries that are refused.
+
+
+def test_one_entry_that_the_server_does_not_take_is_refused_by_name(
+    gms: Gms, server: Server
+) -> None:
+    odd = {"": [{"body": None}], "subTypes": [{"body": {"typeNames": 7}}]}
+    bad = plain("bad", carried={"datahub": odd})
+    good = [plain(f"t{number}") for number in range(20)]
+    done = put(catalog_of(server), *good[:10], bad, *good[10:])
+    refused = [each for each in done.values() if isinstance(each, Refused)]
+    assert [each.urn for each in refused] == [bad.urn]
+    assert "subTypes" in str(refused[0].problem)
+    assert len(gms.entities) == len(good)
+
+
+def test_a_name_that_is_too_long_is_refused_before_anything_is_sent(
+    gms: Gms, server: Server
+) -> None:
+    long = plain("x" * 500)
+    done = put(catalog_of(server), long, plain())
+    problem = done[long.urn]
+    assert isinstance(problem, Refused)
+    assert "512" in str(problem.problem)
+    assert list(gms.entities) == [NAME]
+
+
+def test_an_aspect_that_is_too_large_is_refused_before_anything_is_sent(
+    gms: Gms, server: Server
+) -> None:
+    huge = plain(
+        "huge", schema=Schema(fields=(Field(name="a", type=INT64, description="x" * (13 << 20)),))
+    )
+    done = put(catalog_of(server), huge, plain())
+    problem = done[huge.urn]
+    assert isinstance(problem, Refused)
+    assert "schemaMetadata" in str(problem.problem)
+    assert list(gms.entities) == [NAME]
+
+
+def test_a_large_estate_is_sent_in_several_calls(gms: Gms, server: Server) -> None:
+    text = "x" * (4 << 20)
+    put(
+        catalog_of(server),
+        *(
+            plain(f"t{number}", documentation=Documentation(description=text))
+            for number in range(4)
+        ),
+    )
+    assert len([request for request in server.requests if request.path == "/aspects"]) == 2
+    assert len(gms.entities) == 4
+
+
+def test_a_urn_that_is_none_is_refused(server: Server) -> None:
+    catalog = catalog_of(server)
+    with pytest.raises(MisuseError):
+        catalog.put(Entry(urn="lumos://S3/lake/orders", name="orders", platform="s3"))
+    with pytest.raises(LumosError):
+        catalog.put(Entry(urn="orders", name="orders", platform="s3"))
+
+
+# What is there.
+
+
+def test_a_server_that_answers_for_what_is_not_there_is_understood(
+    gms: Gms, server: Server
+) -> None:
+    gms.keys_of_missing = True
+    assert catalog_of(server).get("lumos://s3/lake/orders") is None
+
+
+def test_an_aspect_that_only_this_server_knows_stays_where_it_is(gms: Gms, server: Server) -> None:
+    gms.validating = False
+    gms.hold(NAME, {"datasetProperties": {"name": "orders"}, "ourOwnModel": {"grade": 1}})
+    catalog = catalog_of(server)
+    entry = catalog.get("lumos://s3/lake/orders")
+    assert entry is not None
+    assert entry.carried == {"datahub": {"ourOwnModel": [{"body": {"grade": 1}}]}}
+    assert not catalog.put(entry).changed
+    gms.entities.clear()
+    catalog.put(entry)
+    assert gms.aspects(NAME)["ourOwnModel"] == {"grade": 1}
+
+
+def test_an_aspect_that_no_server_knows_of_is_kept_beside(gms: Gms, server: Server) -> None:
+    entry = plain(carried={"datahub": {"theirOwnModel": [{"body": {"grade": 1}}]}})
+    catalog_of(server).put(entry)
+    assert "theirOwnModel" not in gms.aspects(NAME)
+    assert catalog_of(server).get(entry.urn) == entry
+
+
+def test_secrets_of_users_are_not_read(gms: Gms, server: Server) -> None:
+    gms.hold(
+        "urn:li:corpuser:ann",
+        {
+            "corpUserInfo": {"active": True},
+            "corpUserCredentials": {"salt": "s3cret-salt", "hashedPassword": "s3cret-hash"},
+        },
+    )
+    assert list(catalog_of(server).items()) == [User(name="ann")]
+
+
+def test_what_a_server_comes_with_is_no_item(gms: Gms, server: Server) -> None:
+    gms.hold("urn:li:corpuser:datahub", {"corpUserInfo": {"active": True}})
+    gms.hold("urn:li:ownershipType:__system__none", {"ownershipTypeInfo": {
+        "name": "None", "created": {"time": 0, "actor": "urn:li:corpuser:unknown"},
+        "lastModified": {"time": 0, "actor": "urn:li:corpuser:unknown"}}})  # fmt: skip
+    assert list(catalog_of(server).items()) == []
+
+
+def test_what_only_datahub_knows_comes_back_from_another_server(gms: Gms, server: Server) -> None:
+    body = {"title": "Sales", "description": "", "charts": [], "lastModified": {
+        "created": {"time": 1, "actor": "urn:li:corpuser:ann"},
+        "lastModified": {"time": 2, "actor": "urn:li:corpuser:ann"}}}  # fmt: skip
+    gms.hold("urn:li:dashboard:(looker,sales)", {"dashboardInfo": body})
+    [item] = catalog_of(server).items()
+    gms.emptied()
+    catalog_of(server).put_item(item)
+    assert gms.aspects("urn:li:dashboard:(looker,sales)")["dashboardInfo"]["title"] == "Sales"
+    assert list(catalog_of(server).items()) == [item]
+
+
+def test_terms_that_people_changed_are_read_as_they_are_now(gms: Gms, server: Server) -> None:
+    term = GlossaryTerm(name="Order", definition="What is bought", owners=("ann",))
+    catalog_of(server).put_item(term)
+    name = "urn:li:glossaryTerm:Order"
+    gms.hold(
+        name,
+        {"glossaryTermInfo": {**gms.aspects(name)["glossaryTermInfo"], "definition": "By hand"}},
+    )
+    assert catalog_of(server).get_item(GlossaryTerm, "Order") == GlossaryTerm(
+        name="Order", definition="By hand", owners=("ann",)
+    )
+
+
+@pytest.mark.parametrize("name", [" blank ", "x" * 600, "a\nb", "(,)", "名前"])
+def test_names_that_no_server_takes_are_kept_all_the_same(server: Server, name: str) -> None:
+    things = [
+        User(name=name),
+        GlossaryTerm(name=name),
+        Other(urn=name, carried={"atlas": {"a": 1}}),
+    ]
+    assert list(catalog_of(server).put_items(things)) == []
+    found = list(catalog_of(server).items())
+    assert len(found) == len(things)
+    assert all(item in found for item in things)
+    catalog_of(server).erase_item(things[0])
+    assert catalog_of(server).get_item(User, name) is None
+
+
+# From a file to a server and back.
+
+
+def test_statements_that_a_server_has_no_place_for_come_back_from_it(
+    server: Server, tmp_path: Path
+) -> None:
+    def change(aspect: str, body: Any, **beside: Any) -> dict[str, Any]:
+        return {"entityType": "dataset", "entityUrn": NAME, "changeType": "UPSERT",
+                "aspectName": aspect, "aspect": {"json": body}, **beside}  # fmt: skip
+
+    seen = {"lastObserved": 7, "runId": "nightly"}
+    tag = {"op": "add", "path": "/tags/urn:li:tag:x", "value": {"tag": "urn:li:tag:x"}}
+    file = tmp_path / "estate.json"
+    file.write_text(
+        json.dumps([
+            change("datasetProperties", {"name": "orders", "customProperties": {}, "tags": []}),
+            change("status", {"removed": False}, systemMetadata=seen),
+            change("globalTags", {"tags": [{"tag": "urn:li:tag:a"}]}, systemMetadata=seen),
+            change("globalTags", {"patch": [tag]}, changeType="PATCH"),
+            change("browsePathsV2", {"path": [{"id": "Default"}]}),
+            change("datasetProfile", {"timestampMillis": 1, "rowCount": 5}),
+            change("subTypes", {"typeNames": ["Table"]}),
+        ])
+    )  # fmt: skip
+    [entry] = DatahubFile.at(str(file)).export()
+    catalog = catalog_of(server)
+    assert catalog.settled(entry) == entry
+    catalog.put(entry)
+    assert catalog_of(server).get(entry.urn) == entry
+    assert not catalog_of(server).put(entry).changed
+
+
+def test_a_deletion_in_a_file_hides_the_dataset_on_a_server(
+    gms: Gms, server: Server, tmp_path: Path
+) -> None:
+    file = tmp_path / "estate.json"
+    file.write_text(
+        json.dumps([
+            {"entityType": "dataset", "entityUrn": NAME, "changeType": "UPSERT",
+             "aspectName": "datasetProperties", "aspect": {"json": {"name": "orders"}}},
+            {"entityType": "dataset", "entityUrn": NAME, "changeType": "DELETE", "aspectName": ""},
+        ])
+    )  # fmt: skip
+    [entry] = DatahubFile.at(str(file)).export()
+    assert entry.deleted
+    catalog_of(server).put(entry)
+    assert gms.aspects(NAME)["status"] == {"removed": True}
+    assert catalog_of(server).get(entry.urn) == entry
+
+
+def test_a_packed_statement_gives_way_to_what_people_did_since(gms: Gms, server: Server) -> None:
+    stated = [{"body": {"typeNames": ["Table"]}, "beside": {"systemMetadata": {"runId": "x"}}}]
+    entry = plain(carried={"datahub": {"subTypes": stated}})
+    catalog_of(server).put(entry)
+    gms.hold(NAME, {"subTypes": {"typeNames": ["View"]}})
+    found = catalog_of(server).get(entry.urn)
+    assert found is not None
+    assert found.carried == {"datahub": {"subTypes": [{"body": {"typeNames": ["View"]}}]}}
+
+
+def test_few_calls_do_for_many_entries(gms: Gms, server: Server) -> None:
+    estate = [plain(f"t{number}", governance=Governance(tags=("a",))) for number in range(250)]
+    catalog = catalog_of(server)
+    for written in catalog.write_many(estate, {}):
+        assert isinstance(written, Written)
+    assert len(server.requests) <= 2 + 3
+    assert server.connections <= 4
+    server.forget()
+    assert len(catalog_of(server).get_many([entry.urn for entry in estate])) == 250
+    assert len(server.requests) == 2
+    assert len(gms.entities) == 250
+
+
+def test_everything_in_a_rich_estate_is_taken_by_the_model(gms: Gms, server: Server) -> None:
+    done = put(catalog_of(server), *rich())
+    assert all(isinstance(each, Written) for each in done.values())
+    assert len(gms.entities) == len(rich())
