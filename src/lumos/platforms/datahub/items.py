@@ -1,6 +1,7 @@
 """What is no dataset: entities of any other type, read and written some at a time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from lumos.errors import CatalogError, LumosError
@@ -32,7 +33,7 @@ class ServerItems:
 
     def all(self) -> Iterator[Item]:
         """Every item, by the types of their entities and their URNs."""
-        types = [type for type in self._model.types() if _is_of_people(type)]
+        types = sorted(type for type in self._types if _is_of_people(type))
         listed = begun_again(lambda: self._gms.listed(types, None))
         urns = sorted(found.urn for found in listed if not _is_built_in(found.urn))
         for page in pages_of(urns, _AT_ONCE):
@@ -84,6 +85,11 @@ class ServerItems:
             if outcome.problem is not None:
                 raise outcome.problem
 
+    @cached_property
+    def _types(self) -> frozenset[str]:
+        """What may be asked for: a server is asked in vain for types that it does not know."""
+        return self._gms.types() or self._model.types()
+
     def _with(self, wanted: Iterable[tuple[type[Item], str]]) -> tuple[Items, "_Held"]:
         """Items over all that has to be known of some of them."""
         none = Items(_Held(self._gms.name, {}, ()), self._model)
@@ -97,7 +103,7 @@ class ServerItems:
     def _states(self, entities: Iterable[Entity]) -> dict[str, dict[str, Any]]:
         by_type: dict[str, list[str]] = {}
         for entity in dict.fromkeys(entities):
-            if entity.type in self._model.types():
+            if entity.type in self._types:
                 by_type.setdefault(entity.type, []).append(entity.urn)
         return {
             urn: kept

@@ -29,9 +29,9 @@ class Model:
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()
 
-    def types(self) -> tuple[str, ...]:
+    def types(self) -> frozenset[str]:
         """The types of entities."""
-        return tuple(sorted(classes().KEY_ASPECTS))
+        return frozenset(classes().KEY_ASPECTS)
 
     def takes(self, entity: Entity, aspect: str) -> bool:
         """Whether an entity can have an aspect that stays until it is replaced."""

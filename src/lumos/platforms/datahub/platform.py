@@ -71,7 +71,7 @@ class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches
         # A server tells everybody what it is; only who asks for more shows a token.
         count = self._parts.gms.count(DATASET)
         who = _owner_of(self._settings.secret())
-        datasets = "" if count is None else f", about {count} datasets"
+        datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
         return (
             f"DataHub {facts.version} at {self._settings.address}{datasets}; read as {who}; "
             "whether it may write is not checked"

@@ -1,7 +1,7 @@
 """The server: its routes, one call each, and what its failures mean."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -21,6 +21,8 @@ _PAGE: Final = 1_000
 _NO_ROUTE: Final = (404, 405)
 _NEEDED: Final = "DataHub 1.0 or later"
 _EXPIRED: Final = 400
+_TYPES: Final = "/openapi/v1/registry/models/entity/specifications"
+_TYPES_AT_ONCE: Final = 100
 
 
 class ServerFacts(NamedTuple):
@@ -42,17 +44,31 @@ class _Page(msgspec.Struct):
     totalCount: int | None = None
 
 
+class _Type(msgspec.Struct):
+    name: str
+
+
+class _Types(msgspec.Struct):
+    elements: list[_Type] = []
+    total: int = 0
+
+
 class Gms:
     """DataHub's metadata service, through its own emitter and the session of its graph client."""
 
     def __init__(self, settings: DatahubPlatform, caller: Caller | None = None) -> None:
         self.settings = settings
+        self._opened: Any = None
+        self._opening = Lock()
         self.name = Counterpart.of(KIND, settings).platform
         self.caller = caller or Caller.of(KIND, settings, self.fault_of)
 
-    @cached_property
+    @property
     def _graph(self) -> Any:
-        return graph_of(self.settings)
+        with self._opening:
+            if self._opened is None:
+                self._opened = graph_of(self.settings)
+            return self._opened
 
     def config(self) -> ServerFacts:
         """Asks the server who it is."""
@@ -62,6 +78,23 @@ class Gms:
         versions = told.get("versions") or {}
         server = versions.get("acryldata/datahub") or versions.get("linkedin/datahub") or {}
         return ServerFacts(version=str(server.get("version", "of an unknown version")))
+
+    def types(self) -> frozenset[str] | None:
+        """The types of entities that the server knows, if it tells."""
+        found: set[str] = set()
+        total = 1
+        while len(found) < total:
+            query = {"start": str(len(found)), "count": str(_TYPES_AT_ONCE)}
+            try:
+                text = self._called("the types of its entities", "get", _TYPES, params=query)
+            except CatalogTooOld:
+                return None
+            page = self._decoded(text, _Types)
+            if not page.elements:
+                break
+            found.update(each.name for each in page.elements)
+            total = page.total
+        return frozenset(found)
 
     def count(self, type: str) -> int | None:
         """About how many entities of a type there are, if the server tells."""
@@ -125,8 +158,10 @@ class Gms:
         self.caller.call(urn, lambda: self._graph.hard_delete_entity(urn))
 
     def close(self) -> None:
-        if (graph := self.__dict__.pop("_graph", None)) is not None:
-            graph.close()
+        with self._opening:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
 
     def _page(
         self, types: Sequence[str], aspects: Sequence[str] | None, *, count: int, cursor: str | None

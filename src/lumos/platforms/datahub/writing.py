@@ -14,6 +14,7 @@ from lumos.platforms.datahub_model.names import LONGEST, is_acceptable
 from lumos.platforms.datahub_model.statements import Entity, Keeper
 
 _MOST_PROPOSALS: Final = 200
+_CALL: Final = 20
 _MOST_BYTES: Final = 12 << 20
 # In a call each proposal has more around it, and quotation marks inside are escaped.
 _AROUND: Final = 600
@@ -48,7 +49,9 @@ class Job(NamedTuple):
 
     @property
     def parts(self) -> int:
-        return sum(len(change.proposals) for change in self.changes)
+        """How much of a call it is; what needs calls of its own counts for many proposals."""
+        alone = sum(len(change.dropped) + change.erased for change in self.changes)
+        return sum(len(change.proposals) for change in self.changes) + alone * _CALL
 
 
 class Outcome(NamedTuple):

@@ -1,0 +1,28 @@
+"""A catalog over a stub of DataHub's server, and what is put there."""
+
+from typing import Any
+
+from lumos.config.platforms import DatahubPlatform
+from lumos.config.secret import Secret
+from lumos.model.catalog import Entry
+from lumos.platforms import Refused, Written
+from lumos.platforms.datahub.platform import Datahub
+
+from .servers.gms import TOKEN
+from .servers.http import Server
+
+NAME = "urn:li:dataset:(urn:li:dataPlatform:s3,lake/orders,PROD)"
+
+
+def catalog_of(server: Server, **settings: Any) -> Datahub:
+    return Datahub(
+        DatahubPlatform(gms_server=server.address, **{"token": Secret(TOKEN), **settings})
+    )
+
+
+def plain(name: str = "orders", **aspects: Any) -> Entry:
+    return Entry(urn=f"lumos://s3/lake/{name}", name=name, platform="s3", **aspects)
+
+
+def put(catalog: Datahub, *entries: Entry) -> dict[str, Written | Refused]:
+    return {each.urn: each for each in catalog.put_many(entries, over={})}
