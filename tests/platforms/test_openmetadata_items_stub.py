@@ -197,6 +197,20 @@ def test_an_item_that_was_put_again_is_exactly_that(catalog: Catalog) -> None:
     assert catalog.found("glossaryTerm", "Order")["description"] == "third"
 
 
+def test_what_was_only_referred_to_goes_with_its_item(catalog: Catalog) -> None:
+    items = [User(name="ann", display_name="Ann"), Group(name="g", description="G"), GlossaryTerm(name="t", definition="T")]  # fmt: skip
+    owners = [Owner(name="ann"), Owner(name="g", kind="group")]
+    catalog.labels.ensure(owners=owners, terms=["t"])
+    catalog.make("teams", {"name": "theirs", "teamType": "Group"})
+    for item in items:
+        catalog.items.put(item)
+        catalog.items.erase(item)
+    assert list(catalog.items.all()) == [Group(name="theirs")]
+    catalog.items.put(Group(name="theirs", description="ours"))
+    catalog.items.erase(Group(name="theirs", description="ours"))
+    assert [each.name for each in catalog.items.all()] == ["theirs"]
+
+
 def test_what_people_made_is_recognised_and_neither_replaced_nor_removed(catalog: Catalog) -> None:
     catalog.make("glossaries", {"name": "Biz", "description": "-"})
     catalog.make("glossaryTerms", {"glossary": "Biz", "name": "Customer", "description": "Pays", "synonyms": ["Buyer"]})  # fmt: skip

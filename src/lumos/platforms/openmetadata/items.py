@@ -120,7 +120,8 @@ class Items:
         before = self._kept(kind, key, entity)
         if self._item(kind, entity, before) == item:
             return
-        is_new = entity is None or bool(entity.get("deleted"))
+        # What was only referred to so far was made by Lumos, too.
+        is_new = entity is None or bool(kind.is_bare and kind.is_bare(entity))
         entity = self._written(kind, item, entity)
         shown = kind.read(entity) if kind.read is not None and entity is not None else None
         made = is_new if before is None else before.made

@@ -212,7 +212,9 @@ class Labels:
             name = team_name(owner.name)
             there = self._server.named("teams", joined(name), include="all")
             if there is None or there.get("deleted"):
-                there = self._server.put("teams", {"name": name, "teamType": "Group"})
+                # Nobody joins what only stands for a name; so it is told from people's teams.
+                body = {"name": name, "teamType": "Group", "isJoinable": False}
+                there = self._server.put("teams", body)
             return str(there["id"])
         there = self.known_user(owner.name)
         if there is None or there.get("deleted"):

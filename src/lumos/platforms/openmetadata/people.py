@@ -93,8 +93,9 @@ def read_group(entity: Mapping[str, Any]) -> Group:
 
 
 def is_bare_group(entity: Mapping[str, Any]) -> bool:
-    """Whether nothing is said of a team."""
-    return read_group(entity) == Group(name=meant(entity["name"]))
+    """Whether a team is there only because datasets are owned by it."""
+    is_placeholder = entity.get("isJoinable") is False
+    return is_placeholder and read_group(entity) == Group(name=meant(entity["name"]))
 
 
 def group_facts(group: Group) -> dict[str, Any]:
