@@ -10,7 +10,7 @@ from lumos.cli.options import QUIET, AsJson, ConfigFile, StorePath, lumos_of, pr
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lumos.engine.reports import DatasetReport, IngestReport
+    from lumos.engine.reports import DatasetReport, IngestReport, TellingReport
     from lumos.model.discovery import Problem
 
 _MOST_PROBLEMS = 20
@@ -48,6 +48,9 @@ def ingest(
             help="Also record nulls, bytes and, of numbers and times, the range of each column.",
         ),
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where a catalog could not be told of all.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Find every dataset, record its schema, and say what changed since the last time.
@@ -73,7 +76,9 @@ def ingest(
     _complain(report)
     from lumos.engine.scanning import SOURCE_FAILED
 
-    if not report.datasets or any(each.code == SOURCE_FAILED for each in report.problems):
+    is_told = report.catalog is None or report.catalog.is_complete
+    is_failed = any(each.code == SOURCE_FAILED for each in report.problems)
+    if not report.datasets or is_failed or (strict and not is_told):
         raise typer.Exit(1)
 
 
@@ -125,6 +130,15 @@ def _show(report: "IngestReport") -> None:
         f"{summary.datasets_missing} missing; {plural(breaking, 'breaking change')}. "
         f"{files}{summary.seconds:.1f} s."
     )
+    if report.catalog is not None:
+        console.print(_told(report.catalog))
+
+
+def _told(catalog: "TellingReport") -> str:
+    from lumos.cli.screen import plural
+
+    hidden = f", {catalog.hidden:,} hidden" if catalog.hidden else ""
+    return f"{catalog.kind}: {plural(catalog.told, 'dataset')} told{hidden}."
 
 
 def counts(dataset: "DatasetReport") -> tuple[str, str, str]:
