@@ -38,6 +38,11 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
 POSTGRES = "local on PostgreSQL"
 
 
+def called(name: str) -> str:
+    """What a test is called that runs on a catalog: a stub proves nothing of a real server."""
+    return f"{name} stub" if name in live.RIGS else name
+
+
 def together(catalog: object) -> AbstractContextManager[None]:
     """Writes at once where that is possible; a server takes them as they come."""
     return catalog.batch() if isinstance(catalog, WritesInBatches) else nullcontext()

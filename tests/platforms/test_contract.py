@@ -31,13 +31,13 @@ from lumos.platforms import (
     Written,
 )
 
-from .catalogs import CATALOGS, POSTGRES, Catalog, local_on, together
+from .catalogs import CATALOGS, POSTGRES, Catalog, called, local_on, together
 from .estates import CUSTOMERS, ORDERS, REPORT, items, rich
 
 Opened = Callable[[], Catalog]
 
 
-@pytest.fixture(params=[*CATALOGS, pytest.param(POSTGRES, marks=pytest.mark.slow)])
+@pytest.fixture(params=[*CATALOGS, pytest.param(POSTGRES, marks=pytest.mark.slow)], ids=called)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the same catalog, each time without what it knew before."""
     if request.param == POSTGRES:

@@ -17,7 +17,7 @@ from lumos.platforms import Item, Written
 from lumos.snapshot import Facts, Header, open_snapshot, write_snapshot
 from lumos.snapshot.encodings import ENDINGS
 
-from .catalogs import CATALOGS, Catalog, datahub_file, together
+from .catalogs import CATALOGS, Catalog, called, datahub_file, together
 from .estates import items, rich
 from .strategies import ITEMS, entries
 
@@ -30,7 +30,7 @@ WORDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", 
 Emptied = Callable[[], Catalog]
 
 
-@pytest.fixture(scope="module", params=CATALOGS)
+@pytest.fixture(scope="module", params=CATALOGS, ids=called)
 def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Emptied:
     """A catalog with nothing in it; making a new one for each example would take too long."""
     folder = tmp_path_factory.mktemp("catalog")

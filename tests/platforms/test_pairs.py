@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from lumos.model.catalog import Entry
 from lumos.platforms import Item
 
-from .catalogs import CATALOGS, Catalog
+from .catalogs import CATALOGS, Catalog, called
 from .estates import items, rich
 from .test_lossless import ESTATES, THINGS, by_name, emptied_catalog, fill, restore, snapshot
 
@@ -27,7 +27,7 @@ Emptied = Callable[[], Catalog]
 Pair = tuple[Emptied, Emptied]
 
 
-@pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: f"{pair[0]} to {pair[1]}")
+@pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: " to ".join(map(called, pair)))
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Two catalogs, each emptied whenever it is asked for."""
 
