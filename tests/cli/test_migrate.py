@@ -52,7 +52,7 @@ def test_what_needs_a_hand_is_told_as_lines_to_paste(lumos: Any) -> None:
     assert done.code == 0
     assert "[warn] 2 tags require manual mapping" in done.out
     assert done.out.splitlines()[-5:] == [
-        "They are like others in the target. To join them, give --mapping a file with:",
+        "Like others in the target; to join them, give --mapping a file with:",
         "  tags:",
         '    "gold: 1": "Gold 1"',
         "    pii: PII",
@@ -63,6 +63,11 @@ def test_what_needs_a_hand_is_told_as_lines_to_paste(lumos: Any) -> None:
     words = ("migrate", "--source", "local", "--target", FILE, "--mapping", "mapping.yaml")
     done = lumos(*words)
     assert (done.code, "manual mapping" in done.out) == (0, False)
+    sides = ("diff", "--source", "local", "--target", FILE, "--aspect", "lineage")
+    assert lumos(*sides, "--aspect", "governance").code == 10
+    done = lumos(*sides, "--aspect", "governance", "--mapping", "mapping.yaml")
+    assert "manual mapping" not in done.out
+    assert "[ok] 2/2 datasets migrated" in done.out
     there = DatahubFile.at("estate.json").get(ORDERS)
     assert there is not None
     assert there.governance == Governance(tags=("PII", "Gold 1"))

@@ -15,6 +15,7 @@ import pytest
 from files import write_text
 from platforms.servers.gms import TOKEN, Gms
 from platforms.servers.http import Server
+from platforms.servers.openmetadata import BOT, Openmetadata
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -51,12 +52,6 @@ class Catalog(NamedTuple):
 
     def configuration(self) -> str:
         return CONFIGURATION.format(platform=self.platform, section=self.section)
-
-
-def file_catalog(workplace: Path) -> Catalog:
-    return Catalog(
-        "datahub-file:estate.json", "{}", f"datahub-file:{workplace.resolve()}/estate.json"
-    )
 
 
 def lake(workplace: Path) -> None:
@@ -208,10 +203,49 @@ def gms(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Catalog, Gms]]:
         yield Catalog("datahub", section, f"datahub:{server.address}"), stub
 
 
+@pytest.fixture
+def om(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Catalog, Openmetadata]]:
+    monkeypatch.setenv("OM_TOKEN", BOT)
+    stub = Openmetadata()
+    with Server(stub) as server:
+        section = f"openmetadata:\n      server: {server.address}\n      auth_token: ${{OM_TOKEN}}"
+        platform = "openmetadata  # was: datahub"
+        yield Catalog(platform, section, f"openmetadata:{server.address}"), stub
+
+
+def held_by_openmetadata(stub: Openmetadata) -> dict[str, Held]:
+    containers = {each["id"]: each for each in stub.entities("container")}
+    names = {id: each["name"].rpartition("/")[2] for id, each in containers.items()}
+    return {
+        names[id]: Held(
+            columns=tuple(column["name"] for column in each["dataModel"]["columns"]),
+            column_tags={
+                column["name"]: [label["name"] for label in column["tags"]]
+                for column in each["dataModel"]["columns"]
+                if column["tags"]
+            },
+            tags=[label["name"] for label in each["tags"] if label["source"] == "Classification"],
+            terms=[label["name"] for label in each["tags"] if label["source"] == "Glossary"],
+            owners=[owner["name"] for owner in each["owners"]],
+            description=each.get("description"),
+            domain=next((domain["name"] for domain in each["domains"]), None),
+            made_from=[names[source] for source, target in stub.estate.edges if target == id],
+            is_hidden=each["deleted"],
+        )
+        for id, each in containers.items()
+        # A bucket or first folder holds no data of its own; what is below `lumos` are no datasets.
+        if "dataModel" in each
+    }
+
+
 def test_the_same_commands_work_with_either_catalog(
-    lumos: Any, workplace: Path, gms: tuple[Catalog, Gms]
+    lumos: Any, workplace: Path, gms: tuple[Catalog, Gms], om: tuple[Catalog, Openmetadata]
 ) -> None:
-    in_a_file = dict(story(lumos, workplace, file_catalog(workplace)))
-    catalog, stub = gms
-    assert dict(story(lumos, workplace, catalog)) == in_a_file
-    assert held_by_datahub(stub) == EXPECTED
+    with_datahub = dict(story(lumos, workplace, gms[0]))
+    with_openmetadata = dict(story(lumos, workplace, om[0]))
+    assert with_openmetadata == with_datahub
+    assert with_datahub[("diff", "--source", "local", "--target", "PLATFORM")].endswith(
+        "Nothing differs."
+    )
+    assert held_by_datahub(gms[1]) == EXPECTED
+    assert held_by_openmetadata(om[1]) == EXPECTED

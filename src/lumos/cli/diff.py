@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog="Examples:\n\n"
         "lumos diff --source yesterday.json --target today.json\n\n"
-        "lumos diff --source local --target datahub-file:estate.json\n\n"
+        "lumos diff --source datahub --target openmetadata\n\n"
         "lumos diff --source backup.json --target local --aspect schema --aspect cost\n\n"
         "lumos diff --source old.parquet --target new.parquet --spark differences"
     )(diff)
@@ -50,6 +50,12 @@ def diff(
             "documentation, governance, quality.",
         ),
     ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Names that are others in B, as they were given to lumos migrate."
+        ),
+    ] = None,
     spark: Annotated[
         Path | None,
         typer.Option(
@@ -68,6 +74,8 @@ def diff(
     """
     from lumos.cli.screen import steps
 
+    if spark is not None and mapping is not None:
+        raise typer.BadParameter("--spark takes no --mapping")
     snapshots = lumos_of(config, store).snapshot
     if spark is not None:
         with steps() as announce:
@@ -80,7 +88,9 @@ def diff(
         is_different = sums.added or sums.removed or sums.changed
         raise typer.Exit(BREAKING if sums.breaking else DIFFERENT if is_different else 0)
     with steps() as announce:
-        report = snapshots.diff(source, target, aspects=aspect or (), announce=announce)
+        report = snapshots.diff(
+            source, target, aspects=aspect or (), mapping=mapping, announce=announce
+        )
     if json:
         print_json(report)
     else:

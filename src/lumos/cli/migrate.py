@@ -163,7 +163,7 @@ def _show_needs(console: "Console", needs: "Sequence[Need]") -> None:
     pasted = [need for need in needs if need.like]
     if not pasted:
         return
-    console.print("They are like others in the target. To join them, give --mapping a file with:")
+    console.print("Like others in the target; to join them, give --mapping a file with:")
     for kind, some in groupby(pasted, key=lambda need: need.kind):
         found = list(some)
         console.print(f"  {_ASKED[kind][1]}:")

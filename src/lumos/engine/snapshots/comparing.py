@@ -35,11 +35,23 @@ def diff(
     target: str,
     *,
     aspects: Iterable[str] = (),
+    mapping: Path | None = None,
     announce: "Announce",
 ) -> SnapshotDiffReport:
-    """Compares two sides, each a catalog or a snapshot."""
+    """Compares two sides, each a catalog or a snapshot; a mapping says what is called otherwise."""
+    from lumos.engine.migration.mapping import Mapping, write_mapped
+
     looked_at = _known(aspects)
-    with _as_snapshots(catalogs, (source, target), announce) as (before, after):
+    names = None if mapping is None else Mapping.read(mapping)
+    with (
+        TemporaryDirectory(prefix="lumos-") as folder,
+        _as_snapshots(catalogs, (source, target), announce) as (before, after),
+    ):
+        if names is not None and not names.is_empty:
+            mapped = Path(folder) / "mapped.jsonl"
+            with open_snapshot(before) as snapshot:
+                write_mapped(snapshot, names, mapped)
+            before = mapped
         announce("comparing")
         findings = Findings()
         for difference in compare(before, after, judge=judged, aspects=looked_at):

@@ -199,17 +199,19 @@ class Snapshots:
         target: str | Path,
         *,
         aspects: Iterable[str] = (),
+        mapping: str | Path | None = None,
         announce: "Announce" = _say_nothing,
     ) -> SnapshotDiffReport:
         """What differs between two snapshots or platforms, in any mix.
 
         By default the aspects are schema, lineage, ownership, documentation, governance and
-        quality.
+        quality. `mapping` is the file that a migration had from the source to the target.
         """
         from lumos.engine.snapshots.comparing import diff
 
         sides = (str(source), str(target))
-        return diff(self._catalogs, *sides, aspects=aspects, announce=announce)
+        names = None if mapping is None else Path(mapping)
+        return diff(self._catalogs, *sides, aspects=aspects, mapping=names, announce=announce)
 
     def diff_on_spark(
         self,
