@@ -1,15 +1,17 @@
 """Which entity has which identifier, and the services, databases and buckets that hold them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
+from lumos.errors import CatalogError
 from lumos.platforms.openmetadata.entries import HIDDEN, PARENT, URN
 from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.names import Names, Place, Service, joined
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.server import Server
 
+_BAD_REQUEST: Final = 400
 _MADE: Final = "Made by Lumos, which keeps what is in it."
 
 
@@ -178,3 +180,45 @@ class Index:
         with self._making:
             self._held.pop((HOMES[place.home].route, place.fqn), None)
         self.learn(place, None)
+
+    def tidy(self, places: Iterable[Place]) -> None:
+        """Takes out what Lumos made to hold these, if nothing is left in it."""
+        holders = {holder for place in places for holder in _holders(place)}
+        with self._making:
+            # The deepest first, since the others are empty only then.
+            for route, parts in sorted(holders, key=lambda holder: -len(holder[1])):
+                self._drop_empty(route, joined(*parts))
+
+    def _drop_empty(self, route: str, fqn: str) -> None:
+        asked = {"fields": "extension"} if route == "containers" else {}
+        raw = self._server.named(route, fqn, **asked)
+        if raw is None:
+            return
+        is_ours = raw.get("description") == _MADE or PARENT in (raw.get("extension") or {})
+        if not is_ours:
+            return
+        try:
+            self._server.delete(f"{route}/{raw['id']}", hardDelete=True)
+        except CatalogError as problem:
+            # Something is in it.
+            if problem.status != _BAD_REQUEST:
+                raise
+        else:
+            self._held.pop((route, fqn), None)
+            with self._lock:
+                self._there.discard((route.rpartition("/")[2], raw["name"]))
+
+
+def _holders(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What a dataset is in, by its route and the parts of its name."""
+    home = HOMES[place.home]
+    yield f"services/{home.services}", place.parts[:1]
+    match place.home:
+        case "table":
+            yield "databases", place.parts[:2]
+            yield "databaseSchemas", place.parts[:3]
+        case "container":
+            for depth in range(2, len(place.parts)):
+                yield home.route, place.parts[:depth]
+        case _:
+            return

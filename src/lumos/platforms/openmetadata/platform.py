@@ -140,8 +140,11 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
         return WritesMany.put(self, entry)
 
     def erase(self, urn: str) -> None:
-        self._read.pop(urn, None)
-        self._opened.writer.erase(urn)
+        self.erase_many([urn])
+
+    def erase_many(self, urns: Sequence[str]) -> None:
+        self._read = {}
+        self._opened.writer.erase(list(dict.fromkeys(urns)))
 
     def items(self) -> Iterator[Item]:
         return self._opened.items.all()

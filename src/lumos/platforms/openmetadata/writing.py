@@ -415,11 +415,16 @@ class Writer:
         is_news = job.held is None or not job.held.is_deleted
         job.changed = job.changed or is_news
 
-    def erase(self, urn: str) -> None:
+    def erase(self, urns: Sequence[str]) -> None:
+        """Takes entities out, and what Lumos made to hold them."""
+        places = [place for place in self._server.each(urns, self._erase) if place is not None]
+        self._index.tidy(places)
+
+    def _erase(self, urn: str) -> Place | None:
         """Takes an entity out; one that others are in stays, and says nothing any more."""
         held = self._reader.held(urn)
         if held is None or not held.is_dataset:
-            return
+            return None
         route = HOMES[held.place.home].route
         try:
             self._server.delete(f"{route}/{held.id}", hardDelete=True)
@@ -429,6 +434,7 @@ class Writer:
             self._empty(held)
         else:
             self._index.dropped(held.place)
+        return held.place
 
     def _empty(self, held: Held) -> None:
         home = held.place.home
