@@ -2,9 +2,10 @@
 
 import atexit
 import copy
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -16,11 +17,20 @@ from lumos.platforms.openmetadata.platform import Openmetadata
 
 from .servers import gms, openmetadata_kinds
 from .servers import openmetadata as openmetadata_stub
+from .servers.faults import (
+    ALL_KINDS,
+    RESET_AFTER,
+    RESET_BEFORE,
+    TIME_OUT_AFTER,
+    TOO_MANY,
+    UNAVAILABLE,
+)
 from .servers.gms import Gms
-from .servers.http import Answer, Application, Request, Server
+from .servers.http import Answer, Application, Mishap, Request, Server
 from .servers.openmetadata import Openmetadata as OpenmetadataStub
 from .servers.spec import specification
 
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Stub = TypeVar("Stub", bound=Application)
 
 
@@ -85,6 +95,9 @@ class Rig(ABC):
     kind: ClassVar[str]
     variable: ClassVar[str]
     token: ClassVar[str]
+    mishaps: ClassVar[Sequence[Mishap]] = ALL_KINDS
+    # As many datasets as a test can wait for.
+    few: ClassVar[int] = 500
 
     @abstractmethod
     def made(self) -> Any:
@@ -154,13 +167,16 @@ class OpenmetadataRig(Rig):
     kind = "openmetadata"
     variable = "OPENMETADATA_JWT_TOKEN"
     token = openmetadata_stub.BOT
+    # There are six calls for each dataset, and each time-out takes its time.
+    few = 100
+    mishaps = (*(TOO_MANY, UNAVAILABLE, RESET_BEFORE, RESET_AFTER) * 10, TIME_OUT_AFTER)
 
     def made(self) -> OpenmetadataStub:
         return OpenmetadataStub()
 
     def settings(self, address: str) -> dict[str, object]:
         section = "platform_config.openmetadata"
-        return {f"{section}.server": address, f"{section}.timeout": 2}
+        return {f"{section}.server": address, f"{section}.timeout": 1}
 
     def datasets(self, stub: Any) -> int:
         return len([each for each in stub.entities("container") if "/" in each["name"]])
@@ -172,10 +188,10 @@ class OpenmetadataRig(Rig):
         }
 
     def saved(self, stub: Any) -> Any:
-        return copy.deepcopy(stub.estate)
+        return _copied(stub.estate)
 
     def restore(self, stub: Any, saved: Any) -> None:
-        stub.estate = copy.deepcopy(saved)
+        stub.estate = _copied(saved)
 
     def writes(self, server: Server) -> int:
         undone = {request.number for request, mishap in server.met if not mishap.takes_effect}
@@ -194,12 +210,18 @@ class OpenmetadataRig(Rig):
         found.facts["description"] = description
 
 
+def _copied(estate: Any) -> Any:
+    return copy.deepcopy(estate, {id(kind): kind for kind in openmetadata_kinds.KINDS.values()})
+
+
 def _timeless(told: Any) -> Any:
     """What is told of an entity without ids, and without how often it was written."""
+    if isinstance(told, str):
+        return _ID.sub("an id", told)
     if isinstance(told, dict):
         passing = ("id", "version", "updatedAt")
         return {key: _timeless(value) for key, value in told.items() if key not in passing}
     return [_timeless(each) for each in told] if isinstance(told, list) else told
 
 
-RIGS: dict[str, type[Rig]] = {"datahub": DatahubRig}
+RIGS: dict[str, type[Rig]] = {rig.kind: rig for rig in (DatahubRig, OpenmetadataRig)}

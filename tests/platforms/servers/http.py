@@ -251,13 +251,11 @@ def _handler_of(server: Server) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _do
 
         def _reset(self) -> None:
-            self.close_connection = True
             at_once = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
-            # Another descriptor may hold it open; closed for good when the last one is.
-            self.rfile.close()
-            self.wfile.close()
             self.connection.close()
+            # Ends this connection's thread, which then closes what still holds it open.
+            raise ConnectionResetError("as it was asked for")
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
