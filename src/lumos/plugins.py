@@ -1,6 +1,9 @@
 """Sources and platforms found by name: ours and third parties' by the same entry points."""
 
-from importlib.metadata import EntryPoint, entry_points
+import os
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Final
 
 from lumos.errors import LumosError, MissingDependency, UnknownName
@@ -36,7 +39,7 @@ def unregister(group: str, name: str) -> None:
 
 def names(group: str) -> set[str]:
     """The names of all plug-ins of the group, without importing any."""
-    return {entry.name for entry in entry_points(group=group)} | set(_registered.get(group, {}))
+    return {entry.name for entry in _installed(group)} | set(_registered.get(group, {}))
 
 
 def find(group: str, name: str, what: str) -> object:
@@ -44,7 +47,7 @@ def find(group: str, name: str, what: str) -> object:
     registered = _registered.get(group, {})
     if name in registered:
         return registered[name]
-    found = entry_points(group=group, name=name)
+    found = _installed(group).select(name=name)
     if not found:
         raise UnknownName(what, name, names(group), listed="Installed")
     # One package can be on the path twice (installed and as a checkout) without any conflict.
@@ -53,6 +56,24 @@ def find(group: str, name: str, what: str) -> object:
         packages = " and ".join(sorted({_package(entry) for entry in by_target.values()}))
         raise LumosError(f"The {what} '{name}' comes from {packages}. Uninstall all but one.")
     return _loaded(by_target.popitem()[1], what)
+
+
+def _installed(group: str) -> EntryPoints:
+    return _entry_points(group, tuple((folder, _changed_at(folder)) for folder in sys.path))
+
+
+# Every package's metadata is read for an answer, and each start asks several times.
+@lru_cache(maxsize=4)
+def _entry_points(group: str, _path: tuple[tuple[str, int | None], ...]) -> EntryPoints:
+    return entry_points(group=group)
+
+
+def _changed_at(folder: str) -> int | None:
+    """When something was last installed into a folder or taken out of it."""
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return None
 
 
 def _loaded(entry: EntryPoint, what: str) -> object:

@@ -115,3 +115,12 @@ def test_two_packages_with_one_name_are_told_apart(install: Install) -> None:
     install("cliff", {"gulls": "b:X"})
     with pytest.raises(LumosError, match=r"comes from cliff and shore\. Uninstall all but one"):
         plugins.find(GROUP, "gulls", "source")
+
+
+def test_what_is_installed_later_into_the_same_folder_is_found(install: Install) -> None:
+    install("shore", {"gulls": "x:y"})
+    assert plugins.names(GROUP) == {"gulls"}
+    beside = Path(sys.path[0]) / "harbour-1.0.dist-info"
+    beside.mkdir()
+    (beside / "entry_points.txt").write_text(f"[{GROUP}]\ncranes = x:y\n")
+    assert plugins.names(GROUP) == {"gulls", "cranes"}
