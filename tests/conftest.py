@@ -5,17 +5,42 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from coverage import Coverage
+from hypothesis import is_hypothesis_test
 from pyspark.sql import SparkSession
 
 from lumos.pipeline.session import spark_session
+from lumos.store import database as store_database
+from replayed_migrations import ReplayedMigrations
 
 if TYPE_CHECKING:
     from databases import PostgresDatabase
+
+_measured: set[str] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measures coverage in the first case of each test only, and in no test of many examples.
+
+    Following every line doubles what a test takes, and further cases seldom reach other lines.
+    """
+    coverage = Coverage.current()
+    test = item.nodeid.partition("[")[0]
+    is_of_many_examples = is_hypothesis_test(getattr(item, "function", None))
+    if coverage is None or not (test in _measured or is_of_many_examples):
+        _measured.add(test)
+        return (yield)
+    coverage.stop()
+    try:
+        return (yield)
+    finally:
+        coverage.start()
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +49,14 @@ def spark() -> Iterator[SparkSession]:
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
     with spark_session(master="local[2]", settings=settings) as session:
         yield session
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_stores() -> Iterator[None]:
+    """Most tests want a new store and few of them the way to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_database, "_migrate", ReplayedMigrations(store_database._migrate))
+        yield
 
 
 @pytest.fixture
@@ -105,9 +138,34 @@ def postgres() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def _kept_postgres(postgres: str) -> str:
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE kept")
+    return f"{postgres.rpartition('/')[0]}/kept"
+
+
+@pytest.fixture
+def emptied_postgres(_kept_postgres: str) -> str:
+    """The URL of a database without tables, for a store; a new one takes three times as long."""
+    import psycopg
+
+    others = (
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    with psycopg.connect(_kept_postgres, autocommit=True) as connection:
+        connection.execute(others)
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return _kept_postgres
+
+
 @pytest.fixture
 def empty_postgres(postgres: str) -> Iterator[str]:
-    """The URL of an empty database on that server."""
+    """The URL of a new database on that server."""
     import psycopg
 
     name = f"t{uuid.uuid4().hex}"

@@ -1,11 +1,16 @@
 """Command lines, run in process."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
+import typer.main
 
 from lumos.cli import main as cli
+
+# Typer makes all commands anew each time that one is run.
+_made_once = cache(typer.main.get_command)
 
 
 class Result:
@@ -25,6 +30,8 @@ class Result:
 @pytest.fixture
 def lumos(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command line as the installed script does."""
+
+    monkeypatch.setattr(typer.main, "get_command", _made_once)
 
     def run(*words: object) -> Result:
         monkeypatch.setattr("sys.argv", ["lumos", *map(str, words)])

@@ -15,7 +15,7 @@ def stored(request: pytest.FixtureRequest, workplace: Path) -> dict[str, object]
         return {"storage.path": str(workplace / "lumos.db")}
     return {
         "storage.backend": "postgres",
-        "storage.connection_string": request.getfixturevalue("empty_postgres"),
+        "storage.connection_string": request.getfixturevalue("emptied_postgres"),
     }
 
 

@@ -18,7 +18,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "sqlite":
         opened = Database.sqlite(tmp_path / "lumos.db")
     else:
-        opened = Database.postgres(request.getfixturevalue("empty_postgres"))
+        opened = Database.postgres(request.getfixturevalue("emptied_postgres"))
     yield opened
     opened.engine.dispose()
 

@@ -175,8 +175,8 @@ def cross(store: Store, first: str, second: str, both: threading.Barrier) -> int
     return attempts
 
 
-def test_transactions_that_wait_for_each_other_are_repeated(empty_postgres: str) -> None:
-    store = Store.open(Database.postgres(empty_postgres), create=True)
+def test_transactions_that_wait_for_each_other_are_repeated(emptied_postgres: str) -> None:
+    store = Store.open(Database.postgres(emptied_postgres), create=True)
     both = threading.Barrier(2)
     with ThreadPoolExecutor() as pool:
         attempts = pool.map(lambda names: cross(store, *names, both), [("a", "b"), ("b", "a")])
@@ -184,8 +184,8 @@ def test_transactions_that_wait_for_each_other_are_repeated(empty_postgres: str)
     store.close()
 
 
-def test_a_deadlock_is_told_as_what_it_is(empty_postgres: str) -> None:
-    store = Store.open(Database.postgres(empty_postgres), create=True)
+def test_a_deadlock_is_told_as_what_it_is(emptied_postgres: str) -> None:
+    store = Store.open(Database.postgres(emptied_postgres), create=True)
     both = threading.Barrier(2)
 
     def hold_both(names: tuple[str, str]) -> None:
@@ -200,9 +200,9 @@ def test_a_deadlock_is_told_as_what_it_is(empty_postgres: str) -> None:
     store.close()
 
 
-def test_schemas_are_kept_before_long_transactions_begin(empty_postgres: str) -> None:
+def test_schemas_are_kept_before_long_transactions_begin(emptied_postgres: str) -> None:
     """Two that bring the same schemas in another order do not wait for each other."""
-    store = Store.open(Database.postgres(empty_postgres), create=True)
+    store = Store.open(Database.postgres(emptied_postgres), create=True)
     schemas = [parse_schema(f"c{number} INT64") for number in range(20)]
     store.keep_schemas(schemas)
     both = threading.Barrier(2)
