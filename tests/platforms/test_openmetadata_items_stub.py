@@ -197,6 +197,15 @@ def test_an_item_that_was_put_again_is_exactly_that(catalog: Catalog) -> None:
     assert catalog.found("glossaryTerm", "Order")["description"] == "third"
 
 
+def test_somebody_who_was_only_a_member_stays_one(catalog: Catalog) -> None:
+    group, user = Group(name="g", members=("ann",)), User(name="ann", display_name="Ann")
+    for item in (group, user):
+        catalog.items.put(item)
+    assert catalog.items.get(Group, "g") == group
+    assert catalog.items.get(User, "ann") == user
+    assert catalog.found("user", "ann")["displayName"] == "Ann"
+
+
 def test_what_was_only_referred_to_goes_with_its_item(catalog: Catalog) -> None:
     items = [User(name="ann", display_name="Ann"), Group(name="g", description="G"), GlossaryTerm(name="t", definition="T")]  # fmt: skip
     owners = [Owner(name="ann"), Owner(name="g", kind="group")]

@@ -411,6 +411,19 @@ def test_a_team_has_the_users_that_were_put_last(people: People) -> None:
     assert not people.get("teams", "T", fields="users").get("users")
 
 
+def test_a_user_that_is_put_without_teams_leaves_them(people: People) -> None:
+    ann = people.get("users", "ann")
+    team = people.put("teams", {"name": "T", "teamType": "Group", "users": [ann["id"]]})
+    assert [each["name"] for each in people.get("users", "ann", fields="teams")["teams"]] == ["T"]
+    body = {"name": "ann", "email": "ann@x.org"}
+    people.put("users", {**body, "teams": [team["id"]]})
+    assert [each["name"] for each in people.get("teams", "T", fields="users")["users"]] == ["ann"]
+    people.put("users", body)
+    assert not people.get("teams", "T", fields="users").get("users")
+    told = people.get("users", "ann", fields="teams")["teams"]
+    assert [each["name"] for each in told] == ["Organization"]
+
+
 def test_a_container_is_what_was_put_last(people: People) -> None:
     people.put("services/storageServices", {"name": "s", "serviceType": "S3"})
     bucket = people.put("containers", {"name": "b", "service": "s"})

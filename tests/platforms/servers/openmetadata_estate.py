@@ -121,6 +121,8 @@ class Estate:
         for key, others in entity.refers.items():
             if key in shown:
                 told[key] = self._references(key, others)
+        if entity.kind.type == "user" and "teams" in shown:
+            told["teams"] = [each.reference for each in self._teams(entity)]
         for key in ("tags", "owners", "domains"):
             if key in optional and key in shown:
                 told.setdefault(key, [])
@@ -214,7 +216,7 @@ class Estate:
             self._below[above.id].add(entity.id)
         if entity.kind.type == "user":
             self._emails[entity.facts["email"]] = entity
-            entity.refers.setdefault("teams", [self._by_name["team"]["Organization"]])
+            self._join(entity)
         if entity.kind.type == "glossaryTerm":
             self._terms[entity.above["glossary"].id][entity.name.lower()] = entity
             self._relate(entity, entity.refers.pop("relatedTerms", []))
@@ -320,7 +322,7 @@ class Estate:
         kept = dict(refers)
         for key, others in entity.refers.items():
             lasts = key in ("owners", "domains") and (writer.is_bot or key not in refers)
-            if (lasts and others) or (key not in refers and key in ("relatedTerms", "teams")):
+            if (lasts and others) or (key not in refers and key == "relatedTerms"):
                 kept[key] = others
         return kept
 
@@ -345,12 +347,26 @@ class Estate:
         lost -= {each["fullyQualifiedName"] for each in all_columns(facts)}
         if lost:
             self._unlink(lost)
+        if moves and entity.kind.type == "user":
+            self._join(entity)
         if not changed:
             return
         # Changes that one writer makes in a row are told as one.
         if moves or entity.updated_by != writer:
             entity.version = round(entity.version + (1 if lost else 0.1), 1)
         entity.updated_by = str(writer)
+
+    def _teams(self, user: Entity) -> list[Entity]:
+        """The teams of a user; who is in none is in the one that all are in."""
+        found = [each for each in self.listed("team") if user in each.refers.get("users", ())]
+        return found or [self._by_name["team"]["Organization"]]
+
+    def _join(self, user: Entity) -> None:
+        """Makes a user a member of the teams that were said, and of no others."""
+        teams = user.refers.pop("teams", [])
+        for team in self.listed("team"):
+            others = [each for each in team.refers.get("users", ()) if each is not user]
+            team.refers["users"] = [*others, user] if team in teams else others
 
     def _relate(self, term: Entity, related: list[Entity]) -> None:
         """Terms are related both ways."""

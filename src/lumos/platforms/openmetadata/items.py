@@ -171,7 +171,8 @@ class Items:
             case "glossaryTerm":
                 return self._labels.known_term(key, fields=_TERM_FIELDS)
             case "users":
-                return self._labels.known_user(key) if people.has_account(key) else None
+                is_account = people.has_account(key)
+                return self._labels.known_user(key, fields="teams") if is_account else None
             case "teams":
                 return self._server.named(
                     "teams", joined(team_name(key)), fields="users", include="all"
@@ -210,7 +211,7 @@ class Items:
                 known_as = None if entity is None else entity["name"]
                 self._labels.make_term(item.name, known_as=known_as, **facts)
             case "users":
-                self._labels.make_user(item.name, people.mail_of(item), **facts)
+                self._labels.make_user(item.name, people.mail_of(item), **facts, **_teams(entity))
             case "teams":
                 users = [each["id"] for each in self._members(item)]
                 body = {"name": team_name(item.name), "teamType": "Group", "users": users}
@@ -333,6 +334,13 @@ class Items:
 def _key(item: Any) -> str:
     key: str = item.urn if isinstance(item, Job | Other) else item.name
     return key
+
+
+def _teams(user: Mapping[str, Any] | None) -> dict[str, list[str]]:
+    """The teams of a user that is there, who would leave them all if they were not told again."""
+    teams = (user or {}).get("teams") or ()
+    ids = [each["id"] for each in teams if each["name"] != people.ROOT_TEAM]
+    return {"teams": ids} if ids else {}
 
 
 def _exchanged(entity: Mapping[str, Any], field: str, value: str | None) -> list[dict[str, Any]]:
