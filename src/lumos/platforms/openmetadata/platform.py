@@ -9,6 +9,7 @@ from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import MissingDependency, MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Dataset
+from lumos.model.urn import Urn
 from lumos.platforms.interface import (
     NO_FILTERS,
     Connects,
@@ -138,6 +139,11 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
 
     def put(self, entry: Entry) -> Written:
         return WritesMany.put(self, entry)
+
+    def settled(self, entry: Entry) -> Entry:
+        # Whatever the server would not give back as it is travels beside it, exactly.
+        Urn.parse(entry.urn)
+        return entry
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])

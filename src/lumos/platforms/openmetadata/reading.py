@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import Entry
-from lumos.model.urn import Urn
+from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.openmetadata import lineage
 from lumos.platforms.openmetadata.entries import HIDDEN, URN, Entries, is_parent_only
 from lumos.platforms.openmetadata.homes import HOMES
@@ -63,7 +63,10 @@ class Reader:
 
     def held(self, urn: str) -> Held | None:
         """What is there under a dataset's name."""
-        place = self._index.names.place(Urn.parse(urn))
+        try:
+            place = self._index.names.place(Urn.parse(urn))
+        except InvalidUrn:
+            return None
         home = HOMES[place.home]
         if not self._index.may_be_there(place):
             return None

@@ -85,8 +85,13 @@ class Writer:
         there: Mapping[str, Held],
     ) -> Iterator[Written | Refused]:
         """Writes entries over what the caller has read, `there` being the same as it was told."""
-        self._labels_for(entries)
-        jobs = [self._job(entry, there.get(entry.urn)) for entry in entries]
+        jobs = []
+        for entry in entries:
+            try:
+                jobs.append(self._job(entry, there.get(entry.urn)))
+            except InvalidUrn as problem:
+                yield Refused(entry.urn, problem)
+        self._labels_for(job.entry for job in jobs)
         self._make([job for job in jobs if job.held is None and job.problem is None])
         self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
         self._all(jobs, self._link)
