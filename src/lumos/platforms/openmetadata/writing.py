@@ -271,16 +271,23 @@ class Writer:
         if found is None:
             return
         fresh = self._reader.edges(job.place, found.id) if job.held is not None else known
+        drawn: dict[str, NativeEdge] = {}
+        is_sure = True
         for urn, edges in wanted.items():
-            if (end := ends[urn]) is not None:
-                self._put_edge(found, end, edges, known.edges.get(urn), fresh.edges.get(urn))
+            if (end := ends[urn]) is None:
+                continue
+            sent = self._put_edge(found, end, edges, known.edges.get(urn), fresh.edges.get(urn))
+            # The server drops columns that it does not know without a word.
+            is_sure = is_sure and sent is not None and not sent
+            drawn[urn] = NativeEdge(end.id, end.place.home, end.place.parts, {}, {})
         for urn, native in known.edges.items():
             if urn not in wanted:
                 self._server.delete(
                     f"lineage/{native.type}/{native.id}/{found.place.home}/{found.id}"
                 )
         job.changed = True
-        self._mark(found, wanted)
+        now = drawn if is_sure else self._reader.edges(found.place, found.id).edges
+        self._mark(job, found, wanted, now)
 
     def _end(self, urn: str, job: _Job) -> Found | None:
         """Where an edge comes from, if it is there; otherwise it waits."""
@@ -324,7 +331,8 @@ class Writer:
         edges: Sequence[UpstreamEdge],
         known: NativeEdge | None,
         fresh: NativeEdge | None,
-    ) -> None:
+    ) -> dict[lineage.Pair, str | None] | None:
+        """Draws an edge; gives the columns that were sent, or nothing where it may have failed."""
         columns = lineage.pairs_of(edges, end.place.parts, to.place.parts)
         if fresh is not None:
             before = known.columns if known is not None else {}
@@ -346,42 +354,37 @@ class Writer:
             # back says whether it is there.
             if problem.status not in (_INTERNAL, _NOT_FOUND):
                 raise
+            return None
+        return columns
 
-    def _mark(self, found: Found, wanted: Mapping[str, list[UpstreamEdge]]) -> None:
-        """Notes beside the entity which edges and columns are written, as they are read back."""
-        now = self._reader.edges(found.place, found.id)
+    def _mark(
+        self,
+        job: _Job,
+        found: Found,
+        wanted: Mapping[str, list[UpstreamEdge]],
+        now: Mapping[str, NativeEdge],
+    ) -> None:
+        """Notes beside the entity which edges and columns are there of those that were sent."""
         marks: Marks = {}
         for urn, edges in wanted.items():
-            if (native := now.edges.get(urn)) is None:
+            if (native := now.get(urn)) is None:
                 continue
             sent = lineage.pairs_of(edges, native.parts, found.place.parts)
-            there, unknown = (
-                sent.keys() & native.columns.keys(),
-                sent.keys() - native.columns.keys(),
-            )
+            there = sent.keys() & native.columns.keys()
+            unknown = sent.keys() - there
             marks[urn] = Mark(native.id, tuple(sorted(there)), tuple(sorted(unknown)))
         text = msgspec.json.encode(marks).decode() if marks else None
-        self._write_mark(found, text)
-
-    def _write_mark(self, found: Found, text: str | None) -> None:
-        route = HOMES[found.place.home].route
-        for attempt in range(_ATTEMPTS):
-            raw = self._server.get(f"{route}/{found.id}", fields="extension")
-            extension = (raw or {}).get("extension") or {}
-            if raw is None or extension.get(EDGES) == text:
-                return
-            self._properties.declare(found.place.home, [EDGES])
-            operation: dict[str, Any] = {"op": "remove", "path": f"/extension/{EDGES}"}
-            if text is not None:
-                operation = {"op": "add", "path": f"/extension/{EDGES}", "value": text}
-                if not extension:
-                    operation = {"op": "add", "path": "/extension", "value": {EDGES: text}}
-            try:
-                self._server.patch(f"{route}/{found.id}", [operation])
-                return
-            except Outdated:
-                if attempt == _ATTEMPTS - 1:
-                    raise
+        known = (job.raw.get("extension") or {}).get(EDGES)
+        if text == known:
+            return
+        self._properties.declare(found.place.home, [EDGES])
+        path = f"{HOMES[found.place.home].route}/{found.id}"
+        # What is carried of edges is there already, and so is the extension that holds it.
+        place = f"/extension/{EDGES}"
+        operation: dict[str, Any] = {"op": "remove", "path": place}
+        if text is not None:
+            operation = {"op": "add", "path": place, "value": text}
+        self._server.patch(path, [operation])
 
     def _link_those_that_waited(self, jobs: Iterable[_Job]) -> None:
         """Writes edges from datasets that are there now to those that were written before them."""
