@@ -10,9 +10,11 @@ import pytest
 
 from lumos.model.catalog import GlossaryTerm, Other, User
 from lumos.model.dataset import Governance
-from lumos.platforms import Written
+from lumos.platforms import Refused, Written
 from lumos.platforms.datahub_file import DatahubFile
 
+from . import datahub_samples as samples
+from .conftest import DataHub
 from .datahub_servers import NAME, catalog_of, plain, put
 from .estates import rich
 from .servers.gms import TOKEN, Gms
@@ -249,3 +251,59 @@ def test_everything_in_a_rich_estate_is_taken_by_the_model(gms: Gms, server: Ser
     done = put(catalog_of(server), *rich())
     assert all(isinstance(each, Written) for each in done.values())
     assert len(gms.entities) == len(rich())
+
+
+def moved_there_and_back(server: Server, file: Path) -> None:
+    source = DatahubFile.at(str(file))
+    estate, things = list(source.export()), list(source.items())
+    refused = [
+        each for each in put(catalog_of(server), *estate).values() if isinstance(each, Refused)
+    ]
+    assert [*refused, *catalog_of(server).put_items(things)] == []
+    there = catalog_of(server)
+    assert list(there.export()) == sorted(estate, key=lambda entry: entry.urn)
+    found = list(there.items())
+    assert len(found) == len(things)
+    assert all(item in found for item in things)
+    server.forget()
+    over = there.get_many([entry.urn for entry in estate])
+    assert not any(written.changed for written in there.put_many(estate, over=over))  # type: ignore[union-attr]
+    assert list(there.put_items(things)) == []
+    assert not any(request.path == "/aspects" for request in server.requests)
+
+
+def test_an_estate_in_a_file_of_datahub_comes_back_from_a_server(
+    server: Server, tmp_path: Path
+) -> None:
+    file = tmp_path / "estate.json"
+    file.write_text(json.dumps(samples.estate()), encoding="utf-8")
+    moved_there_and_back(server, file)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bootstrap", "showcase-ecommerce"])
+def test_the_public_samples_of_datahub_come_back_from_a_server(
+    datahub: DataHub, server: Server, name: str
+) -> None:
+    for sample in datahub.sample(name):
+        moved_there_and_back(server, sample)
+
+
+def test_fields_that_the_model_does_not_know_are_sent_only_where_they_were_read(
+    gms: Gms, server: Server
+) -> None:
+    from_elsewhere = plain(
+        carried={"datahub": {"subTypes": [{"body": {"typeNames": ["Table"], "grade": 1}}]}}
+    )
+    catalog_of(server).put(from_elsewhere)
+    assert gms.aspects(NAME)["subTypes"] == {"typeNames": ["Table"]}
+    assert catalog_of(server).get(from_elsewhere.urn) == from_elsewhere
+    # A server of a later version tells of the field itself.
+    gms.validating = False
+    gms.hold(NAME, {"subTypes": {"typeNames": ["Table"], "grade": 2}})
+    catalog = catalog_of(server)
+    entry = catalog.get(from_elsewhere.urn)
+    assert entry is not None
+    gms.emptied()
+    catalog.put(entry)
+    assert gms.aspects(NAME)["subTypes"] == {"typeNames": ["Table"], "grade": 2}

@@ -15,13 +15,6 @@ from lumos.platforms.datahub_model.statements import Entity, Statement, entity_o
 from lumos.platforms.interface import Item, Refused
 
 _AT_ONCE: Final = 100
-# A server's own business: settings, secrets, what it comes with.
-_INTERNAL: Final = frozenset(
-    {"dataPlatform", "dataType", "entityType", "globalSettings", "inviteToken", "telemetry"}
-)
-_INTERNAL_PREFIX: Final = "dataHub"
-_BUILT_IN: Final = frozenset({"urn:li:corpuser:datahub", "urn:li:corpuser:__datahub_system"})
-_BUILT_IN_PREFIX: Final = "urn:li:ownershipType:__system__"
 
 
 class ServerItems:
@@ -33,9 +26,12 @@ class ServerItems:
 
     def all(self) -> Iterator[Item]:
         """Every item, by the types of their entities and their URNs."""
-        types = sorted(type for type in self._types if _is_of_people(type))
+        types = sorted(
+            type for type in self._types if type != DATASET and not self._model.is_internal(type)
+        )
         listed = begun_again(lambda: self._gms.listed(types, None))
-        urns = sorted(found.urn for found in listed if not _is_built_in(found.urn))
+        entities = map(entity_of, sorted(found.urn for found in listed))
+        urns = [entity.urn for entity in entities if self._model.holds(entity)]
         for page in pages_of(urns, _AT_ONCE):
             held = self._held(map(entity_of, page))
             items = Items(held, self._model)
@@ -197,11 +193,3 @@ class _Held:
 def _last(items: Sequence[Item]) -> list[Item]:
     """Items without those that others of the same name follow."""
     return list({(type(item), key_of(item)): item for item in items}.values())
-
-
-def _is_of_people(type: str) -> bool:
-    return type != DATASET and type not in _INTERNAL and not type.startswith(_INTERNAL_PREFIX)
-
-
-def _is_built_in(urn: str) -> bool:
-    return urn in _BUILT_IN or urn.startswith(_BUILT_IN_PREFIX)

@@ -4,60 +4,84 @@ A server may add each default of the model or none of them, and it makes some as
 aspect that says nothing reads as one that is not there, since none can be taken back by proposals.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
+from lumos.platforms.datahub.model_shapes import NO_SHAPE, Seen, Shape, shape_of
 from lumos.platforms.datahub.package import classes
 from lumos.platforms.datahub.patches import EMPTY, STAMPS
 from lumos.platforms.datahub.server import key_aspect
+from lumos.platforms.datahub_model.names import is_acceptable
 from lumos.platforms.datahub_model.statements import Entity
 
-_AVRO: Final = "com.linkedin.pegasus2avro."
-_SENT: Final = "com.linkedin."
 _BROWSE: Final = "browsePathsV2"
 _INSTANCE: Final = "dataPlatformInstance"
 # What must not leave a server.
 _SECRET: Final = frozenset({"corpUserCredentials"})
-
-Normal: TypeAlias = Callable[[Any], Any]
+# A server's own business: settings, secrets, what it comes with.
+_INTERNAL: Final = frozenset(
+    {"dataPlatform", "dataType", "entityType", "globalSettings", "inviteToken", "telemetry"}
+)
+_INTERNAL_PREFIX: Final = "dataHub"
+_BUILT_IN: Final = frozenset({"urn:li:corpuser:datahub", "urn:li:corpuser:__datahub_system"})
+_BUILT_IN_PREFIX: Final = "urn:li:ownershipType:__system__"
 
 
 class Model:
     """DataHub's model as its package ships it, and what a server was seen to know beyond that."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[str, str]] = set()
+        self._seen_aspects: set[tuple[str, str]] = set()
+        self._seen: Seen = set()
 
     def types(self) -> frozenset[str]:
         """The types of entities."""
         return frozenset(classes().KEY_ASPECTS)
 
-    def takes(self, entity: Entity, aspect: str) -> bool:
-        """Whether an entity can have an aspect that stays until it is replaced."""
-        return aspect in _aspects(entity.type) or (entity.type, aspect) in self._seen
+    def is_internal(self, type: str) -> bool:
+        """Whether entities of a type are a server's own business."""
+        return type in _INTERNAL or type.startswith(_INTERNAL_PREFIX)
+
+    def holds(self, entity: Entity) -> bool:
+        is_built_in = entity.urn in _BUILT_IN or entity.urn.startswith(_BUILT_IN_PREFIX)
+        return not is_built_in and not self.is_internal(entity.type) and is_acceptable(entity.urn)
+
+    def sent(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: _shape(name).sent(body, self._seen)
+            for name, body in aspects.items()
+            if name in _aspects(entity.type) or (entity.type, name) in self._seen_aspects
+        }
 
     def read(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
-        """What a server told of an entity, which it therefore takes."""
+        """What a server told of an entity, and therefore understands."""
         known = _aspects(entity.type)
-        self._seen.update((entity.type, name) for name in aspects if name not in known)
-        return self.kept(entity, aspects)
+        self._seen_aspects.update((entity.type, name) for name in aspects if name not in known)
+        return self._kept(entity, aspects, self._seen)
 
     def kept(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
-        """Aspects in their normal form."""
+        return self._kept(entity, aspects, set())
+
+    def told(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: body for name, body in aspects.items() if not _says_nothing(name, body)}
+
+    def _kept(self, entity: Entity, aspects: Mapping[str, Any], seen: Seen) -> dict[str, Any]:
         key = key_aspect(entity.type)
         found = {}
         for name, body in aspects.items():
             if name == key or name in _SECRET:
                 continue
-            normal = _normal_of(name)(body)
-            if not _says_nothing(name, normal) and not _is_made_by_server(entity, name, normal):
-                found[name] = normal
+            kept = _shape(name).kept(body, seen)
+            if not _says_nothing(name, kept) and not _is_made_by_server(entity, name, kept):
+                found[name] = kept
         return found
 
-    def told(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
-        """Aspects without those that say nothing."""
-        return {name: body for name, body in aspects.items() if not _says_nothing(name, body)}
+
+@cache
+def _shape(aspect: str) -> Shape:
+    found = classes().ASPECT_NAME_MAP.get(aspect)
+    return NO_SHAPE if found is None else shape_of(found.RECORD_SCHEMA)
 
 
 @cache
@@ -92,122 +116,3 @@ def _path_of(urn: str) -> list[tuple[tuple[str, str], ...]]:
     name = urn.partition(",")[2].rpartition(",")[0]
     *parents, _ = name.split("/" if "/" in name else ".")
     return [(("id", part),) for part in parents]
-
-
-@cache
-def _normal_of(aspect: str) -> Normal:
-    found = classes().ASPECT_NAME_MAP.get(aspect)
-    return _as_it_is if found is None else _Schemas().normal(found.RECORD_SCHEMA) or _as_it_is
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-class _Field(NamedTuple):
-    """A field of a record; one that may be missing may be empty as well, if it holds many."""
-
-    normal: Normal | None = None
-    has_default: bool = False
-    default: Any = None
-    may_be_empty: bool = False
-
-
-_UNKNOWN: Final = _Field()
-
-
-class _Schemas:
-    """Makes functions of schemas, each record once, since records may hold themselves."""
-
-    def __init__(self) -> None:
-        self._records: dict[str, Normal] = {}
-
-    def normal(self, schema: Any) -> Normal | None:
-        """What brings values of a schema into their normal form; nothing where they have one."""
-        match schema.type:
-            case "record" | "error":
-                return self._record(schema)
-            case "array":
-                return _each_item(self.normal(schema.items))
-            case "map":
-                return _each_value(self.normal(schema.values))
-            case "union":
-                return self._union(schema)
-        return None
-
-    def _record(self, schema: Any) -> Normal:
-        if (known := self._records.get(schema.fullname)) is not None:
-            return known
-        fields: dict[str, _Field] = {}
-
-        def normal(value: Any) -> Any:
-            return _without_defaults(value, fields)
-
-        self._records[schema.fullname] = normal
-        for field in schema.fields:
-            inner = self.normal(field.type)
-            default = field.default if field.has_default else None
-            if field.has_default and inner is not None and default is not None:
-                default = inner(default)
-            may_be_empty = default is None and _holds_many(field.type)
-            fields[field.name] = _Field(inner, field.has_default, default, may_be_empty)
-        return normal
-
-    def _union(self, schema: Any) -> Normal | None:
-        branches = [each for each in schema.schemas if each.type != "null"]
-        if len(branches) == 1:
-            return _unless_nothing(self.normal(branches[0]))
-        named = {
-            f"{_SENT}{each.fullname[len(_AVRO) :]}": inner
-            for each in branches
-            if each.type == "record" and (inner := self.normal(each)) is not None
-        }
-        return _of_branch(named) if named else None
-
-
-def _without_defaults(value: Any, fields: Mapping[str, _Field]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    found = {}
-    for name, each in value.items():
-        field = fields.get(name, _UNKNOWN)
-        normal = each if field.normal is None or each is None else field.normal(each)
-        is_said = normal != field.default and (normal or not field.may_be_empty)
-        if is_said or not field.has_default:
-            found[name] = normal
-    return found
-
-
-def _holds_many(schema: Any) -> bool:
-    branches = schema.schemas if schema.type == "union" else [schema]
-    return all(each.type in ("array", "map", "null") for each in branches)
-
-
-def _each_item(inner: Normal | None) -> Normal | None:
-    if inner is None:
-        return None
-    return lambda value: [inner(each) for each in value] if isinstance(value, list) else value
-
-
-def _each_value(inner: Normal | None) -> Normal | None:
-    if inner is None:
-        return None
-    return lambda value: (
-        {name: inner(each) for name, each in value.items()} if isinstance(value, dict) else value
-    )
-
-
-def _unless_nothing(inner: Normal | None) -> Normal | None:
-    if inner is None:
-        return None
-    return lambda value: None if value is None else inner(value)
-
-
-def _of_branch(named: Mapping[str, Normal]) -> Normal:
-    def normal(value: Any) -> Any:
-        if not isinstance(value, dict) or len(value) != 1:
-            return value
-        ((name, inside),) = value.items()
-        return {name: named[name](inside)} if name in named else value
-
-    return normal

@@ -46,26 +46,32 @@ STAMPS: Final = frozenset({"auditStamp", "created", "lastModified"})
 """Who did something and when, which alone says nothing."""
 
 
-def patch(aspect: str, old: Any, new: Any) -> bytes | None:
+def patch(aspect: str, old: Any, new: Any, sent: Any) -> bytes | None:
     """The patch that makes one body of an aspect the other, or nothing where there is none.
 
-    Either may be None, for an aspect that is not there.
+    Either may be None, for an aspect that is not there. Both are in their normal form; `sent` is
+    the new one in the form that servers take.
     """
     if aspect in _KEYED:
-        return _keyed_patch(_KEYED[aspect], old or {}, new)
+        if new is None:
+            # An aspect cannot be taken back, but it can be emptied.
+            new = sent = {
+                _KEYED[aspect].list: [],
+                **{name: old[name] for name in old if name in STAMPS},
+            }
+        return _keyed_patch(_KEYED[aspect], old, new, sent)
     if aspect == facts.PROPERTIES and old is not None and new is not None:
-        return _properties_patch(old, new)
+        return _properties_patch(old, new, sent)
     return None
 
 
 def _keyed_patch(
-    keyed: _Keyed, old: Mapping[str, Any], new: Mapping[str, Any] | None
+    keyed: _Keyed, old: Mapping[str, Any] | None, new: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> bytes | None:
-    if new is None:
-        # An aspect cannot be taken back, but it can be emptied.
-        new = {keyed.list: [], **{name: old[name] for name in old if name in STAMPS}}
-    before, after = (_by_key(body.get(keyed.list) or [], keyed.keys) for body in (old, new))
-    if before is None or after is None:
+    before, after, members = (
+        _by_key(body.get(keyed.list) or [], keyed.keys) for body in (old or {}, new, sent)
+    )
+    if before is None or after is None or members is None:
         return None
     left = {key: after[key] for key in before if key in after}
     if _grouped({**left, **after}) != list(after.values()):
@@ -74,35 +80,38 @@ def _keyed_patch(
     operations = [
         *(_remove(keyed.list, *key) for key in before if key not in after),
         *(
-            _add(member, keyed.list, *key)
+            _add(members[key], keyed.list, *key)
             for key, member in after.items()
             if before.get(key) != member
         ),
-        *_differences(old, new, without=keyed.list),
+        # Of an aspect that is not there yet, all else has to be said, too.
+        *_differences(old or {}, sent if old is None else new, sent, without=keyed.list),
     ]
     keys = {keyed.list: list(keyed.keys)}
     return msgspec.json.encode({"arrayPrimaryKeys": keys, "patch": operations})
 
 
-def _properties_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes | None:
+def _properties_patch(
+    old: Mapping[str, Any], new: Mapping[str, Any], sent: Mapping[str, Any]
+) -> bytes | None:
     before, after = (body.get(_CUSTOM) or {} for body in (old, new))
     if "" in before.keys() | after.keys():
         return None
     operations = [
         *(_remove(_CUSTOM, name) for name in before if name not in after),
         *(_add(text, _CUSTOM, name) for name, text in after.items() if before.get(name) != text),
-        *_differences(old, new, without=_CUSTOM),
+        *_differences(old, new, sent, without=_CUSTOM),
     ]
     return msgspec.json.encode(operations)
 
 
 def _differences(
-    old: Mapping[str, Any], new: Mapping[str, Any], *, without: str
+    old: Mapping[str, Any], new: Mapping[str, Any], sent: Mapping[str, Any], *, without: str
 ) -> Iterator[dict[str, Any]]:
     for name in {**old, **new}:
         if name == without or old.get(name) == new.get(name):
             continue
-        yield _add(new[name], name) if name in new else _remove(name)
+        yield _add(sent[name], name) if name in new else _remove(name)
 
 
 def _by_key(members: Sequence[Any], keys: Sequence[str]) -> dict[tuple[str, ...], Any] | None:

@@ -77,8 +77,7 @@ def change(
         was, now = before.get(name), after.get(name)
         if was == now:
             continue
-        wanted = new[name] if was is None else now
-        if (difference := patch(name, was, wanted)) is not None:
+        if (difference := patch(name, was, now, new.get(name))) is not None:
             proposals.append(Proposal(entity.type, entity.urn, name, difference, patch=True))
         elif now is not None:
             proposals.append(_upsert(entity, name, new[name]))

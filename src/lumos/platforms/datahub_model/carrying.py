@@ -95,10 +95,8 @@ def unkept(carried: Statements, entity: Entity, keeper: Keeper) -> Statements:
     """The statements that a place would not give back as they are."""
     found: Statements = {}
     for aspect, group in carried.items():
-        state = folded(group) if keeper.takes(entity, aspect) else {}
-        back = [
-            Statement(aspect=name, body=body) for name, body in keeper.kept(entity, state).items()
-        ]
+        state = keeper.kept(entity, keeper.sent(entity, folded(group)))
+        back = [Statement(aspect=name, body=body) for name, body in state.items()]
         if back != group:
             found[aspect] = group
     return found

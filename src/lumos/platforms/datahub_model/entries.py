@@ -140,8 +140,8 @@ class Entries:
         """The aspects that say what an entry says, as far as its place takes them."""
         rendered = self.render(entry)
         entity, state = self._entity(entry.urn), folded(rendered.statements)
-        if self._keeper is not None:
-            state = {name: state[name] for name in state if self._keeper.takes(entity, name)}
+        if self._keeper is not None and CATALOG in entry.carried:
+            state = self._keeper.sent(entity, state)
         return Aspects(entity, state, rendered.held)
 
     def _entity(self, urn: str) -> Entity:
@@ -158,7 +158,16 @@ class Entries:
         if any(each.removes_all for each in _each(lost)) and facts.STATUS in carried:
             # The deletion says it, and not the mark that will be in its place.
             lost[facts.STATUS] = carried[facts.STATUS]
-        return {**others, CATALOG: plain(lost)} if lost else others
+        if lost and carried.get(facts.PROPERTIES) == []:
+            # These will be there only because all this is packed into them.
+            lost[facts.PROPERTIES] = []
+        if not lost:
+            return others
+        # The order of keys says nothing, and the same shall be packed as the same text.
+        told: dict[str, Any] = msgspec.json.decode(
+            msgspec.json.encode({**others, CATALOG: plain(lost)}, order="sorted")
+        )
+        return told
 
     def _still_true(self, entry: Entry, state: State) -> dict[str, Any]:
         """The packed statements about aspects that nobody changed since."""
@@ -174,8 +183,11 @@ class Entries:
         for aspect, group in packed.items():
             if any(each.removes_all for each in group) or (is_erased and aspect == facts.STATUS):
                 is_true = is_erased
+            elif aspect == facts.PROPERTIES and not group:
+                now = self._body(entry.urn, state, aspect) or {}
+                is_true = now in ({}, {"name": entry.name})
             else:
-                then = folded(group) if self._keeper.takes(entity, aspect) else {}
+                then = self._keeper.sent(entity, folded(group))
                 is_true = self._body(entry.urn, then, aspect) == self._body(
                     entry.urn, state, aspect
                 )

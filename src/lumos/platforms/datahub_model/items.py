@@ -127,9 +127,9 @@ class Items:
         return self._holder.keeps_loose and key.startswith(_LOOSE)
 
     def _home(self, kind: "_Kind", key: str) -> Entity | None:
-        """The entity that an item is in DataHub, if a server could hold one of that name."""
+        """The entity that an item is in DataHub, if its place holds such entities."""
         home = _home(kind, key)
-        is_held = home is not None and (self._keeper is None or is_acceptable(home.urn))
+        is_held = home is not None and (self._keeper is None or self._keeper.holds(home))
         return home if is_held else None
 
     def _rendered(self, kind: "_Kind", key: str, item: Item) -> "_Rendered":
@@ -145,7 +145,7 @@ class Items:
         lost: dict[str, Any] = {}
         if self._keeper is not None:
             lost = plain(unkept(carried, home, self._keeper))
-            state = {name: state[name] for name in state if self._keeper.takes(home, name)}
+            state = self._keeper.sent(home, state)
         shown = kind.read(key, self._kept(home, state)) if state or carried else None
         if lost:
             exact: Item | None = msgspec.structs.replace(
@@ -181,9 +181,13 @@ class Items:
             {
                 aspect: group
                 for aspect, group in carried_in(item.carried).items()
-                if self._kept(home, folded(group)).get(aspect) == state.get(aspect)
+                if self._back(home, folded(group)).get(aspect) == state.get(aspect)
             }
         )
+
+    def _back(self, home: Entity, state: State) -> State:
+        """A state as it comes back from where it was sent."""
+        return state if self._keeper is None else self._kept(home, self._keeper.sent(home, state))
 
     def _kept(self, home: Entity, state: State) -> State:
         return state if self._keeper is None else self._keeper.kept(home, state)
@@ -206,12 +210,14 @@ class Items:
         return exact
 
     def _put_companion(self, kind: "_Kind", key: str, item: Item | None) -> None:
-        statements = []
+        companion, statements = _companion(kind, key), []
         if item is not None:
+            if self._exact(companion) == item:
+                return
             value = {"blob": _in_ascii(to_json(item).decode()), "contentType": "JSON"}
             body = {"resourceType": kind.word, "primaryKey": key, "value": value}
             statements = [Statement(aspect=_INFO, body=body)]
-        self._holder.replace(_companion(kind, key), statements)
+        self._holder.replace(companion, statements)
 
 
 class _Kind(NamedTuple):

@@ -51,8 +51,11 @@ class Keeper(Protocol):
     It may fill in what was left out, and make aspects by itself.
     """
 
-    def takes(self, entity: Entity, aspect: str) -> bool:
-        """Whether an entity can have an aspect there."""
+    def holds(self, entity: Entity) -> bool:
+        """Whether an entity has its place there, and is not the place's own business."""
+
+    def sent(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
+        """As much of some aspects as is understood there."""
 
     def kept(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         """Aspects in their normal form: without what goes without saying there."""
