@@ -1,4 +1,4 @@
-"""DataHub's own tools, in an environment of their own."""
+"""DataHub's own tools, with a home of their own."""
 
 import json
 import os
@@ -7,12 +7,10 @@ import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-_REQUIREMENT = "acryl-datahub>=1.7,<1.8"
-_FOLDER = Path(__file__).parents[2] / "build" / "datahub"
+_SAMPLES = Path(__file__).parents[2] / "build" / "datahub"
 _JUDGE = Path(__file__).with_name("datahub_judge.py")
 
 
@@ -56,12 +54,13 @@ class DataHub:
 @cache
 def _sample(name: str) -> subprocess.CompletedProcess[str]:
     # What was fetched once is kept there.
-    return _python(str(_JUDGE), "sample", name, home=_FOLDER / "home")
+    _SAMPLES.mkdir(parents=True, exist_ok=True)
+    return _python(str(_JUDGE), "sample", name, home=_SAMPLES)
 
 
 def _python(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [_FOLDER / "venv" / "bin" / "python", *arguments],
+        [sys.executable, *arguments],
         env={**os.environ, "HOME": str(home), "DATAHUB_TELEMETRY_ENABLED": "false"},
         capture_output=True,
         text=True,
@@ -69,26 +68,8 @@ def _python(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="session")
-def _datahub_environment() -> None:
-    installed = _FOLDER / "installed"
-    if installed.exists():
-        return
-    uv = str(Path(sys.executable).with_name("uv"))
-    steps: list[list[Any]] = [
-        [uv, "venv", "--quiet", "--clear", "--python", sys.executable, _FOLDER / "venv"],
-        [uv, "pip", "install", "--quiet", "--python", _FOLDER / "venv" / "bin" / "python", _REQUIREMENT],
-    ]  # fmt: skip
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"DataHub cannot be installed here: {done.stderr.strip()[-300:]}")
-    (_FOLDER / "home").mkdir(exist_ok=True)
-    installed.touch()
-
-
 @pytest.fixture
-def datahub(_datahub_environment: None, tmp_path: Path) -> DataHub:
+def datahub(tmp_path: Path) -> DataHub:
     home = tmp_path / "home"
     home.mkdir()
     return DataHub(home)

@@ -1,4 +1,4 @@
-"""Runs inside DataHub's own environment: what its package makes of metadata files.
+"""Runs in a process of its own: what DataHub's package makes of metadata files.
 
 `read FILE` validates every change with the package's classes and prints what they hold;
 `sample NAME` prints the files of a public sample that the package knows of.

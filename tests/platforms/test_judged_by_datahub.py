@@ -16,8 +16,6 @@ from .conftest import DataHub
 from .estates import items, rich
 from .strategies import ITEMS, entries
 
-pytestmark = pytest.mark.slow
-
 
 def written(path: Path, estate: list[Entry], things: list[Item]) -> DatahubFile:
     file = DatahubFile.at(str(path))
@@ -47,6 +45,7 @@ def test_datahub_finds_everything_valid(datahub: DataHub, tmp_path: Path) -> Non
         assert any(f'"{name}"' in change for change in read), name
 
 
+@pytest.mark.slow
 def test_datahub_finds_the_oddest_estates_valid(datahub: DataHub, tmp_path: Path) -> None:
     estate: dict[str, Entry] = {}
     things: list[Item] = []
@@ -64,6 +63,7 @@ def test_datahub_finds_the_oddest_estates_valid(datahub: DataHub, tmp_path: Path
     assert checked(datahub, path) == datahub.read(path).total()
 
 
+@pytest.mark.slow
 def test_an_estate_comes_back_through_datahub_lite(datahub: DataHub, tmp_path: Path) -> None:
     estate = rich()
     written(tmp_path / "estate.json", estate, items())
@@ -75,6 +75,7 @@ def test_an_estate_comes_back_through_datahub_lite(datahub: DataHub, tmp_path: P
     assert [entry.deleted for entry in back.export()] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_an_estate_of_datahub_goes_in_and_out_without_loss(
     datahub: DataHub, tmp_path: Path
 ) -> None:
@@ -85,6 +86,7 @@ def test_an_estate_of_datahub_goes_in_and_out_without_loss(
 
 
 @pytest.mark.parametrize("name", ["bootstrap", "showcase-ecommerce"])
+@pytest.mark.slow
 def test_public_samples_go_in_and_out_without_loss(
     datahub: DataHub, tmp_path: Path, name: str
 ) -> None:
@@ -97,6 +99,7 @@ def test_public_samples_go_in_and_out_without_loss(
 
 
 @pytest.mark.parametrize("name", ["bootstrap", "showcase-ecommerce"])
+@pytest.mark.slow
 def test_what_is_written_back_into_a_sample_changes_no_byte(
     datahub: DataHub, tmp_path: Path, name: str
 ) -> None:
