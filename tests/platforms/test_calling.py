@@ -268,6 +268,13 @@ def test_calls_run_beside_each_other_but_no_more_than_there_are_lanes() -> None:
     assert sorted(made.each(range(9), work)) == list(range(9))
 
 
+def test_a_call_may_make_another_one_also_where_only_one_runs_at_once() -> None:
+    made = caller(Time(), parallel=1)
+    assert made.call("outer", lambda: made.call("inner", in_turn(lost("reset"), "done"))) == "done"
+    assert made.calls == 3
+    assert list(made.each([1], lambda _: made.call("next", in_turn("done")))) == ["done"]
+
+
 def test_what_is_under_way_is_told_before_a_failure_is_raised() -> None:
     made = caller(Time(), parallel=2)
     begun, failed = Event(), Event()

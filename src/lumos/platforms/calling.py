@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import Random
-from threading import Condition, Event, Lock
+from threading import Condition, Event, Lock, local
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -141,16 +141,22 @@ class Lanes:
         self._running = 0
         self._good = 0
         self._changed = Condition()
+        self._mine = local()
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Waits for a free lane and holds it."""
+        """Waits for a free lane and holds it; calls inside of a call run on the same one."""
+        if getattr(self._mine, "held", False):
+            yield
+            return
         with self._changed:
             self._changed.wait_for(lambda: self._running < self.limit)
             self._running += 1
+        self._mine.held = True
         try:
             yield
         finally:
+            self._mine.held = False
             with self._changed:
                 self._running -= 1
                 self._changed.notify_all()
