@@ -89,6 +89,13 @@ def openmetadata(folder: Path) -> Openmetadata:
     return Openmetadata(OpenmetadataPlatform(server=address, auth_token=token))
 
 
+# Taking out one thing after the other would take too long between examples.
+EMPTIED: dict[str, Callable[[Path], None]] = {
+    "datahub": lambda folder: gms_of(folder).emptied(),
+    "openmetadata": lambda folder: openmetadata_of(folder).empty(),
+}
+
+
 class Rig(ABC):
     """What a test must know to put a stub in the place of a live catalog."""
 

@@ -17,6 +17,7 @@ from lumos.platforms import Item, Written
 from lumos.snapshot import Facts, Header, open_snapshot, write_snapshot
 from lumos.snapshot.encodings import ENDINGS
 
+from . import live
 from .catalogs import CATALOGS, Catalog, called, datahub_file, together
 from .estates import items, rich
 from .strategies import ITEMS, entries
@@ -40,6 +41,9 @@ def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def emptied_catalog(name: str, folder: Path) -> Catalog:
     """A catalog without what was in it, opened anew."""
+    if name in live.EMPTIED:
+        live.EMPTIED[name](folder)
+        return CATALOGS[name](folder)
     catalog = CATALOGS[name](folder)
     with together(catalog):
         for entry in list(catalog.export()):
