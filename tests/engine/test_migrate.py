@@ -142,9 +142,9 @@ def test_a_migration_is_taken_back(lumos: Lumos) -> None:
 
 def test_what_was_exported_is_kept_where_it_is_asked_for(lumos: Lumos) -> None:
     exported = lumos.snapshot.export("before.json", include_ranges=True)
-    report = lumos.migration.migrate("local", FILE, keep="kept.jsonl.zst")
-    assert report.snapshot is not None
-    assert Path(report.snapshot).samefile("kept.jsonl.zst")
+    Path("mapping.yaml").write_text("tags: {PII: Personal}")
+    report = lumos.migration.migrate("local", FILE, keep="kept.jsonl.zst", mapping="mapping.yaml")
+    assert (report.is_whole, report.snapshot) == (True, "kept.jsonl.zst")
     assert lumos.snapshot.validate("kept.jsonl.zst").hash == exported.hash
     assert lumos.migration.roll_back("local", FILE).erased > 0
 

@@ -59,12 +59,16 @@ class UnfinishedMigration(MisuseError):
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a migration that has begun; `imported` once all is written."""
+    """What is known of a migration that has begun; `imported` once all is written.
+
+    `file` is what is imported, `kept` what was exported where somebody asked for it.
+    """
 
     source: str
     target: str
     exported: Counts
     file: str
+    kept: str | None
     mapping: Mapping
     needs: tuple[Need, ...]
     remarks: tuple[str, ...]
@@ -139,6 +143,7 @@ class MigrationDesk:
                     target=there.name,
                     exported=found.counts,
                     file=str(found.file.resolve()),
+                    kept=None if keep is None else str(keep),
                     mapping=wanted or Mapping(),
                     needs=found.needs,
                     remarks=found.remarks,
@@ -348,7 +353,7 @@ class MigrationDesk:
             imported=imported,
             verified=found,
             remarks=record.remarks,
-            snapshot=str(file) if file.exists() else None,
+            snapshot=record.kept or (str(file) if file.exists() else None),
         )
 
 
