@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from lumos.config.platforms import DatahubPlatform
@@ -279,3 +280,46 @@ def test_a_urn_that_is_none_is_refused(server: Server) -> None:
         catalog.put(Entry(urn="lumos://S3/lake/orders", name="orders", platform="s3"))
     with pytest.raises(LumosError):
         catalog.put(Entry(urn="orders", name="orders", platform="s3"))
+
+
+# Lists that are not whole.
+
+
+def test_a_list_that_is_shorter_than_the_server_says_is_an_error_with_both_numbers(
+    gms: Gms,
+) -> None:
+    for number in range(3):
+        gms.hold(NAME.replace("orders", f"t{number}"), {"datasetProperties": {"name": "t"}})
+
+    def forgetful(request: Request) -> Answer:
+        answer = gms(request)
+        if not request.path.endswith("/scroll"):
+            return answer
+        return Answer.of({**msgspec.json.decode(answer.body), "totalCount": 5})
+
+    with Server(forgetful) as server:
+        with pytest.raises(CatalogError, match=r"has 5 entities .* listed 3 of them"):
+            list(catalog_of(server).export())
+        assert len(server.requests) == 2
+
+
+def test_a_list_that_lagged_behind_is_asked_for_once_more(gms: Gms) -> None:
+    gms.hold(NAME, {"datasetProperties": {"name": "orders"}})
+    lag = [True]
+
+    def lagging(request: Request) -> Answer:
+        answer = gms(request)
+        if request.path.endswith("/scroll") and lag and lag.pop():
+            return Answer.of({"entities": [], "totalCount": 1})
+        return answer
+
+    with Server(lagging) as server:
+        assert [entry.name for entry in catalog_of(server).export()] == ["orders"]
+
+
+def test_a_server_that_does_not_count_is_believed(gms: Gms) -> None:
+    gms.counts = False
+    gms.hold(NAME, {"datasetProperties": {"name": "orders"}})
+    with Server(gms) as server:
+        assert [entry.name for entry in catalog_of(server).export()] == ["orders"]
+        assert "dataset" not in catalog_of(server).check()
