@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from lumos import Lumos, plugins
@@ -37,6 +39,9 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
     # Fails once so many entries were written.
     breaks_after: ClassVar[int | None] = None
     bad: ClassVar[set[str]] = set()
+    # Fails at each of these counts of writes, with the write done but the answer lost.
+    loses: ClassVar[set[int]] = set()
+    writes: ClassVar[int] = 0
 
     def __init__(self, settings: Any) -> None:
         pass
@@ -74,7 +79,13 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
                 if self.breaks_after is not None and len(self.entries) >= self.breaks_after:
                     raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="503")
                 self.entries[entry.urn] = entry
+                self._lose_answer()
                 yield Written(urn=entry.urn, changed=True, held={"schema": "native"})
+
+    def _lose_answer(self) -> None:
+        Fake.writes += 1
+        if self.writes in self.loses:
+            raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")
 
     def settled(self, entry: Entry) -> Entry:
         if "unspeakable" in entry.name:
@@ -84,6 +95,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
     def erase(self, urn: str) -> None:
         self.calls.append("erase")
         self.entries.pop(urn, None)
+        self._lose_answer()
 
     def items(self) -> Iterator[Item]:
         return iter(list(self.terms.values()))
@@ -105,6 +117,7 @@ def fake() -> Iterator[type[Fake]]:
     plugins.register(plugins.PLATFORMS, "fake", Fake)
     Fake.entries, Fake.terms, Fake.calls = {}, {}, []
     Fake.breaks_after, Fake.bad = None, set()
+    Fake.loses, Fake.writes = set(), 0
     yield Fake
     plugins.unregister(plugins.PLATFORMS, "fake")
 
@@ -301,3 +314,47 @@ def test_what_a_fake_refuses_to_restore_is_told_and_tried_again(
     fake.bad.clear()
     assert lumos.snapshot.roll_back(platform="fake").restored == 1
     assert fake.entries == before
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    loses=st.sets(st.integers(1, 90), max_size=6),
+    finish=st.sampled_from(["resume", "rollback"]),
+    edited=st.sets(st.integers(0, 29), max_size=4),
+)
+def test_however_often_a_fake_fails_an_import_ends_whole_or_was_never_there(
+    workplace: Path, fake: type[Fake], loses: set[int], finish: str, edited: set[int]
+) -> None:
+    (workplace / "lumos.db").unlink(missing_ok=True)
+    lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
+    fake.entries, fake.writes, fake.loses = {}, 0, set()
+    first = estate(30)
+    load(lumos, snapshot(*first))
+    before = dict(fake.entries)
+    file = snapshot(*estate(60, tag="two"), file="second.jsonl")
+    fake.writes, fake.loses = 0, loses
+    steps = [lambda: load(lumos, file, resume=True)]
+    if finish == "rollback":
+        steps.append(lambda: lumos.snapshot.roll_back(platform="fake"))
+    words = Documentation(description="of a person")
+    for number, step in enumerate(steps):
+        while True:
+            try:
+                step()
+            except ImportStopped:
+                continue
+            break
+        if number == 0:
+            for index in edited:
+                edit(fake, first[index].urn, lambda entry: _described(entry, words))
+    expected = (
+        before if finish == "rollback" else {each.urn: each for each in estate(60, tag="two")}
+    )
+    theirs = {first[index].urn: _described(expected[first[index].urn], words) for index in edited}
+    assert fake.entries == expected | theirs
+
+
+def _described(entry: Entry, words: Documentation) -> Entry:
+    return msgspec.structs.replace(entry, documentation=words)
