@@ -192,7 +192,10 @@ def test_a_renamed_dataset_is_told_under_its_new_name_and_hidden_under_the_old(
 
 
 def test_what_people_wrote_in_the_catalog_stays_and_conflicts_are_told(
-    seen: Sightings, catalog: PretendedCatalog, stored: dict[str, object]
+    seen: Sightings,
+    catalog: PretendedCatalog,
+    stored: dict[str, object],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen.see("orders", SCHEMA)
     seen.lumos.people.docs.set("orders", "first")
@@ -203,7 +206,9 @@ def test_what_people_wrote_in_the_catalog_stays_and_conflicts_are_told(
     assert catalog.entries[ORDERS].documentation == Documentation(description="by hand")
     # Whoever has another catalog configured, or none, changes what this one hears.
     Lumos(overrides=stored).people.docs.set("orders", "second")
-    report = tell(seen, catalog)
+    report = seen.lumos._herald.tell()
+    assert report is not None
+    assert f"documentation.description of {ORDERS} stays as people wrote it" in caplog.text
     assert [(each.key, each.path, each.theirs, each.ours) for each in report.conflicts] == [
         (ORDERS, "documentation.description", "by hand", "second")
     ]
@@ -383,6 +388,22 @@ def test_another_catalog_that_is_configured_hears_of_everything(
     assert held(workplace).keys() == {ORDERS, SALES}
     assert seen.store.news.counts("pretended") == {"datasets": 1}
     assert tell(seen, catalog).told == 1
+
+
+def test_what_is_imported_into_the_store_is_told_and_hidden_when_it_is_taken_back(
+    seen: Sightings, catalog: PretendedCatalog, workplace: Path
+) -> None:
+    other = Sightings(Lumos(overrides={"storage.path": str(workplace / "other.db")}))
+    other.see_all(["orders", "sales"], SCHEMA)
+    other.lumos.snapshot.export(workplace / "all.json")
+    seen.see("a", SCHEMA)
+    seen.lumos.snapshot.try_load(workplace / "all.json", platform="local")
+    assert catalog.entries == {}
+    seen.lumos.snapshot.load(workplace / "all.json", platform="local")
+    assert catalog.entries.keys() >= {ORDERS, SALES}
+    seen.lumos.snapshot.roll_back(platform="local")
+    tell(seen, catalog)
+    assert {urn for urn, each in catalog.entries.items() if each.deleted} == {ORDERS, SALES}
 
 
 def test_a_file_is_written_once_for_all_that_is_told(

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# More than these would hide all else that is said.
-_MOST_REFUSED: Final = 20
+# More of one sort would hide all else that is said.
+_MOST: Final = 20
 
 
 class Herald:
@@ -75,14 +75,17 @@ class Herald:
 
 
 def complain(report: "TellingReport") -> None:
-    """Warns of what a catalog has not heard of, and why."""
+    """Warns of what a catalog has not heard of, and why, and of people's words that stay."""
     facts = {"facts": {"catalog": report.platform}}
     if report.complaint is not None:
         _log.warning("%s", report.complaint, extra=facts)
-    for each in report.refused[:_MOST_REFUSED]:
-        _log.warning(
-            "%s: the %s %s was refused and is told again next time: %s",
-            report.kind, each.kind, each.key, each.problem, extra=facts,
-        )  # fmt: skip
-    if (more := len(report.refused) - _MOST_REFUSED) > 0:
-        _log.warning("%s: %d more were refused", report.kind, more, extra=facts)
+    refused = [
+        f"the {each.kind} {each.key} was refused and is told again next time: {each.problem}"
+        for each in report.refused
+    ]
+    kept = [f"{each.path} of {each.key} stays as people wrote it" for each in report.conflicts]
+    for sentences, rest in ((refused, "were refused"), (kept, "stay as people wrote them")):
+        for sentence in sentences[:_MOST]:
+            _log.warning("%s: %s", report.kind, sentence, extra=facts)
+        if (more := len(sentences) - _MOST) > 0:
+            _log.warning("%s: %d more %s", report.kind, more, rest, extra=facts)

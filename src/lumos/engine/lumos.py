@@ -502,8 +502,9 @@ class Lumos:
 
     def _written(self, urns: Sequence[str]) -> None:
         """Lets others know of changes that are safe."""
-        self._mirror(urns)
-        self._herald.tell()
+        if urns:
+            self._mirror(urns)
+            self._herald.tell()
 
     def _mirror(self, urns: Sequence[str]) -> None:
         """Keeps readable copies of schemas where the store is a folder of them."""

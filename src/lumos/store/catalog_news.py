@@ -11,7 +11,18 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, literal, select, text, true
+from sqlalchemy import (
+    Connection,
+    ScalarSelect,
+    Select,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from lumos.store import tables
@@ -47,7 +58,7 @@ class CatalogNews:
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs that hear of changes, by name."""
         with self._database.reading() as connection:
-            return tuple(connection.scalars(_CATALOGS))
+            return tuple(row.platform for row in connection.execute(_CATALOGS))
 
     def waiting(
         self, platform: str, kind: str, *, after: str | None, limit: int
@@ -59,7 +70,7 @@ class CatalogNews:
             key = _NEWS.key.collate(collation)
             statement = (
                 select(_NEWS.key, _NEWS.token)
-                .where(_NEWS.platform == platform, _NEWS.kind == kind)
+                .where(_NEWS.catalog == _number_of(platform), _NEWS.kind == kind)
                 .order_by(key)
                 .limit(limit)
             )
@@ -69,7 +80,8 @@ class CatalogNews:
 
     def counts(self, platform: str) -> dict[str, int]:
         """How much a catalog has not heard of, by kind."""
-        statement = select(_NEWS.kind, func.count()).where(_NEWS.platform == platform)
+        of_it = _NEWS.catalog == _number_of(platform)
+        statement = select(_NEWS.kind, func.count()).where(of_it)
         with self._database.reading() as connection:
             rows = connection.execute(statement.group_by(_NEWS.kind))
             return {row[0]: row[1] for row in rows}
@@ -104,7 +116,7 @@ class NewsWriter:
         """Lets everything in the store be news to a catalog that is followed."""
         token = _token()
         for statement in _everything(self._connection.dialect.name):
-            self._connection.execute(statement, {"to": platform, "as": token})
+            self._connection.execute(statement, {"to": self._number(platform), "as": token})
 
     def note_below(self, platform: str, urns: Collection[str]) -> None:
         """Lets a catalog hear once more of what is made from datasets that are new to it.
@@ -115,19 +127,23 @@ class NewsWriter:
             return
         chosen = among(self._connection, _ABOVE.c.urn, urns)
         statement = _if_new(self._connection.dialect.name, _MADE_FROM.where(chosen))
-        self._connection.execute(statement, {"to": platform, "as": _token()})
+        self._connection.execute(statement, {"to": self._number(platform), "as": _token()})
 
     def told(self, platform: str, kind: str, news: Iterable[News]) -> None:
         """Takes out what a catalog heard, unless it has changed again since."""
-        rows = [{"to": platform, "of": kind, "at": key, "as": token} for key, token in news]
+        number = self._number(platform)
+        rows = [{"to": number, "of": kind, "at": key, "as": token} for key, token in news]
         if rows:
             self._connection.execute(_TOLD, sorted(rows, key=_by_key))
+
+    def _number(self, platform: str) -> int:
+        return int(self._connection.execute(select(_number_of(platform))).scalar_one())
 
     def finish(self, lineage: "LineageWriter") -> None:
         """Writes the news down for every catalog that hears of them."""
         if not self._changed and not lineage.changes_any:
             return
-        catalogs = self._connection.scalars(_CATALOGS).all()
+        catalogs = self._connection.execute(_CATALOGS).all()
         if not catalogs:
             return
         for urn in lineage.changed_datasets():
@@ -137,12 +153,17 @@ class NewsWriter:
         token = _token()
         # In one order, so that two writers do not wait for each other in circles.
         rows = [
-            {"platform": platform, "kind": kind, "key": key, "token": token}
-            for platform in catalogs
+            {"catalog": catalog.id, "kind": kind, "key": key, "token": token}
+            for catalog in catalogs
             for kind, key in sorted(self._changed)
         ]
         statement = replace(self._connection.dialect.name, tables.catalog_news)
         self._connection.execute(statement, rows)
+
+
+def _number_of(platform: str) -> ScalarSelect[int]:
+    table = tables.told_catalog.c
+    return select(table.id).where(table.platform == platform).scalar_subquery()
 
 
 def _token() -> int:
@@ -162,13 +183,15 @@ def _everything(dialect: str) -> tuple[Any, ...]:
 
 def _if_new(dialect: str, found: Select[Any]) -> Any:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    columns = ["platform", "kind", "key", "token"]
+    columns = ["catalog", "kind", "key", "token"]
     return insert(tables.catalog_news).from_select(columns, found).on_conflict_do_nothing()
 
 
 _NEWS: Final = tables.catalog_news.c
-_CATALOGS: Final = select(tables.told_catalog.c.platform).order_by(tables.told_catalog.c.platform)
-_TO: Final = bindparam("to", type_=_NEWS.platform.type)
+_CATALOGS: Final = select(tables.told_catalog.c.id, tables.told_catalog.c.platform).order_by(
+    tables.told_catalog.c.id
+)
+_TO: Final = bindparam("to", type_=_NEWS.catalog.type)
 _AS: Final = bindparam("as", type_=_NEWS.token.type)
 # SQLite cannot tell ON CONFLICT from a join where no WHERE stands before it.
 _EVERYTHING: Final[tuple[Select[Any], ...]] = (
@@ -187,7 +210,7 @@ _MADE_FROM: Final = (
 )
 _ALONE: Final = text("LOCK TABLE told_catalog IN ACCESS EXCLUSIVE MODE")
 _TOLD: Final = delete(tables.catalog_news).where(
-    _NEWS.platform == _TO,
+    _NEWS.catalog == _TO,
     _NEWS.kind == bindparam("of"),
     _NEWS.key == bindparam("at"),
     _NEWS.token == _AS,

@@ -245,7 +245,8 @@ merge_base = Table(
 told_catalog = Table(
     "told_catalog",
     metadata,
-    Column("platform", Text, primary_key=True),
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("platform", Text, nullable=False, unique=True),
     Column("since", Instant, nullable=False),
 )
 
@@ -253,7 +254,7 @@ told_catalog = Table(
 catalog_news = Table(
     "catalog_news",
     metadata,
-    Column("platform", Text, primary_key=True),
+    Column("catalog", Counter, primary_key=True, autoincrement=False),
     Column("kind", String(16), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("token", BigInteger, nullable=False),
