@@ -443,3 +443,16 @@ def test_a_bucket_that_is_a_dataset_itself_is_hidden_and_erased_alone(estate: Es
     estate.catalog().erase(inside.urn)
     assert estate.stub.entities("container") == []
     assert estate.stub.entities("storageService") == []
+
+
+def test_what_was_read_long_ago_is_not_written_over_what_is_there(estate: Estate) -> None:
+    catalog = estate.catalog()
+    base = described("A", governance=Governance(tags=("one",)))
+    catalog.put(base)
+    over = catalog.get_many([ORDERS])
+    # Somebody works in the catalog while Lumos reads another dataset.
+    estate.describe("By hand")
+    catalog.get(OTHER)
+    ours = described("A", governance=Governance(tags=("two",)))
+    list(catalog.put_many([ours], over=over))
+    assert estate.now() == described("By hand", governance=Governance(tags=("two",)))

@@ -59,6 +59,8 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
                 "platform_config.openmetadata, or as in openmetadata:https://catalog.example.com."
             )
         self._settings: OpenmetadataPlatform = settings
+        # What was asked for last, and what of it was there.
+        self._asked: set[str] = set()
         self._read: dict[str, Held] = {}
 
     @classmethod
@@ -91,7 +93,7 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
         if "_opened" in self.__dict__:
             self._opened.server.close()
             del self.__dict__["_opened"]
-        self._read.clear()
+        self._forget()
 
     def emit(self, dataset: Dataset) -> None:
         self.write(Entry.of(dataset))
@@ -101,6 +103,7 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
         opened.places.look_again()
         # Kept for the write that mostly follows, so that nothing is asked for twice.
         self._read = opened.reader.many(urns)
+        self._asked = set(urns)
         return {
             urn: opened.reader.entry(self._read[urn])
             for urn in dict.fromkeys(urns)
@@ -130,12 +133,12 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
         self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
     ) -> Iterator[Written | Refused]:
         opened = self._opened
-        there, self._read = self._read, {}
-        unknown = [entry.urn for entry in entries if entry.urn not in there]
-        missing = [urn for urn in unknown if urn not in over or over[urn] is not None]
-        there = {**there, **opened.reader.many(missing)}
-        self._read = {urn: held for urn, held in there.items() if urn not in over}
-        yield from opened.writer.write(entries, over=over, there=there)
+        unknown = [entry.urn for entry in entries if entry.urn not in self._asked]
+        known = {urn: held for urn, held in self._read.items() if urn in self._asked}
+        there = {**known, **opened.reader.many(unknown)}
+        # What is written now is not any more as it was read.
+        self._asked -= {entry.urn for entry in entries}
+        yield from opened.writer.write(entries, over=over, there=there, newer=set(unknown))
 
     def put(self, entry: Entry) -> Written:
         return WritesMany.put(self, entry)
@@ -149,7 +152,7 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
         self.erase_many([urn])
 
     def erase_many(self, urns: Sequence[str]) -> None:
-        self._read = {}
+        self._forget()
         self._opened.writer.erase(list(dict.fromkeys(urns)))
 
     def items(self) -> Iterator[Item]:
@@ -166,6 +169,9 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
 
     def erase_item(self, item: Item) -> None:
         self._opened.items.erase(item)
+
+    def _forget(self) -> None:
+        self._asked, self._read = set(), {}
 
     @cached_property
     def _opened(self) -> _Opened:

@@ -1,6 +1,6 @@
 """Datasets into an OpenMetadata server: new ones many at a time, others by their differences."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -83,8 +83,12 @@ class Writer:
         *,
         over: Mapping[str, Entry | None],
         there: Mapping[str, Held],
+        newer: Collection[str] = (),
     ) -> Iterator[Written | Refused]:
-        """Writes entries over what the caller has read, `there` being the same as it was told."""
+        """Writes entries over what the caller has read, `there` being the same as it was told.
+
+        Of those that are `newer`, `there` was told later than what the caller has read.
+        """
         jobs = []
         for entry in entries:
             try:
@@ -92,7 +96,10 @@ class Writer:
             except InvalidUrn as problem:
                 yield Refused(entry.urn, problem)
         self._labels_for(job.entry for job in jobs)
-        self._make([job for job in jobs if job.held is None and job.problem is None])
+        for job in jobs:
+            if job.entry.urn in newer and job.entry.urn in over and job.held is not None:
+                job.entry = self._rebased(over[job.entry.urn], job.held, job.entry)
+        self._make([job for job in jobs if job.held is None])
         self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
         self._all(jobs, self._link)
         self._link_those_that_waited(jobs)
@@ -212,6 +219,8 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 self._patch(job, held, entry)
+                # A patch whose answer was lost does not fit what it has made itself.
+                job.changed = job.changed or attempt > 0
                 return
             except Outdated:
                 if attempt == _ATTEMPTS - 1:
@@ -220,10 +229,15 @@ class Writer:
                 if fresh is None:
                     self._make([job])
                     return
-                entry = rebased(over, self._reader.entry(fresh), job.entry)
-                held = fresh
+                entry, held = self._rebased(over, fresh, job.entry), fresh
                 self._labels_for([entry])
         raise AssertionError("the last attempt raises")
+
+    def _rebased(self, over: Entry | None, held: Held, entry: Entry) -> Entry:
+        if not held.is_dataset:
+            return entry
+        fresh = self._reader.entry(held)
+        return entry if fresh == over else rebased(over, fresh, entry)
 
     def _patch(self, job: _Job, held: Held, entry: Entry) -> None:
         home = held.place.home
