@@ -47,7 +47,7 @@ _DISPLAYED: Final = "lumosDisplayed"
 _MARKS: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAYED})
 # The parts of an entry that people may edit where they are shown.
 _EDITED: Final = frozenset(
-    {"format", "schema", "ownership", "governance", "documentation", "definition", "properties"}
+    {"format", "schema", "ownership", "governance", "documentation", "properties"}
 )
 _FOREIGN: Final = "openmetadata."
 _PACKED: Final = re.compile(r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII)
@@ -128,7 +128,10 @@ class Entries:
             state["extension"] = extension
         shown = self._shown(entry.urn, state)
         left = left_over(state, self._native(shown, place))
-        shown = msgspec.structs.replace(shown, carried={CATALOG: left} if left else {})
+        # The query of a view is always carried, since any patch by others wipes what is shown.
+        shown = msgspec.structs.replace(
+            shown, carried={CATALOG: left} if left else {}, definition=None
+        )
         packed = pack(entry, shown, longest=_LONGEST)
         extension |= {_as_property(key): kept_text(text) for key, text in packed.properties.items()}
         if "lumos.name" in packed.properties and "displayName" in state:
@@ -144,6 +147,8 @@ class Entries:
         held = dict(packed.held)
         if entry.lineage is not None:
             held["lineage"] = "partly"
+        if "schemaDefinition" in state and entry.definition is not None:
+            held["definition"] = "partly"
         return Rendered(state, held)
 
     def _native(self, entry: Entry, place: Place) -> State:

@@ -21,13 +21,15 @@ from lumos.platforms.openmetadata.states import (
 Operation: TypeAlias = dict[str, Any]
 Raw: TypeAlias = Mapping[str, Any]
 
-# The server finds nothing to remove there, although it shows it.
+# The server loads tables without it before it patches them, and so writes them without it; there
+# is nothing to remove either.
+_WIPED: Final = "/schemaDefinition"
 _EMPTIED: Final = frozenset({"schemaDefinition"})
 
 
 def differences(home: str, raw: Raw, before: State, after: State) -> list[Operation]:
     """The operations that lead an entity, as the server told it, from one state to another."""
-    return [
+    operations = [
         *_description(raw, before, after),
         *_fields(home, raw, before, after),
         *_labels("/tags", raw, before, after),
@@ -36,6 +38,14 @@ def differences(home: str, raw: Raw, before: State, after: State) -> list[Operat
         *_extension(raw, before, after),
         *_columns(home, raw, before, after),
     ]
+    is_said = any(operation["path"] == _WIPED for operation in operations)
+    return operations if is_said or not operations else [*operations, *said_again(after)]
+
+
+def said_again(state: State) -> list[Operation]:
+    """What a patch of anything else would wipe, and so has to say, too."""
+    query = state.get("schemaDefinition")
+    return [] if query is None else [{"op": "add", "path": _WIPED, "value": query}]
 
 
 def _description(raw: Raw, before: State, after: State) -> Iterator[Operation]:

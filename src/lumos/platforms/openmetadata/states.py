@@ -87,6 +87,11 @@ def column_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     return column
 
 
+def has_labels(columns: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether there are labels on columns or inside them."""
+    return any(each.get("tags") or has_labels(each.get("children") or ()) for each in columns)
+
+
 def is_own_label(label: Mapping[str, Any]) -> bool:
     """Whether a label was put on the entity itself and counts."""
     return label.get("labelType") not in _DERIVED and label.get("state") != "Suggested"

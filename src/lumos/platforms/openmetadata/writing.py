@@ -21,11 +21,11 @@ from lumos.platforms.openmetadata.index import Found, Index
 from lumos.platforms.openmetadata.labels import Labels
 from lumos.platforms.openmetadata.lineage import Edges, Mark, Marks, NativeEdge
 from lumos.platforms.openmetadata.names import Place, joined
-from lumos.platforms.openmetadata.patching import differences
+from lumos.platforms.openmetadata.patching import differences, said_again
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
 from lumos.platforms.openmetadata.server import Outdated, Server
-from lumos.platforms.openmetadata.states import body_of
+from lumos.platforms.openmetadata.states import State, body_of, has_labels, raw_columns
 
 MOST: Final = 200
 _MOST_BYTES: Final = 8_000_000
@@ -44,6 +44,8 @@ class _Job(msgspec.Struct):
     """What was there before, if anything was."""
     id: str = ""
     raw: dict[str, Any] = {}
+    state: State = {}
+    """The state that it is to be in."""
     held_as: dict[str, How] = {}
     changed: bool = False
     problem: LumosError | None = None
@@ -187,7 +189,7 @@ class Writer:
         rendered = self._entries.render(
             job.entry, job.place, there=None, declared=self._declared(job.place.home)
         )
-        job.held_as = rendered.held
+        job.held_as, job.state = rendered.held, rendered.state
         self._declare(job.place.home, rendered.state)
         body = body_of(job.place.home, rendered.state) | self._index.prepare(job.place)
         return _New(job, body, len(msgspec.json.encode(body)))
@@ -204,6 +206,15 @@ class Writer:
                         platform=self._server.platform,
                         status=refusal.status,
                     )
+            # The server forgets labels of columns where it makes containers in bulk, but not where
+            # it changes them.
+            labelled = [
+                new.body
+                for new in part
+                if new.job.problem is None and has_labels(raw_columns(home, new.body))
+            ]
+            if home == "container" and labelled:
+                self._server.bulk(route, labelled)
 
         for new, problem in in_halves(chunk, send):
             job = new.job
@@ -245,6 +256,7 @@ class Writer:
             entry, held.place, there=held.state, declared=self._declared(home)
         )
         job.held_as, job.entry, job.held, job.raw = rendered.held, entry, held, held.raw
+        job.state = rendered.state
         operations = differences(home, held.raw, held.state, rendered.state)
         is_hidden = bool(held.raw.get("deleted"))
         if not operations and (not is_hidden or entry.deleted):
@@ -255,6 +267,7 @@ class Writer:
             self._server.put(f"{route}/restore", {"id": held.id})
             job.raw = {**held.raw, "deleted": False}
             self._index.learn(held.place, held.id)
+            operations = operations or said_again(rendered.state)
         if operations:
             self._server.patch(f"{route}/{held.id}", operations)
         job.changed = True
@@ -398,7 +411,7 @@ class Writer:
         operation: dict[str, Any] = {"op": "remove", "path": place}
         if text is not None:
             operation = {"op": "add", "path": place, "value": text}
-        self._server.patch(path, [operation])
+        self._server.patch(path, [operation, *said_again(job.state)])
 
     def _link_those_that_waited(self, jobs: Iterable[_Job]) -> None:
         """Writes edges from datasets that are there now to those that were written before them."""
@@ -414,7 +427,8 @@ class Writer:
         again = []
         for urn in sorted(urns - here):
             if (held := self._reader.held(urn)) is not None:
-                again.append(_Job(self._reader.entry(held), held.place, held, held.id, held.raw))
+                entry = self._reader.entry(held)
+                again.append(_Job(entry, held.place, held, held.id, held.raw, held.state))
         self._all(again, self._link)
 
     def _hide(self, job: _Job) -> None:
