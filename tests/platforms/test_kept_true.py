@@ -106,6 +106,15 @@ def test_what_is_gone_from_a_lake_is_hidden_in_the_file(lake: Path, workplace: P
     )
 
 
+def test_what_a_watcher_sees_is_told(lake: Path, workplace: Path) -> None:
+    settings = "platform: datahub-file:estate.json\nsources: [{type: file, path: lake}]"
+    (workplace / "lumos.yaml").write_text(settings, encoding="utf-8")
+    write(lake, "id,old", "1,a")
+    assert Lumos().watch(once=True).failures == 0
+    [entry] = DatahubFile.at("estate.json").export()
+    assert entry.name == "orders"
+
+
 def test_a_catalog_without_addresses_is_not_given_one(lake: Path) -> None:
     register(PLATFORMS, "plain", object)
     try:
