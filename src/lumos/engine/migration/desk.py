@@ -249,7 +249,7 @@ class MigrationDesk:
             with store.alone(what):
                 key = hashlib.sha256(f"{here.name}\n{there.name}".encode()).hexdigest()[:16]
                 folder = self._folder() / key
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o770, parents=True, exist_ok=True)
                 yield folder
         except AlreadyHeld:
             raise LumosError(f"Another {what} is running. Wait until it has ended.") from None
