@@ -25,8 +25,11 @@ from lumos.platforms.interface import Refused
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from platforms.servers.gms import TOKEN, Gms
 from platforms.servers.http import Server, in_its_own_process
+from platforms.servers.openmetadata import BOT
 
 DATASETS = 20_000
+# A server of OpenMetadata is asked several times for each, so that fewer tell as much.
+IN_OPENMETADATA = 2_000
 RUNS = 3
 
 
@@ -55,6 +58,7 @@ def measure() -> dict[str, Any]:
         "cpu_seconds": {name: [run["cpu"] for run in runs] for name, runs in taken.items()},
         "times_the_emitter": round(seconds["lumos"] / seconds["emitter"], 2),
         "reading_back": reading,
+        "openmetadata": _openmetadata(),
     }
 
 
@@ -72,6 +76,16 @@ def _reading(file: str) -> dict[str, Any]:
         return {**done, "calls": _counts(address)["calls"] - calls}
 
 
+def _openmetadata() -> dict[str, Any]:
+    told: dict[str, Any] = {"datasets": IN_OPENMETADATA}
+    with in_its_own_process("platforms.servers.openmetadata") as address:
+        for role in ("write_openmetadata", "read_openmetadata"):
+            before = _counts(address)["calls"]
+            told[role] = _child(role, address)
+            told[role]["calls"] = _counts(address)["calls"] - before
+    return told
+
+
 def _counts(address: str) -> dict[str, int]:
     asked = urllib.request.Request(f"{address}/stub", headers={"Authorization": f"Bearer {TOKEN}"})
     with urllib.request.urlopen(asked) as answer:
@@ -87,6 +101,7 @@ def _child(role: str, *arguments: str) -> dict[str, Any]:
                 **os.environ,
                 "HOME": home,
                 "DATAHUB_GMS_TOKEN": TOKEN,
+                "OPENMETADATA_JWT_TOKEN": BOT,
                 "DATAHUB_TELEMETRY_ENABLED": "false",
             },
             stdout=subprocess.PIPE,
@@ -164,11 +179,29 @@ def _proposals(file: str, *, typed: bool) -> Iterator[Any]:
             yield wrapped or made
 
 
-def _read(address: str) -> dict[str, Any]:
+def _read_datahub(address: str) -> dict[str, Any]:
     from lumos.platforms.datahub.platform import Datahub
 
-    catalog = Datahub.at(address)
-    found = []
+    return _read(Datahub.at(address))
+
+
+def _write_openmetadata(address: str) -> dict[str, Any]:
+    from lumos.platforms.openmetadata.platform import Openmetadata
+
+    catalog = Openmetadata.at(address)
+    estate = list(_estate(IN_OPENMETADATA, changed=0))
+    catalog.check()
+    return _timed(lambda: _write(catalog, estate))
+
+
+def _read_openmetadata(address: str) -> dict[str, Any]:
+    from lumos.platforms.openmetadata.platform import Openmetadata
+
+    return _read(Openmetadata.at(address))
+
+
+def _read(catalog: Any) -> dict[str, Any]:
+    found: list[int] = []
     told = _timed(lambda: found.append(sum(1 for _ in catalog.export())))
     # What getrusage says goes back to the process that this one was forked from.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
@@ -182,7 +215,9 @@ ROLES: dict[str, Callable[..., dict[str, Any]]] = {
     "lumos": _lumos,
     "emitter": _emitter,
     "emitter_typed": lambda *arguments: _emitter(*arguments, typed=True),
-    "read": _read,
+    "read": _read_datahub,
+    "write_openmetadata": _write_openmetadata,
+    "read_openmetadata": _read_openmetadata,
 }
 
 if __name__ == "__main__":

@@ -5,13 +5,16 @@ from itertools import islice
 
 import pytest
 
-from lumos.config.platforms import DatahubPlatform
+from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform
 from lumos.config.secret import Secret
 from lumos.platforms.datahub.platform import Datahub
+from lumos.platforms.openmetadata.platform import Openmetadata
 
+from .servers import openmetadata
 from .servers.faults import TOO_MANY, UNAVAILABLE, InTurn
 from .servers.gms import TOKEN, Gms
 from .servers.http import Server
+from .servers.openmetadata_kinds import Writer
 
 COUNT = 12_000
 
@@ -88,3 +91,53 @@ def test_pages_are_asked_for_again_where_a_server_is_busy(catalog: Datahub, serv
     server.mishaps = InTurn(None, None, TOO_MANY, None, UNAVAILABLE, *[None] * 11, TOO_MANY)
     assert [entry.urn for entry in islice(catalog.export(), 900)] == expected(range(900))
     assert len(server.met) == 3
+
+
+@pytest.fixture(scope="module")
+def openmetadata_stub() -> openmetadata.Openmetadata:
+    """The same in OpenMetadata, as tables of one schema."""
+    stub = openmetadata.Openmetadata()
+    put, human = stub.estate.put, Writer("admin")
+    put("databaseService", {"name": "snowflake", "serviceType": "Snowflake"}, human)
+    put("database", {"name": "lake", "service": "snowflake"}, human)
+    put("databaseSchema", {"name": "raw", "database": "snowflake.lake"}, human)
+    for number in range(COUNT):
+        body = {"name": f"t{number:05}", "databaseSchema": "snowflake.lake.raw", "columns": []}
+        put("table", body, human)[0].deleted = number % 100 == 0
+    return stub
+
+
+@pytest.fixture
+def openmetadata_server(openmetadata_stub: openmetadata.Openmetadata) -> Iterator[Server]:
+    with Server(openmetadata_stub) as server:
+        yield server
+
+
+@pytest.fixture
+def openmetadata_catalog(openmetadata_server: Server) -> Iterator[Openmetadata]:
+    token = Secret(openmetadata.BOT)
+    catalog = Openmetadata(
+        OpenmetadataPlatform(server=openmetadata_server.address, auth_token=token)
+    )
+    yield catalog
+    catalog.close()
+
+
+def test_openmetadata_is_read_by_lists_and_not_by_searching(
+    openmetadata_catalog: Openmetadata, openmetadata_server: Server
+) -> None:
+    assert openmetadata_catalog.count() == COUNT
+    middle = f"lumos://snowflake/lake/raw/t{COUNT - 6:05}"
+    last = [(entry.urn, entry.deleted) for entry in openmetadata_catalog.export(after=middle)]
+    assert last == [
+        (f"lumos://snowflake/lake/raw/t{number:05}", number % 100 == 0)
+        for number in range(COUNT - 5, COUNT)
+    ]
+    assert not any("search" in request.path for request in openmetadata_server.requests)
+    assert openmetadata_server.calls <= COUNT // 100 + 20
+
+
+@pytest.mark.slow
+def test_all_of_openmetadata_is_read(openmetadata_catalog: Openmetadata) -> None:
+    found = [entry.urn for entry in openmetadata_catalog.export()]
+    assert found == [f"lumos://snowflake/lake/raw/t{number:05}" for number in range(COUNT)]
