@@ -4,13 +4,16 @@ A patch may be sent again without harm. Its paths end in a key that is never emp
 empty parts at the end of a path.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from lumos.platforms.datahub_model import facts
 from lumos.platforms.datahub_model.lenses import STAMP
+
+# The values of a member's keys.
+_Key: TypeAlias = tuple[str, ...]
 
 _NESTED: Final = "\u241f"
 _SOURCE: Final = f"attribution{_NESTED}source"
@@ -73,8 +76,7 @@ def _keyed_patch(
     )
     if before is None or after is None or members is None:
         return None
-    left = {key: after[key] for key in before if key in after}
-    if _grouped({**left, **after}) != list(after.values()):
+    if any(order != list(after) for order in _orders(before, after)):
         # The server would put them in another order.
         return None
     operations = [
@@ -114,7 +116,7 @@ def _differences(
         yield _add(sent[name], name) if name in new else _remove(name)
 
 
-def _by_key(members: Sequence[Any], keys: Sequence[str]) -> dict[tuple[str, ...], Any] | None:
+def _by_key(members: Sequence[Any], keys: Sequence[str]) -> dict[_Key, Any] | None:
     found = {tuple(_value(member, key) for key in keys): member for member in members}
     return found if len(found) == len(members) and all(key[-1] for key in found) else None
 
@@ -126,14 +128,26 @@ def _value(member: Any, key: str) -> str:
     return "" if value is None else str(value)
 
 
-def _grouped(members: Mapping[tuple[str, ...], Any]) -> list[Any]:
-    """The order in which a server has members that it keeps in maps of maps."""
-    if all(len(key) == 1 for key in members):
-        return list(members.values())
-    groups: dict[str, dict[tuple[str, ...], Any]] = {}
-    for (first, *rest), member in members.items():
-        groups.setdefault(first, {})[tuple(rest)] = member
-    return [member for group in groups.values() for member in _grouped(group)]
+def _orders(before: Iterable[_Key], after: Iterable[_Key]) -> Iterator[list[_Key]]:
+    """The orders in which a server may have members afterwards, as it keeps them in maps of maps.
+
+    What was taken out may leave its place behind, where others then go first.
+    """
+    wanted = list(after)
+    old = list(before)
+    left = [key for key in old if key in set(wanted)]
+    yield _grouped([*left, *wanted])
+    yield [key for key in _grouped([*old, *wanted]) if key in set(wanted)]
+
+
+def _grouped(keys: Sequence[_Key]) -> list[_Key]:
+    """Keys by their first parts, these in the order in which they first come, and so on."""
+    if not keys or not keys[0]:
+        return list(dict.fromkeys(keys))
+    groups: dict[str, list[_Key]] = {}
+    for first, *rest in keys:
+        groups.setdefault(first, []).append(tuple(rest))
+    return [(first, *rest) for first, group in groups.items() for rest in _grouped(group)]
 
 
 def _add(value: Any, *path: str) -> dict[str, Any]:
