@@ -106,6 +106,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
     def put_item(self, item: Any) -> None:
         if item.name in self.bad:
             raise CatalogError("no such word", platform="fake", status=422)
+        self.calls.append(f"put {item.name}")
         self.terms[type(item), item.name] = item
 
     def erase_item(self, item: Any) -> None:
@@ -152,7 +153,9 @@ def test_many_entries_are_read_and_written_by_few_calls_of_a_fake(
     assert report.sums.tally("glossary").created == 3
     assert report.sums.held == {"schema": {"native": 100}}
     assert [fake.entries[entry.urn] for entry in entries] == entries
-    assert fake.calls == ["check", "get 40", *["put 10"] * 4, "get 40", *["put 10"] * 4,
+    # What datasets refer to comes before them.
+    assert fake.calls == ["check", "put a", "put b", "put c", "put ann",
+                          "get 40", *["put 10"] * 4, "get 40", *["put 10"] * 4,
                           "get 20", *["put 10"] * 2]  # fmt: skip
     fake.calls.clear()
     again = load(lumos, "snapshot.jsonl")
