@@ -239,6 +239,43 @@ def test_a_put_without_a_definition_keeps_it_but_not_the_type_and_place(people: 
     assert people.table(schemaDefinition="")["schemaDefinition"] == ""
 
 
+def test_a_patch_that_does_not_say_the_definition_loses_it_and_so_does_a_restore(
+    people: People,
+) -> None:
+    people.table(schemaDefinition="select 1")
+    people.change("t", add("/description", "words"))
+    assert "schemaDefinition" not in people.whole()
+    people.change("t", add("/description", "more"), add("/schemaDefinition", "select 1"))
+    assert people.whole()["schemaDefinition"] == "select 1"
+    people.change("t", {"op": "remove", "path": "/schemaDefinition"}, status=500)
+    people.bot.delete(f"tables/{people.whole()['id']}")
+    assert people.whole()["schemaDefinition"] == "select 1"
+    people.put("tables/restore", {"id": people.whole()["id"]})
+    assert "schemaDefinition" not in people.whole()
+
+
+def test_bulk_forgets_labels_on_columns_of_new_containers(people: People) -> None:
+    people.put("services/storageServices", {"name": "s", "serviceType": "S3"})
+    column = {"name": "x", "dataType": "INT", "tags": [label("Lumos.a")]}
+    body = {"name": "b", "service": "s", "dataModel": {"isPartitioned": False, "columns": [column]}}
+
+    def labels() -> list[str]:
+        found = people.get("containers", "s.b", fields="dataModel,tags")
+        return [each["tagFQN"] for each in found["dataModel"]["columns"][0]["tags"]]
+
+    people.put("containers/bulk", [body])
+    assert labels() == []
+    people.put("containers/bulk", [body])
+    assert labels() == ["Lumos.a"]
+    people.put("tables/bulk", [{"name": "t", "databaseSchema": SCHEMA, "columns": [column]}])
+    assert people.whole()["columns"][0]["tags"][0]["tagFQN"] == "Lumos.a"
+
+
+def test_types_are_told_in_small_letters(people: People) -> None:
+    made = people.table(columns=[{"name": "x", "dataType": "INT", "dataTypeDisplay": "INT64 & X"}])
+    assert made["columns"][0]["dataTypeDisplay"] == "int64 & x"
+
+
 def test_dropped_columns_vanish_with_a_new_version(people: People) -> None:
     assert people.table()["version"] == 0.1
     changed = people.table(columns=columns("y"))

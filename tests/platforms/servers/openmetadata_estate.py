@@ -1,7 +1,6 @@
 """What the stub of OpenMetadata holds, and what becomes of it by PUT, PATCH and DELETE.
 
-All of it as a server of release 1.13.4 was seen to do it; `test_stub_openmetadata.py` has a test for
-each of its habits.
+All of it as a server of release 1.13.4 was seen to do it, see `test_stub_openmetadata.py`.
 """
 
 import copy
@@ -205,6 +204,7 @@ class Estate:
 
     def restore(self, entity: Entity) -> None:
         entity.deleted = False
+        entity.facts.pop("schemaDefinition", None)
         for each in self.below(entity):
             self.restore(each)
 
@@ -482,7 +482,9 @@ class Estate:
                 column.setdefault("tags", [])
                 column.setdefault("children", [])
             if type == "table":
-                column.setdefault("dataTypeDisplay", data_type.lower())
+                column.setdefault("dataTypeDisplay", data_type)
+            if "dataTypeDisplay" in column:
+                column["dataTypeDisplay"] = column["dataTypeDisplay"].lower()
             self._check_labels(column)
             self._check_columns(column["fullyQualifiedName"], column.get("children") or [], type)
 
