@@ -456,3 +456,28 @@ def test_what_was_read_long_ago_is_not_written_over_what_is_there(estate: Estate
     ours = described("A", governance=Governance(tags=("two",)))
     list(catalog.put_many([ours], over=over))
     assert estate.now() == described("By hand", governance=Governance(tags=("two",)))
+
+
+def test_an_edge_from_what_people_hid_stays_known(estate: Estate) -> None:
+    whole = table(lineage=lineage(edge(SOURCE, ("id", "id"))))
+    estate.catalog().write(table(SOURCE))
+    estate.catalog().write(whole)
+    estate.human("DELETE", f"tables/{estate.raw('postgres.shop.public.source')['id']}")
+    assert estate.now() == whole
+    assert not estate.catalog().put(whole).changed
+
+
+def test_nothing_of_others_goes_with_what_lumos_erases(estate: Estate) -> None:
+    estate.catalog().put(table())
+    estate.human("PUT", "tables", {
+        "name": "theirs", "databaseSchema": "postgres.shop.public", "columns": []
+    })  # fmt: skip
+    estate.catalog().erase_many([ORDERS, SOURCE])
+    assert [raw["name"] for raw in estate.stub.entities("table")] == ["theirs"]
+    # What people have described is theirs, too, even if nothing is left in it.
+    estate.catalog().put(table(ORDERS.replace("public", "private")))
+    [schema] = [raw for raw in estate.stub.entities("databaseSchema") if raw["name"] == "private"]
+    words = [{"op": "add", "path": "/description", "value": "Ours"}]
+    estate.human("PATCH", f"databaseSchemas/{schema['id']}", words, type="json-patch+json")
+    estate.catalog().erase(ORDERS.replace("public", "private"))
+    assert [raw["name"] for raw in estate.stub.entities("databaseSchema")] == ["private", "public"]

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.errors import CatalogError, LumosError
+from lumos.errors import LumosError
 from lumos.model.catalog import Entry
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.openmetadata import lineage
@@ -20,7 +20,6 @@ from lumos.platforms.openmetadata.server import Server
 from lumos.platforms.openmetadata.states import FIELDS, State, state_of
 
 _AT_ONCE: Final = 100
-_BAD_REQUEST: Final = 400
 _CONTAINERS: Final = HOMES["container"].route
 
 
@@ -179,16 +178,8 @@ class Reader:
         return str(self._index.names.urn(place))
 
     def _is_there(self, id: str) -> bool:
-        for home in HOMES.values():
-            try:
-                raw = self._server.get(f"{home.route}/{id}", include="all")
-            except CatalogError as problem:
-                if problem.status != _BAD_REQUEST:
-                    raise
-                raw = None
-            if raw is not None:
-                return True
-        return False
+        """Whether an entity is there and not hidden, so that its edges must be told."""
+        return any(self._server.get(f"{home.route}/{id}") is not None for home in HOMES.values())
 
 
 def _id(reference: Any) -> str:
