@@ -14,6 +14,7 @@ from platforms.servers.openmetadata import BOT, Openmetadata
 
 COUNT = 60
 PEOPLE = "urn:li:corpuser:"
+DASHBOARD = "urn:li:dashboard:(looker,revenue)"
 
 
 def dataset(number: int) -> str:
@@ -53,6 +54,15 @@ def estate(gms: Gms) -> None:
             edge = {"dataset": dataset(number - 1), "type": "TRANSFORMED", "auditStamp": stamp}
             aspects["upstreamLineage"] = {"upstreams": [edge]}
         gms.hold(dataset(number), aspects)
+    # What Lumos has no aspect and no kind for.
+    link = {"url": "https://wiki.shop.example/t", "description": "Read this", "createStamp": stamp}
+    gms.hold(dataset(0), {"institutionalMemory": {"elements": [link]}})
+    info = {
+        "title": "Revenue",
+        "description": "By city",
+        "lastModified": {"created": stamp, "lastModified": stamp},
+    }
+    gms.hold(DASHBOARD, {"dashboardInfo": info})
 
 
 class Stub:
@@ -128,7 +138,11 @@ def test_a_stub_moves_into_another_and_the_second_time_nothing_is_sent(
     assert 0 < sent < COUNT
     # Every entry was asked for by its name after the last write, and nothing was searched for.
     after = second.server.requests[second.server.requests.index(second.writes()[-1]) + 1 :]
-    assert {each.path.rpartition("/")[2] for each in after} <= {"batchGet", "config"}
+    assert {each.path.rpartition("/")[2] for each in after} <= {
+        "batchGet",
+        "config",
+        "specifications",
+    }
     again = lumos.migration.migrate(datahub.platform, second.platform)
     assert again.is_whole
     assert again.imported.sums.kinds["datasets"].unchanged == COUNT
@@ -156,6 +170,11 @@ def test_a_stub_of_datahub_moves_into_one_of_openmetadata_and_back(
     assert lumos.migration.migrate(openmetadata.platform, second.platform).is_whole
     assert second.application.datasets() == datahub.application.datasets()
     assert lumos.snapshot.diff(datahub.platform, second.platform).summary.differences == 0
+    # Also what neither Lumos nor OpenMetadata has a place for.
+    for urn, aspect in ((dataset(0), "institutionalMemory"), (DASHBOARD, "dashboardInfo")):
+        before, after = (each.application.aspects(urn)[aspect] for each in (datahub, second))
+        # A server fills in what goes without saying.
+        assert after | before == after
 
 
 def test_a_migration_into_a_stub_of_openmetadata_is_taken_back(
