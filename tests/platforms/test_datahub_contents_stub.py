@@ -307,3 +307,29 @@ def test_fields_that_the_model_does_not_know_are_sent_only_where_they_were_read(
     gms.emptied()
     catalog.put(entry)
     assert gms.aspects(NAME)["subTypes"] == {"typeNames": ["Table"], "grade": 2}
+
+
+def test_structured_properties_are_defined_before_they_are_assigned(
+    gms: Gms, server: Server
+) -> None:
+    gms.checks_references = True
+    definition = "urn:li:structuredProperty:io.tier"
+    assigned = {"properties": [{"propertyUrn": definition, "values": [{"string": "1"}]}]}
+    kind = {"qualifiedName": "io.tier", "valueType": "urn:li:dataType:datahub.string",
+            "entityTypes": ["urn:li:entityType:datahub.dashboard"]}  # fmt: skip
+    things = [
+        Other(
+            urn="urn:li:dashboard:(looker,sales)",
+            carried={"datahub": {"structuredProperties": [{"body": assigned}]}},
+        ),
+        Other(urn=definition, carried={"datahub": {"propertyDefinition": [{"body": kind}]}}),
+    ]
+    assert list(catalog_of(server).put_items(things)) == []
+    entry = plain(properties={definition: "2"})
+    catalog_of(server).put(entry)
+    assert gms.aspects(NAME)["structuredProperties"]["properties"][0]["values"] == [{"string": "2"}]
+    assert catalog_of(server).get(entry.urn) == entry
+    unknown = plain("unknown", properties={f"{definition}.other": "2"})
+    [refused] = put(catalog_of(server), unknown).values()
+    assert isinstance(refused, Refused)
+    assert "structuredProperties" in str(refused.problem)

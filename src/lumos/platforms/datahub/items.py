@@ -15,6 +15,7 @@ from lumos.platforms.datahub_model.statements import Entity, Statement, entity_o
 from lumos.platforms.interface import Item, Refused
 
 _AT_ONCE: Final = 100
+_DEFINITION: Final = "urn:li:structuredProperty:"
 
 
 class ServerItems:
@@ -54,7 +55,7 @@ class ServerItems:
 
     def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
         """Makes items exactly these; tells of those that the server does not take."""
-        for page in pages_of(_last(wanted), _AT_ONCE):
+        for page in _pages(wanted):
             items, held = self._with([(type(item), key_of(item)) for item in page])
             jobs = []
             for item in page:
@@ -190,6 +191,10 @@ class _Held:
         )
 
 
-def _last(items: Sequence[Item]) -> list[Item]:
-    """Items without those that others of the same name follow."""
-    return list({(type(item), key_of(item)): item for item in items}.values())
+def _pages(items: Sequence[Item]) -> Iterator[list[Item]]:
+    """Items once each, those first that others may not be assigned before they are there."""
+    last = {(type(item), key_of(item)): item for item in items}.values()
+    for is_first in (True, False):
+        yield from pages_of(
+            (item for item in last if key_of(item).startswith(_DEFINITION) == is_first), _AT_ONCE
+        )
