@@ -2,6 +2,7 @@
 
     LUMOS_OPENMETADATA=http://127.0.0.1:8585 OPENMETADATA_JWT_TOKEN=... pytest tests/platforms/test_openmetadata_server.py
 
+With another token in LUMOS_OPENMETADATA_HUMAN, somebody edits there between two writes of Lumos, too.
 **Everything in that server is removed**, so it must be one to throw away. No server can be had from
 the package registries, so none is started here, and CI has the stub alone.
 """
@@ -11,15 +12,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 
 from lumos.config.platforms import OpenmetadataPlatform
+from lumos.config.secret import Secret
+from lumos.model.catalog import Entry
+from lumos.model.dataset import Documentation, Governance
+from lumos.model.schema import Field, Schema
+from lumos.model.types import INT64
+from lumos.model.urn import Urn
 from lumos.platforms.openmetadata.platform import Openmetadata
 from lumos.platforms.openmetadata.server import Server
 
 from . import test_contract
 from .estates import items, rich
 from .test_contract import Opened
-from .test_lossless import by_name, fill
+from .test_lossless import ESTATES, THINGS, by_name, fill
 
 _ADDRESS = os.environ.get("LUMOS_OPENMETADATA", "")
 _SERVICES = tuple(
@@ -58,6 +66,63 @@ def test_an_estate_comes_back_from_a_real_server(opened: Opened) -> None:
     fill(opened(), rich(), items())
     assert list(opened().export()) == sorted(rich(), key=lambda entry: entry.urn)
     assert by_name(opened().items()) == by_name(items())
+
+
+@settings(max_examples=6, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))  # fmt: skip
+@given(estate=ESTATES, things=THINGS)
+def test_any_estate_comes_back_from_a_real_server(
+    server: Server, estate: list[Entry], things: list[Any]
+) -> None:
+    _empty(server)
+    fill(_opened(), estate, things)
+    assert list(_opened().export()) == sorted(estate, key=lambda entry: entry.urn)
+    assert by_name(_opened().items()) == by_name(things)
+
+
+@pytest.mark.parametrize("urn", ["lumos://s3/lake/orders", "lumos://postgres/shop/public/orders"])
+def test_what_somebody_wrote_in_a_real_server_stays(opened: Opened, urn: str) -> None:
+    token = os.environ.get("LUMOS_OPENMETADATA_HUMAN")
+    if token is None:
+        pytest.skip("nobody's token is in LUMOS_OPENMETADATA_HUMAN")
+
+    def claim(*columns: str, tags: tuple[str, ...], words: str | None = None) -> Entry:
+        return Entry(
+            urn=urn, name="orders", platform=Urn.parse(urn).platform,
+            schema=Schema(fields=tuple(Field(name=name, type=INT64) for name in columns)),
+            governance=Governance(tags=tags), documentation=Documentation(description=words),
+        )  # fmt: skip
+
+    base = claim("id", "old", tags=("scanned", "pii"))
+    opened().write(base)
+    is_table = "postgres" in urn
+    route, columns = ("tables", "/columns") if is_table else ("containers", "/dataModel/columns")
+    human = Server(OpenmetadataPlatform(server=_ADDRESS, auth_token=Secret(token)))
+    fqn = "postgres.shop.public.orders" if is_table else "s3.lake.orders"
+    id = human.named(route, fqn)["id"]
+    human.put("tags", {"classification": "Lumos", "name": "by hand", "description": ""})
+    label = {"tagFQN": "Lumos.by hand", "source": "Classification", "labelType": "Manual", "state": "Confirmed"}  # fmt: skip
+    human.patch(
+        f"{route}/{id}",
+        [
+            {"op": "add", "path": "/description", "value": "By <b>hand</b>"},
+            {"op": "add", "path": f"{columns}/0/description", "value": "By hand"},
+            {"op": "add", "path": "/tags/-", "value": label},
+            {"op": "add", "path": "/displayName", "value": "Orders by hand"},
+        ],
+    )
+    human.close()
+    written = opened().write(claim("id", "new", tags=("scanned",), words="Ours"), base=base)
+    found = opened().get(urn)
+    assert found is not None
+    assert found.governance == Governance(tags=("by hand", "scanned"))
+    assert found.schema is not None
+    assert [(each.name, each.description) for each in found.schema.fields] == [
+        ("id", "By hand"),
+        ("new", None),
+    ]
+    assert found.documentation == Documentation(description="By <b>hand</b>")
+    assert found.name == "Orders by hand"
+    assert [each.path for each in written.conflicts] == ["documentation.description"]
 
 
 def _settings() -> OpenmetadataPlatform:
