@@ -241,6 +241,8 @@ def test_a_name_that_is_too_long_is_refused_before_anything_is_sent(
     gms: Gms, server: Server
 ) -> None:
     long = plain("x" * 500)
+    with pytest.raises(CatalogError, match="512"):
+        catalog_of(server).settled(long)
     done = put(catalog_of(server), long, plain())
     problem = done[long.urn]
     assert isinstance(problem, Refused)

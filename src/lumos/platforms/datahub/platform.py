@@ -16,9 +16,17 @@ from lumos.platforms.calling import Caller
 from lumos.platforms.datahub.items import ServerItems
 from lumos.platforms.datahub.normal import Model
 from lumos.platforms.datahub.package import check_installed
-from lumos.platforms.datahub.reading import DATASET, Reading, check_name
+from lumos.platforms.datahub.reading import DATASET, Reading, names_of
 from lumos.platforms.datahub.server import KIND, Gms
-from lumos.platforms.datahub.writing import Change, Job, change, new_entity, refusal, sent
+from lumos.platforms.datahub.writing import (
+    Change,
+    Job,
+    change,
+    new_entity,
+    refusal,
+    refused_name,
+    sent,
+)
 from lumos.platforms.datahub_model.carrying import CATALOG
 from lumos.platforms.datahub_model.entries import NATIVE
 from lumos.platforms.datahub_model.statements import Entity
@@ -115,7 +123,9 @@ class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches
             yield from at_once
 
     def settled(self, entry: Entry) -> Entry:
-        check_name(entry.urn)
+        usual, *_ = names_of(entry.urn)
+        if (problem := refused_name(self.name, usual)) is not None:
+            raise problem
         if CATALOG not in entry.carried:
             return entry
         return self._parts.reading.as_read(entry)
@@ -125,7 +135,7 @@ class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches
 
     def erase_many(self, urns: Sequence[str]) -> None:
         reading, gms = self._parts.reading, self._parts.gms
-        names = reading.names_of(urns)
+        names = reading.there(urns)
         jobs = [Job(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names]
         for outcome in sent(gms, jobs):
             if outcome.problem is not None:
@@ -183,7 +193,8 @@ class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches
                 at_once.append(written)
 
     def _change(self, entry: Entry, old: Entry | None) -> tuple[Written, Change]:
-        check_name(entry.urn)
+        # Says what is wrong with it, if anything.
+        names_of(entry.urn)
         reading = self._parts.reading
         wanted = reading.aspects(entry)
         if old is None:

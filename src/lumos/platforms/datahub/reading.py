@@ -73,7 +73,7 @@ class Reading:
             self.naming.refer(urn)
         return self.entries.aspects(entry)
 
-    def names_of(self, urns: Sequence[str]) -> list[str]:
+    def there(self, urns: Sequence[str]) -> list[str]:
         """The names of those of some datasets that are there."""
         asked = {name for urn in urns for name in _names(urn)}
         self._asked -= asked
@@ -145,12 +145,13 @@ class Reading:
         return self.entries.read(urn, statements)
 
 
-def check_name(urn: str) -> None:
-    """Fails where Lumos would write the URN of a dataset in another way."""
-    if not _names(urn):
+def names_of(urn: str) -> tuple[str, ...]:
+    """The names that a dataset may have; fails where Lumos would write its URN in another way."""
+    if not (found := _names(urn)):
         # Says what is wrong with it.
         Urn.parse(urn)
         raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
+    return found
 
 
 @lru_cache(maxsize=4_096)

@@ -91,11 +91,8 @@ def change(
 def refusal(name: str, change: Change) -> CatalogError | None:
     """Why a server would not take a change, as far as that is known without asking."""
     urn = change.entity.urn
-    if not is_acceptable(urn):
-        return CatalogError(
-            f"{name} takes no URN of more than {LONGEST} characters (percent-encoded): {urn}",
-            platform=name,
-        )
+    if (problem := refused_name(name, urn)) is not None:
+        return problem
     for proposal in change.proposals:
         if (size := _size(proposal)) > _MOST_BYTES:
             return CatalogError(
@@ -104,6 +101,16 @@ def refusal(name: str, change: Change) -> CatalogError | None:
                 platform=name,
             )
     return None
+
+
+def refused_name(name: str, urn: str) -> CatalogError | None:
+    """Why a server would not take anything of that name."""
+    if is_acceptable(urn):
+        return None
+    return CatalogError(
+        f"{name} takes no URN of more than {LONGEST} characters (percent-encoded): {urn}",
+        platform=name,
+    )
 
 
 def sent(gms: Gms, jobs: Iterable[Job]) -> Iterator[Outcome]:
