@@ -47,12 +47,16 @@ def structure(value: Any) -> Any:
     return tuple(map(structure, value)) if isinstance(value, tuple) else value
 
 
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(TYPES)
-def test_every_type_comes_back_from_its_text(type: DataType) -> None:
-    parsed = parse_type(type.text)
-    assert parsed == type
-    assert structure(parsed) == structure(type)
+@pytest.mark.parametrize("examples", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_every_type_comes_back_from_its_text(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(TYPES)
+    def comes_back(type: DataType) -> None:
+        parsed = parse_type(type.text)
+        assert parsed == type
+        assert structure(parsed) == structure(type)
+
+    comes_back()
 
 
 @pytest.mark.parametrize(
