@@ -23,7 +23,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
-from lumos.platforms.carriage import pack, restored, unpack
+from lumos.platforms.carriage import Packed, pack, restored, unpack
 from lumos.platforms.interface import How
 from lumos.platforms.openmetadata import columns, labels, lineage, words
 from lumos.platforms.openmetadata.carrying import CATALOG, left_over, over, usable
@@ -126,13 +126,7 @@ class Entries:
         extension = self._foreign(entry.properties or {}, before, declared)
         if extension:
             state["extension"] = extension
-        shown = self._shown(entry.urn, state)
-        left = left_over(state, self._native(shown, place))
-        # The query of a view is always carried, since any patch by others wipes what is shown.
-        shown = msgspec.structs.replace(
-            shown, carried={CATALOG: left} if left else {}, definition=None
-        )
-        packed = pack(entry, shown, longest=_LONGEST)
+        packed = self._packed(entry, place, state)
         extension |= {_as_property(key): kept_text(text) for key, text in packed.properties.items()}
         if "lumos.name" in packed.properties and "displayName" in state:
             extension[_DISPLAYED] = state["displayName"]
@@ -144,12 +138,23 @@ class Entries:
             extension[URN] = entry.urn
         if extension:
             state["extension"] = extension
+        return Rendered(state, packed.held)
+
+    def _packed(self, entry: Entry, place: Place, state: State) -> Packed:
+        """What of an entry a state does not say."""
+        shown = self._shown(entry.urn, state)
+        left = left_over(state, self._native(shown, place))
+        # The query of a view is always carried, since any patch by others wipes what is shown.
+        shown = msgspec.structs.replace(
+            shown, carried={CATALOG: left} if left else {}, definition=None
+        )
+        packed = pack(entry, shown, longest=_LONGEST)
         held = dict(packed.held)
         if entry.lineage is not None:
             held["lineage"] = "partly"
         if "schemaDefinition" in state and entry.definition is not None:
             held["definition"] = "partly"
-        return Rendered(state, held)
+        return Packed(packed.properties, held)
 
     def _native(self, entry: Entry, place: Place) -> State:
         """What OpenMetadata has a place for."""

@@ -1,31 +1,29 @@
 """Datasets into an OpenMetadata server: new ones many at a time, others by their differences."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 from lumos.model.catalog import Entry
-from lumos.model.dataset import ASPECTS, Owner, UpstreamEdge
+from lumos.model.dataset import ASPECTS, Owner
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.chunks import chunked, in_halves
-from lumos.platforms.interface import How, Refused, Written
+from lumos.platforms.interface import Refused, Written
 from lumos.platforms.merging import merge
-from lumos.platforms.openmetadata import lineage
-from lumos.platforms.openmetadata.entries import EDGES, PARENT, Entries, is_ours
+from lumos.platforms.openmetadata.entries import PARENT, Entries, is_ours
 from lumos.platforms.openmetadata.homes import HOMES
-from lumos.platforms.openmetadata.index import Found, Index
+from lumos.platforms.openmetadata.index import Index
 from lumos.platforms.openmetadata.labels import Labels
-from lumos.platforms.openmetadata.lineage import Edges, Mark, Marks, NativeEdge
+from lumos.platforms.openmetadata.linking import Job, Linker
 from lumos.platforms.openmetadata.names import Place, joined
 from lumos.platforms.openmetadata.patching import differences, said_again
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
 from lumos.platforms.openmetadata.server import Outdated, Server
-from lumos.platforms.openmetadata.states import State, body_of, has_labels, raw_columns
+from lumos.platforms.openmetadata.states import body_of, has_labels, raw_columns
 
 MOST: Final = 200
 _MOST_BYTES: Final = 8_000_000
@@ -35,24 +33,8 @@ _BAD_REQUEST: Final = 400
 _INTERNAL: Final = 500
 
 
-class _Job(msgspec.Struct):
-    """What becomes of one entry."""
-
-    entry: Entry
-    place: Place
-    held: Held | None
-    """What was there before, if anything was."""
-    id: str = ""
-    raw: dict[str, Any] = {}
-    state: State = {}
-    """The state that it is to be in."""
-    held_as: dict[str, How] = {}
-    changed: bool = False
-    problem: LumosError | None = None
-
-
 class _New(NamedTuple):
-    job: _Job
+    job: Job
     body: dict[str, Any]
     size: int
 
@@ -75,9 +57,7 @@ class Writer:
         self._labels = labels
         self._properties = properties
         self._reader = reader
-        # Datasets with edges from others that are not there yet, by those others.
-        self._waiting: dict[str, set[str]] = {}
-        self._lock = Lock()
+        self._linker = Linker(server, index, properties, reader)
 
     def write(
         self,
@@ -103,7 +83,7 @@ class Writer:
                 job.entry = self._rebased(over[job.entry.urn], job.held, job.entry)
         self._make([job for job in jobs if job.held is None])
         self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
-        self._all(jobs, self._link)
+        self._all(jobs, self._linker.link)
         self._link_those_that_waited(jobs)
         self._all(jobs, self._hide)
         for job in jobs:
@@ -112,10 +92,10 @@ class Writer:
             else:
                 yield Written(urn=job.entry.urn, changed=job.changed, held=job.held_as)
 
-    def _all(self, jobs: Iterable[_Job], step: Any) -> None:
+    def _all(self, jobs: Iterable[Job], step: Any) -> None:
         """Takes a step with each of the entries that nothing is wrong with."""
 
-        def taken(job: _Job) -> None:
+        def taken(job: Job) -> None:
             try:
                 step(job)
             except CatalogUnavailable:
@@ -151,16 +131,16 @@ class Writer:
             domains=sorted(domains),
         )
 
-    def _job(self, entry: Entry, held: Held | None) -> _Job:
+    def _job(self, entry: Entry, held: Held | None) -> Job:
         place = self._index.names.place(Urn.parse(entry.urn))
-        job = _Job(entry, place, held)
+        job = Job(entry, place, held)
         if held is not None:
             job.id, job.raw = held.id, held.raw
         return job
 
-    def _make(self, jobs: Iterable[_Job]) -> None:
+    def _make(self, jobs: Iterable[Job]) -> None:
         """Makes entities that are not there, many by one call."""
-        levels: dict[tuple[int, str], list[_Job]] = {}
+        levels: dict[tuple[int, str], list[Job]] = {}
         for job in jobs:
             levels.setdefault((len(job.place.parts), job.place.home), []).append(job)
         # What is deeper comes later: it may be in what is made before.
@@ -171,7 +151,7 @@ class Writer:
             ):
                 self._send(home, chunk)
 
-    def _new(self, job: _Job) -> _New | None:
+    def _new(self, job: Job) -> _New | None:
         # A bucket comes into being with what is first put into it.
         held = self._reader.held(job.entry.urn) if self._index.is_holder(job.place) else None
         if held is not None:
@@ -185,7 +165,7 @@ class Writer:
             job.problem = problem
             return None
 
-    def _made(self, job: _Job) -> _New:
+    def _made(self, job: Job) -> _New:
         rendered = self._entries.render(
             job.entry, job.place, there=None, declared=self._declared(job.place.home)
         )
@@ -222,7 +202,7 @@ class Writer:
             job.changed = True
             self._index.forget(job.place)
 
-    def _change(self, job: _Job, over: Entry | None) -> None:
+    def _change(self, job: Job, over: Entry | None) -> None:
         """Changes what is there by the differences, and again where people were faster."""
         if job.held is None:
             return
@@ -250,7 +230,7 @@ class Writer:
         fresh = self._reader.entry(held)
         return entry if fresh == over else rebased(over, fresh, entry)
 
-    def _patch(self, job: _Job, held: Held, entry: Entry) -> None:
+    def _patch(self, job: Job, held: Held, entry: Entry) -> None:
         home = held.place.home
         rendered = self._entries.render(
             entry, held.place, there=held.state, declared=self._declared(home)
@@ -279,159 +259,20 @@ class Writer:
         ours = [key for key in state.get("extension", {}) if is_ours(key)]
         self._properties.declare(home, ours)
 
-    def _link(self, job: _Job) -> None:
-        """Writes the edges that lead to a dataset, as far as their other ends are there."""
-        told = job.entry.lineage.upstream if job.entry.lineage is not None else ()
-        known = job.held.edges if job.held is not None else lineage.no_edges(job.place.parts)
-        if not told and not known.edges:
-            return
-        wanted: dict[str, list[UpstreamEdge]] = {}
-        for edge in told:
-            wanted.setdefault(edge.urn, []).append(edge)
-        ends = {urn: self._end(urn, job) for urn in wanted}
-        if not self._differs(job, wanted, known, ends):
-            return
-        if job.raw.get("deleted"):
-            # Nothing can be said of edges to what is hidden; what is carried tells them.
-            return
-        found = self._index.find(job.place)
-        if found is None:
-            return
-        fresh = self._reader.edges(job.place, found.id) if job.held is not None else known
-        drawn: dict[str, NativeEdge] = {}
-        is_sure = True
-        for urn, edges in wanted.items():
-            if (end := ends[urn]) is None:
-                continue
-            sent = self._put_edge(found, end, edges, known.edges.get(urn), fresh.edges.get(urn))
-            # The server drops columns that it does not know without a word.
-            is_sure = is_sure and sent is not None and not sent
-            drawn[urn] = NativeEdge(end.id, end.place.home, end.place.parts, {}, {})
-        for urn, native in known.edges.items():
-            if urn not in wanted:
-                self._server.delete(
-                    f"lineage/{native.type}/{native.id}/{found.place.home}/{found.id}"
-                )
-        job.changed = True
-        now = drawn if is_sure else self._reader.edges(found.place, found.id).edges
-        self._mark(job, found, wanted, now)
+    def _link_those_that_waited(self, jobs: Iterable[Job]) -> None:
+        """Draws edges from datasets that are there now to those that were written before them.
 
-    def _end(self, urn: str, job: _Job) -> Found | None:
-        """Where an edge comes from, if it is there; otherwise it waits."""
-        try:
-            place = self._index.names.place(Urn.parse(urn))
-        except InvalidUrn:
-            return None
-        if (found := self._index.find(place)) is None:
-            with self._lock:
-                self._waiting.setdefault(urn, set()).add(job.entry.urn)
-        return found
-
-    def _differs(
-        self,
-        job: _Job,
-        wanted: Mapping[str, list[UpstreamEdge]],
-        known: Edges,
-        ends: Mapping[str, Found | None],
-    ) -> bool:
-        if known.edges.keys() - wanted.keys():
-            return True
-        marks = _marks(job)
-        for urn, edges in wanted.items():
-            end, native = ends[urn], known.edges.get(urn)
-            if end is None:
-                continue
-            if native is None:
-                return True
-            pairs = lineage.pairs_of(edges, end.place.parts, job.place.parts).keys()
-            mark = marks.get(urn)
-            # Columns that the server does not know were sent before, in vain.
-            unknown = mark.unknown if mark is not None and mark.id == native.id else ()
-            if pairs - set(unknown) != native.columns.keys():
-                return True
-        return False
-
-    def _put_edge(
-        self,
-        to: Found,
-        end: Found,
-        edges: Sequence[UpstreamEdge],
-        known: NativeEdge | None,
-        fresh: NativeEdge | None,
-    ) -> dict[lineage.Pair, str | None] | None:
-        """Draws an edge; gives the columns that were sent, or nothing where it may have failed."""
-        columns = lineage.pairs_of(edges, end.place.parts, to.place.parts)
-        if fresh is not None:
-            before = known.columns if known is not None else {}
-            columns |= {
-                pair: function
-                for pair, function in fresh.columns.items()
-                if pair not in before and pair not in columns
-            }
-        details = lineage.details_of(edges, columns, fresh.details if fresh is not None else {})
-        edge = {
-            "fromEntity": {"id": end.id, "type": end.place.home},
-            "toEntity": {"id": to.id, "type": to.place.home},
-            "lineageDetails": details,
-        }
-        try:
-            self._server.put("lineage", {"edge": edge})
-        except CatalogError as problem:
-            # Without its search engine the server fails after the edge is written; what is read
-            # back says whether it is there.
-            if problem.status not in (_INTERNAL, _NOT_FOUND):
-                raise
-            return None
-        return columns
-
-    def _mark(
-        self,
-        job: _Job,
-        found: Found,
-        wanted: Mapping[str, list[UpstreamEdge]],
-        now: Mapping[str, NativeEdge],
-    ) -> None:
-        """Notes beside the entity which edges and columns are there of those that were sent."""
-        marks: Marks = {}
-        for urn, edges in wanted.items():
-            if (native := now.get(urn)) is None:
-                continue
-            sent = lineage.pairs_of(edges, native.parts, found.place.parts)
-            there = sent.keys() & native.columns.keys()
-            unknown = sent.keys() - there
-            marks[urn] = Mark(native.id, tuple(sorted(there)), tuple(sorted(unknown)))
-        text = msgspec.json.encode(marks).decode() if marks else None
-        known = (job.raw.get("extension") or {}).get(EDGES)
-        if text == known:
-            return
-        self._properties.declare(found.place.home, [EDGES])
-        path = f"{HOMES[found.place.home].route}/{found.id}"
-        # What is carried of edges is there already, and so is the extension that holds it.
-        place = f"/extension/{EDGES}"
-        operation: dict[str, Any] = {"op": "remove", "path": place}
-        if text is not None:
-            operation = {"op": "add", "path": place, "value": text}
-        self._server.patch(path, [operation, *said_again(job.state)])
-
-    def _link_those_that_waited(self, jobs: Iterable[_Job]) -> None:
-        """Writes edges from datasets that are there now to those that were written before them."""
-        with self._lock:
-            urns = {
-                urn
-                for job in jobs
-                if job.problem is None
-                for urn in self._waiting.pop(job.entry.urn, ())
-            }
-        here = {job.entry.urn for job in jobs}
-        # Whatever goes wrong with those concerns nobody who writes now; what is carried tells them.
+        Whatever goes wrong there concerns nobody who writes now; what is carried tells the edges.
+        """
+        written = {job.entry.urn for job in jobs if job.problem is None}
         again = []
-        for urn in sorted(urns - here):
+        for urn in self._linker.waiting_for(written):
             if (held := self._reader.held(urn)) is not None:
                 entry = self._reader.entry(held)
-                again.append(_Job(entry, held.place, held, held.id, held.raw, held.state))
-        self._all(again, self._link)
+                again.append(Job(entry, held.place, held, held.id, held.raw, held.state))
+        self._all(again, self._linker.link)
 
-    def _hide(self, job: _Job) -> None:
+    def _hide(self, job: Job) -> None:
         """Hides a dataset that is deleted, and shows one that is not."""
         home = HOMES[job.place.home]
         if not job.entry.deleted or job.raw.get("deleted"):
@@ -494,10 +335,6 @@ def rebased(over: Entry | None, fresh: Entry, entry: Entry) -> Entry:
         if getattr(entry, name) is None and getattr(over, name) == getattr(fresh, name)
     }
     return msgspec.structs.replace(merged, **gone)
-
-
-def _marks(job: _Job) -> Marks:
-    return lineage.marked((job.raw.get("extension") or {}).get(EDGES))
 
 
 def _key(body: Mapping[str, Any]) -> tuple[str, str]:
