@@ -59,7 +59,7 @@ class Retries(Section, frozen=True, kw_only=True):
 
     shorthand: ClassVar[str | None] = "attempts"
 
-    attempts: Annotated[int, Meta(ge=1, le=100, description="a number from 1 to 100")] = 8
+    attempts: Annotated[int, Meta(ge=1, le=100, description="a number from 1 to 100")] = 12
     longest: Seconds = 900
 
 

@@ -104,7 +104,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How often and how long: waits grow from `first` by `factor` up to `most` seconds each, and
     all tries and waits of a call take no longer than `longest`."""
 
-    attempts: int = 8
+    attempts: int = 12
     first: float = 0.5
     factor: float = 2
     most: float = 60
