@@ -230,7 +230,10 @@ def _handler_of(server: Server) -> type[BaseHTTPRequestHandler]:
             super().finish()
 
         def _do(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            length = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(length)
+            if len(body) < length:
+                raise ConnectionResetError("the client went away in the middle of its request")
             try:
                 outcome = server.handle(self.command, self.path, self.headers, body)
             except Exception as error:  # noqa: BLE001
