@@ -214,6 +214,70 @@ def test_an_edit_between_our_reading_and_our_writing_stays(estate: Estate, named
     assert now.ownership == (Ownership(owners=(Owner(name="bob"),)) if named == "owner" else None)
 
 
+def domain(estate: Estate) -> None:
+    made = estate.human(
+        "PUT", "domains", {"name": "Human", "domainType": "Aggregate", "description": ""}
+    )
+    estate.edit({"op": "add", "path": "/domains", "value": [{"id": made["id"], "type": "domain"}]})
+
+
+def custom(estate: Estate) -> None:
+    type, text = (
+        estate.human("GET", f"metadata/types/name/{name}")["id"] for name in ("table", "string")
+    )
+    estate.human("PUT", f"metadata/types/{type}", {
+        "name": "team", "description": "", "propertyType": {"id": text, "type": "type"}
+    })  # fmt: skip
+    estate.edit({"op": "add", "path": "/extension", "value": {"team": "lake"}})
+
+
+MORE = Schema(fields=tuple(Field(name=name, type=INT64) for name in ("id", "net", "new")))
+WORDED = Schema(
+    fields=(Field(name="id", type=INT64, description="Ours"), Field(name="net", type=INT64))
+)
+
+
+@pytest.mark.parametrize(
+    ("ours", "act", "kept"),
+    [
+        pytest.param(described("Ours"), lambda estate: estate.describe("By hand"),
+                     lambda raw: raw["description"] == "By hand", id="description"),
+        pytest.param(table(schema=WORDED), lambda estate: estate.edit(
+                         {"op": "add", "path": "/columns/0/description", "value": "By hand"}),
+                     lambda raw: raw["columns"][0]["description"] == "By hand", id="column"),
+        pytest.param(table(schema=MORE), lambda estate: estate.edit(
+                         {"op": "add", "path": "/columns/0/description", "value": "By hand"}),
+                     lambda raw: raw["columns"][0]["description"] == "By hand", id="column beside a new one"),
+        pytest.param(table(schema=MORE), lambda estate: estate.tag("gold", "/columns/0/tags/-"),
+                     lambda raw: raw["columns"][0]["tags"][0]["tagFQN"] == "People.gold", id="tag of a column"),
+        pytest.param(table(schema=MORE), lambda estate: estate.edit(
+                         {"op": "add", "path": "/columns/0/displayName", "value": "No."}),
+                     lambda raw: raw["columns"][0]["displayName"] == "No.", id="name of a column"),
+        pytest.param(table(documentation=Documentation(domain="Sales")), domain,
+                     lambda raw: raw["domains"][0]["name"] == "Human", id="domain"),
+        pytest.param(table(properties={"a": "b"}), custom,
+                     lambda raw: raw["extension"]["team"] == "lake", id="custom property"),
+    ],
+)  # fmt: skip
+def test_what_people_put_where_nothing_was_when_we_read_stays(
+    estate: Estate, ours: Entry, act: Callable[[Estate], None], kept: Callable[[Any], bool]
+) -> None:
+    estate.catalog().write(table())
+    estate.just_before("PATCH", "/tables/", lambda: act(estate))
+    estate.catalog().write(ours, base=table())
+    assert not estate.server.before, "the human never came to it"
+    assert kept(estate.raw())
+
+
+def test_what_people_hide_while_we_write_stays_hidden(estate: Estate) -> None:
+    estate.catalog().write(table())
+    id = estate.raw()["id"]
+    estate.just_before("PATCH", "/tables/", lambda: estate.human("DELETE", f"tables/{id}"))
+    estate.catalog().write(described("A"), base=table())
+    assert estate.raw()["deleted"]
+    assert estate.raw()["description"] == "A"
+
+
 def test_ghost_columns_go(estate: Estate) -> None:
     estate.catalog().write(table(ORDERS, "id", "ghost", "net"))
     estate.catalog().write(table(ORDERS, "id", "net"), base=table(ORDERS, "id", "ghost", "net"))

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +27,7 @@ from lumos.model.types import INT64
 from lumos.platforms import Refused
 from lumos.platforms.calling import Caller, Counterpart, Patience
 from lumos.platforms.openmetadata.platform import Openmetadata
-from lumos.platforms.openmetadata.server import KIND, Outdated, fault_of
+from lumos.platforms.openmetadata.server import KIND, Another, Outdated, fault_of
 from lumos.platforms.openmetadata.server import Server as Client
 
 from .servers.faults import RESET_AFTER, TOO_MANY, UNAVAILABLE, InTurn
@@ -115,12 +115,46 @@ def test_a_certificate_that_nobody_trusts_names_the_key_for_the_authority(server
         Openmetadata.at(address).check()
 
 
-@pytest.mark.parametrize(
-    "answer", [Answer.of({"version": "1.8.2"}), Answer.of({"message": "no"}, 404), Answer.of([])]
-)
-def test_an_old_server_or_another_service_is_told(answer: Answer) -> None:
+def test_an_old_server_is_told() -> None:
+    answer = Answer.of({"version": "1.8.2"})
     with Server(lambda _: answer) as server, pytest.raises(CatalogTooOld, match=r"1\.9 or later"):
         catalog_of(server).check()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(302, b"", {"Location": "/login"}), "sends us to /login"),
+        (Answer(200, b"<html>Please log in</html>"), "is no JSON"),
+        (Answer(200, b""), "is no JSON"),
+        (Answer.of([]), "is no object"),
+        (Answer.of({}), ""),
+        (Answer.of({"data": None, "paging": None}), ""),
+        (Answer.of({"data": [{"x": 1}], "paging": {"total": 1}}), ""),
+    ],
+)
+def test_another_service_at_the_address_is_told_at_once(answer: Answer, words: str) -> None:
+    acts: list[Callable[[Openmetadata], object]] = [
+        lambda catalog: catalog.check(),
+        lambda catalog: list(catalog.export()),
+        lambda catalog: catalog.put(plain(governance=Governance(tags=("a",)))),
+        lambda catalog: catalog.erase("lumos://s3/lake/orders"),
+        lambda catalog: list(catalog.items()),
+    ]
+    with Server(lambda _: answer) as server:
+        for number, act in enumerate(acts, 1):
+            with pytest.raises(Another, match=f"not as OpenMetadata does: .*{words}"):
+                act(catalog_of(server))
+            assert server.calls == number
+
+
+def test_many_that_nobody_says_were_taken_are_not_taken(stub: Stub, server: Server) -> None:
+    def silent(request: Request) -> Answer:
+        return Answer.of({}) if request.path.endswith("/bulk") else stub(request)
+
+    server.application = silent
+    with pytest.raises(Another, match="what became of many"):
+        list(catalog_of(server).put_many([plain()], over={}))
 
 
 def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

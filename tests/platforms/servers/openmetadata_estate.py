@@ -45,6 +45,7 @@ class Estate:
         self.properties: dict[str, dict[str, Any]] = defaultdict(dict)
         self.edges: dict[tuple[str, str], dict[str, Any]] = {}
         self._ends: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._moment = 1_700_000_000_000
         self._fill()
 
     def _fill(self) -> None:
@@ -106,6 +107,7 @@ class Estate:
             "name": entity.name,
             "fullyQualifiedName": entity.fqn,
             "version": entity.version,
+            "updatedAt": entity.updated_at,
             "updatedBy": entity.updated_by,
             "deleted": entity.deleted,
         }
@@ -164,6 +166,7 @@ class Estate:
             entity.above, entity.facts, entity.refers = above, facts, refers
             self._check(entity, facts, refers)
             self._add(entity)
+            self._stamp(entity)
             entity.updated_by = str(writer)
             return entity, True
         # Whatever does not fit is refused before anything is changed.
@@ -190,6 +193,12 @@ class Estate:
         facts |= {key: entity.facts[key] for key in _TOLD & entity.facts.keys()}
         self._check(entity, facts, refers)
         self._settle(entity, facts, refers, writer, moves=False)
+        # Also where nothing differs.
+        self._stamp(entity)
+
+    def _stamp(self, entity: Entity) -> None:
+        self._moment += 1
+        entity.updated_at = self._moment
 
     def delete(self, entity: Entity, *, hard: bool, recursive: bool) -> None:
         below = [each for each in self.below(entity) if hard or not each.deleted]
@@ -201,9 +210,11 @@ class Estate:
             self._remove(entity)
         else:
             entity.deleted = True
+            self._stamp(entity)
 
     def restore(self, entity: Entity) -> None:
         entity.deleted = False
+        self._stamp(entity)
         entity.facts.pop("schemaDefinition", None)
         for each in self.below(entity):
             self.restore(each)
@@ -351,6 +362,7 @@ class Estate:
             self._join(entity)
         if not changed:
             return
+        self._stamp(entity)
         # Changes that one writer makes in a row are told as one.
         if moves or entity.updated_by != writer:
             entity.version = round(entity.version + (1 if lost else 0.1), 1)

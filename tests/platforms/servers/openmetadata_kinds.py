@@ -133,7 +133,7 @@ REFERENCES = {"owners": ("user", "team"), "users": ("user",), "teams": ("team",)
 class Entity:
     """One entity: its own facts, and the ids of what it refers to."""
 
-    __slots__ = ("above", "deleted", "facts", "fqn", "id", "kind", "name", "refers", "updated_by", "version")  # fmt: skip
+    __slots__ = ("above", "deleted", "facts", "fqn", "id", "kind", "name", "refers", "updated_at", "updated_by", "version")  # fmt: skip
 
     def __init__(self, kind: Kind, name: str, fqn: str) -> None:
         self.kind = kind
@@ -142,6 +142,7 @@ class Entity:
         self.fqn = fqn
         self.deleted = False
         self.version = 0.1
+        self.updated_at = 0
         self.updated_by = ""
         self.above: dict[str, Entity] = {}
         self.refers: dict[str, list[Entity]] = {}

@@ -220,9 +220,9 @@ class Entries:
             for key, text in properties.items()
             if key.startswith(_FOREIGN) and text and shown_text(text) == text
         }
-        return kept | {
-            key: text for key, text in said.items() if key in declared and not is_ours(key)
-        }
+        # What is there was declared, be it since we asked.
+        known = {key for key in (*declared, *before.get("extension", {})) if not is_ours(key)}
+        return kept | {key: text for key, text in said.items() if key in known}
 
     def _shown(self, urn: str, state: State) -> Entry:
         """The entry that OpenMetadata shows."""

@@ -8,9 +8,11 @@ from lumos.errors import CatalogError
 from lumos.platforms.openmetadata.entries import HIDDEN, PARENT, URN
 from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.names import Names, Place, Service, joined
+from lumos.platforms.openmetadata.patching import guard
 from lumos.platforms.openmetadata.properties import Properties
-from lumos.platforms.openmetadata.server import Server
+from lumos.platforms.openmetadata.server import Outdated, Server
 
+_ATTEMPTS: Final = 4
 _BAD_REQUEST: Final = 400
 _MADE: Final = "Made by Lumos, which keeps what is in it."
 
@@ -165,15 +167,21 @@ class Index:
     def mark_hidden(self, home: str, id: str) -> None:
         """Notes beside an entity that it is hidden, where the server cannot hide it."""
         path = f"{HOMES[home].route}/{id}"
-        raw = self._server.get(path, fields="extension") or {}
-        extension = raw.get("extension") or {}
-        if HIDDEN in extension:
-            return
         self._properties.declare(home, [HIDDEN])
-        operation: dict[str, Any] = {"op": "add", "path": f"/extension/{HIDDEN}", "value": "true"}
-        if not extension:
-            operation = {"op": "add", "path": "/extension", "value": {HIDDEN: "true"}}
-        self._server.patch(path, [operation])
+        for attempt in range(_ATTEMPTS):
+            raw = self._server.get(path, fields="extension") or {}
+            extension = raw.get("extension") or {}
+            if HIDDEN in extension:
+                return
+            # Nothing can be added to an extension that is not there.
+            key, value = (f"/{HIDDEN}", "true") if extension else ("", {HIDDEN: "true"})
+            operation = {"op": "add", "path": f"/extension{key}", "value": value}
+            try:
+                self._server.patch(path, [*guard(raw), operation])
+                return
+            except Outdated:
+                if attempt == _ATTEMPTS - 1:
+                    raise
 
     def dropped(self, place: Place) -> None:
         """Notes that an entity is gone for good."""

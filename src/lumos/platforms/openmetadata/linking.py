@@ -40,6 +40,7 @@ class Job(msgspec.Struct):
     """The state that it is to be in."""
     held_as: dict[str, How] = {}
     changed: bool = False
+    is_restored: bool = False
     problem: LumosError | None = None
 
 
@@ -159,7 +160,7 @@ class Linker:
             "lineageDetails": details,
         }
         try:
-            self._server.put("lineage", {"edge": edge})
+            self._server.link(edge)
         except CatalogError as problem:
             # Without its search engine the server fails after the edge is written; what is read
             # back says whether it is there.

@@ -1,6 +1,6 @@
 """The difference between two states as operations of JSON Patch.
 
-Each operation is guarded by a test of what it changes, so that a change of people between our
+They begin with a test of when the entity was changed last, so that any change by people between our
 reading and our writing makes the server refuse all of them instead of being written over.
 """
 
@@ -34,12 +34,19 @@ def differences(home: str, raw: Raw, before: State, after: State) -> list[Operat
         *_fields(home, raw, before, after),
         *_labels("/tags", raw, before, after),
         *_owners(raw, before, after),
-        *_domains(raw, before, after),
+        *_domains(before, after),
         *_extension(raw, before, after),
         *_columns(home, raw, before, after),
     ]
     is_said = any(operation["path"] == _WIPED for operation in operations)
     return operations if is_said or not operations else [*operations, *said_again(after)]
+
+
+def guard(raw: Raw) -> list[Operation]:
+    """A test that nobody has changed an entity since it was told."""
+    if "updatedAt" not in raw:
+        return []
+    return [{"op": "test", "path": "/updatedAt", "value": raw["updatedAt"]}]
 
 
 def said_again(state: State) -> list[Operation]:
@@ -58,13 +65,10 @@ def _fields(home: str, raw: Raw, before: State, after: State) -> Iterator[Operat
     for key in OWN_FIELDS[home]:
         if before.get(key) != after.get(key):
             value = "" if key in _EMPTIED and key not in after else after.get(key)
-            # Numbers and lists come back in other forms; they are Lumos's own.
-            yield from _set(f"/{key}", raw.get(key), value, guarded=isinstance(raw.get(key), str))
+            yield from _set(f"/{key}", raw.get(key), value)
 
 
-def _set(path: str, old: Any, new: Any, *, guarded: bool = True) -> Iterator[Operation]:
-    if old is not None and guarded:
-        yield {"op": "test", "path": path, "value": old}
+def _set(path: str, old: Any, new: Any) -> Iterator[Operation]:
     if new is None:
         if old is not None:
             yield {"op": "remove", "path": path}
@@ -79,7 +83,6 @@ def _labels(path: str, raw: Raw, before: Raw, after: Raw) -> Iterator[Operation]
         before.get("tags") or (),
         after.get("tags") or (),
         key=lambda label: (label["source"], label["tagFQN"]),
-        told="tagFQN",
         made=dict,
         is_own=is_own_label,
     )
@@ -92,7 +95,6 @@ def _owners(raw: Raw, before: State, after: State) -> Iterator[Operation]:
         before.get("owners") or (),
         after.get("owners") or (),
         key=lambda owner: (owner["type"], owner["name"]),
-        told="id",
         made=lambda owner: {"id": owner["id"], "type": owner["type"]},
         is_own=lambda owner: not owner.get("inherited"),
     )
@@ -105,7 +107,6 @@ def _members(
     after: Sequence[Raw],
     *,
     key: Callable[[Raw], Any],
-    told: str,
     made: Callable[[Raw], Operation],
     is_own: Callable[[Raw], bool],
 ) -> Iterator[Operation]:
@@ -113,21 +114,17 @@ def _members(
     old, new = {key(each) for each in before}, {key(each) for each in after}
     for number in reversed(range(len(raw))):
         if is_own(raw[number]) and key(raw[number]) in old - new:
-            yield {"op": "test", "path": f"{path}/{number}/{told}", "value": raw[number][told]}
             yield {"op": "remove", "path": f"{path}/{number}"}
     for each in after:
         if key(each) not in old:
             yield {"op": "add", "path": f"{path}/-", "value": made(each)}
 
 
-def _domains(raw: Raw, before: State, after: State) -> Iterator[Operation]:
+def _domains(before: State, after: State) -> Iterator[Operation]:
     old, new = ([each["fullyQualifiedName"] for each in side.get("domains", ())]
                 for side in (before, after))  # fmt: skip
     if old[:1] == new[:1]:
         return
-    there = raw.get("domains") or ()
-    if old and there:
-        yield {"op": "test", "path": "/domains/0/id", "value": there[0]["id"]}
     value = [{"id": each["id"], "type": "domain"} for each in after.get("domains", ())]
     yield {"op": "add", "path": "/domains", "value": value}
 
@@ -152,10 +149,8 @@ def _columns(home: str, raw: Raw, before: State, after: State) -> Iterator[Opera
     if home == "container" and not (raw.get("dataModel") or {}).get(COLUMNS):
         yield {"op": "add", "path": "/dataModel", "value": {"isPartitioned": False, COLUMNS: new}}
     elif home == "container" and not new:
-        yield from _guards(path, there)
         yield {"op": "remove", "path": "/dataModel"}
     elif _outline(old) != _outline(new):
-        yield from _guards(path, there)
         yield {"op": "add", "path": path, "value": _with_labels_of_others(new, there)}
     else:
         yield from _inside(path, there, old, new)
@@ -163,15 +158,6 @@ def _columns(home: str, raw: Raw, before: State, after: State) -> Iterator[Opera
 
 def _outline(columns: Sequence[Raw]) -> list[Any]:
     return [(column["name"], _outline(column.get("children") or ())) for column in columns]
-
-
-def _guards(path: str, there: Sequence[Raw]) -> Iterator[Operation]:
-    """Tests that nobody has said anything new of columns that are written anew."""
-    for number, column in enumerate(there):
-        if column.get("description"):
-            place = f"{path}/{number}/description"
-            yield {"op": "test", "path": place, "value": column["description"]}
-        yield from _guards(f"{path}/{number}/children", column.get("children") or ())
 
 
 def _with_labels_of_others(columns: Sequence[Raw], there: Sequence[Raw]) -> list[dict[str, Any]]:
@@ -199,11 +185,9 @@ def _inside(
         if before == after:
             continue
         place = f"{path}/{number}"
-        yield {"op": "test", "path": f"{place}/name", "value": raw["name"]}
         for key in COLUMN_KEYS:
             if before.get(key) != after.get(key):
-                is_text = isinstance(raw.get(key), str)
-                yield from _set(f"{place}/{key}", raw.get(key), after.get(key), guarded=is_text)
+                yield from _set(f"{place}/{key}", raw.get(key), after.get(key))
         yield from _labels(f"{place}/tags", raw, before, after)
         yield from _inside(
             f"{place}/children",

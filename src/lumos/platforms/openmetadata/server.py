@@ -9,8 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.config.platforms import OpenmetadataPlatform
-from lumos.errors import CatalogError, CatalogTooOld
-from lumos.platforms.calling import Caller, Fault, answered, lost, nobody
+from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
+from lumos.platforms.calling import Caller, Fault, answered, lost, nobody, shortened
 
 if TYPE_CHECKING:
     import httpx
@@ -35,6 +35,17 @@ _UNFIT: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
 
 class Outdated(CatalogError):
     """A change that was made for something which is not there any more as it was read."""
+
+
+class Another(CatalogUnavailable):
+    """An address where something else than OpenMetadata answers."""
+
+    def __init__(self, platform: str, answer: str) -> None:
+        super().__init__(
+            f"{platform} answers, but not as OpenMetadata does: {answer}. Give the address of the "
+            "server itself, such as http://localhost:8585, without a page of it.",
+            platform=platform,
+        )
 
 
 class Refusal(NamedTuple):
@@ -81,13 +92,21 @@ class Server:
 
     def named(self, route: str, fqn: str, **query: Any) -> Any:
         """What has a qualified name, or nothing."""
-        return self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
+        found = self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
+        return None if found is None else self._entity(found)
 
     def put(self, path: str, body: Any, **query: Any) -> Any:
-        return self._call("PUT", path, body, query=query)
+        """Makes or changes an entity, and gives it back."""
+        return self._entity(self._call("PUT", path, body, query=query))
 
-    def post(self, path: str, body: Any, **query: Any) -> Any:
-        return self._call("POST", path, body, query=query)
+    def link(self, edge: Mapping[str, Any]) -> None:
+        """Draws an edge between two entities."""
+        self._call("PUT", "lineage", {"edge": edge})
+
+    def _entity(self, answer: Any) -> dict[str, Any]:
+        if not isinstance(answer, dict) or "id" not in answer:
+            raise Another(self.platform, "it tells of something without an identifier")
+        return answer
 
     def delete(self, path: str, **query: Any) -> bool:
         """Whether it was there."""
@@ -122,8 +141,14 @@ class Server:
             page = self.get(path, **asked, **({} if after is None else {"after": after}))
             if page is None:
                 raise CatalogTooOld(self.platform, f"the route /{path}", needed=_needed())
-            yield from page["data"]
-            following = page.get("paging", {}).get("after")
+            data, paging = page.get("data"), page.get("paging") or {}
+            if not isinstance(data, list) or not isinstance(paging, dict):
+                raise Another(self.platform, f"its answer to /{path} is no list")
+            for raw in data:
+                if "fullyQualifiedName" not in self._entity(raw):
+                    raise Another(self.platform, f"something in /{path} has no name")
+                yield raw
+            following = paging.get("after")
             if not following or following == after:
                 return
             after = following
@@ -131,11 +156,18 @@ class Server:
     def total(self, path: str, **query: Any) -> int:
         """How many are in a list."""
         page = self.get(path, limit=0, include="all", **query)
-        return int(page["paging"]["total"]) if page else 0
+        if page is None:
+            return 0
+        total = (page.get("paging") or {}).get("total")
+        if not isinstance(total, int):
+            raise Another(self.platform, f"its answer to /{path} has no total")
+        return total
 
     def bulk(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Refusal]:
         """Makes or changes many; gives back those that were not taken, the others are there."""
-        answer = self.put(f"{path}/bulk", bodies)
+        answer = self._call("PUT", f"{path}/bulk", bodies)
+        if "status" not in answer:
+            raise Another(self.platform, "it does not say what became of many entities")
         return [
             Refusal(
                 failed.get("request") or {},
@@ -147,15 +179,12 @@ class Server:
 
     def version(self) -> tuple[int, ...]:
         """The server's version; raises where it is too old."""
-        told = self.get("system/version")
-        text = told.get("version", "") if isinstance(told, dict) else ""
+        told = self.get("system/version") or {}
+        text = str(told.get("version", ""))
         parts = text.partition("-")[0].split(".")
         version = tuple(int(part) for part in parts if part.isdecimal())
         if not version:
-            raise CatalogTooOld(
-                self.platform, "what an OpenMetadata server answers to system/version",
-                needed=_needed(),
-            )  # fmt: skip
+            raise Another(self.platform, "it does not say which version it is")
         if version < OLDEST:
             raise CatalogTooOld(self.platform, f"what came after {text}", needed=_needed())
         return version
@@ -183,9 +212,24 @@ class Server:
                 raise _Answered(
                     answer.status_code, _message(answer.content), answer.headers.get("Retry-After")
                 )
-            return msgspec.json.decode(answer.content) if answer.content else {}
+            return self._told(answer)
 
         return self.caller.call(f"{method} /{path}", attempt)
+
+    def _told(self, answer: "httpx.Response") -> dict[str, Any]:
+        """The object in an answer; only an edge is taken without a word."""
+        if answer.is_redirect:
+            address = answer.headers.get("Location", "elsewhere")
+            raise Another(self.platform, f"it sends us to {shortened(address)}")
+        if not answer.content and answer.request.method != "GET":
+            return {}
+        try:
+            told = msgspec.json.decode(answer.content)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Another(self.platform, "its answer is no JSON") from None
+        if not isinstance(told, dict):
+            raise Another(self.platform, "its answer is no object")
+        return told
 
     @cached_property
     def _client(self) -> "httpx.Client":
@@ -218,7 +262,7 @@ def fault_of(problem: Exception) -> Fault | None:
             return fault._replace(passes=False, unsure=False) if is_unfit else fault
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol():
             return nobody(str(problem) or type(problem).__name__)
-        case httpx.TransportError() | msgspec.DecodeError():
+        case httpx.TransportError() | httpx.DecodingError():
             return lost(str(problem) or type(problem).__name__)
         case _:
             return None

@@ -19,7 +19,7 @@ from lumos.platforms.openmetadata.index import Index
 from lumos.platforms.openmetadata.labels import Labels
 from lumos.platforms.openmetadata.linking import Job, Linker
 from lumos.platforms.openmetadata.names import Place, joined
-from lumos.platforms.openmetadata.patching import differences, said_again
+from lumos.platforms.openmetadata.patching import differences, guard, said_again
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
 from lumos.platforms.openmetadata.server import Outdated, Server
@@ -207,6 +207,7 @@ class Writer:
         if job.held is None:
             return
         held, entry = job.held, job.entry
+        is_deleted = entry.deleted
         for attempt in range(_ATTEMPTS):
             try:
                 self._patch(job, held, entry)
@@ -221,6 +222,9 @@ class Writer:
                     self._make([job])
                     return
                 entry, held = self._rebased(over, fresh, job.entry), fresh
+                if job.is_restored:
+                    # That it is not hidden now is our own doing.
+                    entry = msgspec.structs.replace(entry, deleted=is_deleted)
                 self._labels_for([entry])
         raise AssertionError("the last attempt raises")
 
@@ -243,13 +247,16 @@ class Writer:
             return
         self._declare(home, rendered.state)
         route = HOMES[home].route
+        now: Mapping[str, Any] = held.raw
         if is_hidden:
             self._server.put(f"{route}/restore", {"id": held.id})
+            job.is_restored = True
             job.raw = {**held.raw, "deleted": False}
             self._index.learn(held.place, held.id)
             operations = operations or said_again(rendered.state)
+            now = self._server.get(f"{route}/{held.id}") or {}
         if operations:
-            self._server.patch(f"{route}/{held.id}", operations)
+            self._server.patch(f"{route}/{held.id}", [*guard(now), *operations])
         job.changed = True
 
     def _declared(self, home: str) -> frozenset[str]:
