@@ -27,8 +27,9 @@ from lumos.platforms.openmetadata.labels import (
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.server import Server as Caller
 
-from .servers.http import Server
+from .servers.http import Request, Server
 from .servers.openmetadata import BOT, HUMAN, Openmetadata
+from .servers.openmetadata_kinds import Writer
 from .servers.spec import specification
 from .strategies import ITEMS, WORDS
 
@@ -182,6 +183,33 @@ def test_what_people_changed_since_is_told(catalog: Catalog) -> None:
     assert catalog.items.get(Group, "lake") == replace(group, members=())
     daily = Schedule(cron="@daily", timezone="CET")
     assert catalog.items.get(Job, "j") == replace(job, schedule=daily)
+
+
+@pytest.mark.parametrize("definition", ["before", None])
+def test_what_somebody_writes_while_lumos_does_is_not_lost_unseen(
+    catalog: Catalog, definition: str | None
+) -> None:
+    catalog.items.put(GlossaryTerm(name="Order", definition=definition, display_name="An order"))
+    seen: list[str] = []
+
+    def meanwhile(request: Request) -> None:
+        if request.method == "PATCH" and not seen:
+            seen.append(request.path)
+            entity = next(catalog.stub.estate.listed("glossaryTerm"))
+            document = {**catalog.stub.estate.told(entity), "description": "theirs"}
+            catalog.stub.estate.patch(entity, document, Writer("admin"))
+
+    catalog.server.before.append(meanwhile)
+    catalog.server.forget()
+    catalog.items.put(GlossaryTerm(name="Order", definition="ours", display_name="An order"))
+    catalog.server.before.clear()
+    answers = [request for request in catalog.server.requests if request.method == "PATCH"]
+    # The first patch was for a term that was not like that any more.
+    assert [each.json[0]["path"] for each in answers][:2] == ["/updatedAt", "/updatedAt"]
+    assert answers[0].json[0]["value"] != answers[1].json[0]["value"]
+    assert catalog.items.get(GlossaryTerm, "Order") == GlossaryTerm(
+        name="Order", definition="ours", display_name="An order"
+    )
 
 
 def test_an_item_that_was_put_again_is_exactly_that(catalog: Catalog) -> None:

@@ -19,6 +19,7 @@ from lumos.platforms.interface import Item
 from lumos.platforms.openmetadata import people
 from lumos.platforms.openmetadata.labels import Labels, team_name
 from lumos.platforms.openmetadata.names import OWN_SERVICE, joined, meant, shortened, spelled
+from lumos.platforms.openmetadata.patching import guard
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.server import Outdated, Server
 
@@ -238,7 +239,7 @@ class Items:
             operations += _exchanged(entity, "displayName", facts.get("displayName"))
         if not operations:
             return entity
-        self._server.patch(f"{kind.route}/{entity['id']}", operations)
+        self._server.patch(f"{kind.route}/{entity['id']}", [*guard(entity), *operations])
         return self._entity(kind, _key(item))
 
     def _members(self, group: Group) -> list[dict[str, Any]]:
@@ -307,7 +308,7 @@ class Items:
             path = f"/extension/{_KEPT}" if extension else "/extension"
             value: Any = _text(kept) if extension else {_KEPT: _text(kept)}
             operations = [{"op": "add", "path": path, "value": value}]
-        self._server.patch(f"{route}/{entity['id']}", operations)
+        self._server.patch(f"{route}/{entity['id']}", [*guard(entity), *operations])
 
     def _container(self, kind: _Kind, key: str) -> Any:
         fqn = joined(OWN_SERVICE, kind.word, shortened(spelled(key)))
@@ -344,16 +345,13 @@ def _teams(user: Mapping[str, Any] | None) -> dict[str, list[str]]:
 
 
 def _exchanged(entity: Mapping[str, Any], field: str, value: str | None) -> list[dict[str, Any]]:
-    """Operations that give a field another value, if nobody else did meanwhile."""
-    path, now = f"/{field}", entity.get(field)
-    if (now or None) == (value or None):
+    """Operations that give a field another value."""
+    path = f"/{field}"
+    if (entity.get(field) or None) == (value or None):
         return []
-    if field not in entity:
-        return [{"op": "add", "path": path, "value": value}]
-    test = {"op": "test", "path": path, "value": now}
     if not value and field != "description":
-        return [test, {"op": "remove", "path": path}]
-    return [test, {"op": "replace", "path": path, "value": value or ""}]
+        return [{"op": "remove", "path": path}]
+    return [{"op": "add", "path": path, "value": value or ""}]
 
 
 def _text(kept: Kept) -> str:
