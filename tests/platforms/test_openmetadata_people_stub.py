@@ -9,6 +9,7 @@ import pytest
 
 from lumos.config.platforms import OpenmetadataPlatform, Retries
 from lumos.config.secret import Secret
+from lumos.errors import CatalogError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import (
     Documentation,
@@ -23,7 +24,7 @@ from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
 from lumos.platforms.openmetadata.platform import Openmetadata
 
-from .servers.http import Request, Server
+from .servers.http import Answer, Mishap, Request, Server
 from .servers.openmetadata import BOT, HUMAN
 from .servers.openmetadata import Openmetadata as Stub
 
@@ -545,3 +546,45 @@ def test_nothing_of_others_goes_with_what_lumos_erases(estate: Estate) -> None:
     estate.human("PATCH", f"databaseSchemas/{schema['id']}", words, type="json-patch+json")
     estate.catalog().erase(ORDERS.replace("public", "private"))
     assert [raw["name"] for raw in estate.stub.entities("databaseSchema")] == ["private", "public"]
+
+
+@pytest.mark.parametrize(
+    "mishap",
+    [
+        pytest.param(Mishap("reset", takes_effect=True), id="its answer is lost"),
+        pytest.param(Mishap("refused", answer=Answer.of({"message": "no"}, 422)), id="refused"),
+        pytest.param(
+            Mishap("expired", answer=Answer.of({"message": "no"}, 401)), id="token expired"
+        ),
+    ],
+)
+def test_what_people_hid_stays_hidden_whatever_becomes_of_a_change(
+    estate: Estate, mishap: Mishap
+) -> None:
+    estate.catalog().write(described("A"))
+    estate.human("DELETE", f"tables/{estate.raw()['id']}")
+    left = [mishap]
+    estate.server.mishaps = lambda request: (
+        left.pop() if request.method == "PATCH" and left else None
+    )
+    if mishap.answer is None:
+        estate.catalog().write(described("B"), base=described("A"))
+        assert estate.raw()["description"] == "B"
+    else:
+        with pytest.raises(CatalogError):
+            estate.catalog().write(described("B"), base=described("A"))
+    assert estate.raw()["deleted"]
+
+
+def test_columns_of_an_edge_come_back_when_the_upstream_column_does(estate: Estate) -> None:
+    whole = table(lineage=lineage(edge(SOURCE, ("net", "id"), ("id", "net"))))
+    estate.catalog().write(table(SOURCE))
+    estate.catalog().write(whole)
+    # One bad scan, after which the server itself takes the column out of the edge.
+    estate.catalog().write(table(SOURCE, "id"), base=table(SOURCE))
+    assert estate.edges() == {"source": {("id", "net")}}
+    assert estate.now() == whole
+    estate.catalog().write(table(SOURCE), base=table(SOURCE, "id"))
+    estate.catalog().write(whole, base=whole)
+    assert estate.edges() == {"source": {("net", "id"), ("id", "net")}}
+    assert estate.now() == whole

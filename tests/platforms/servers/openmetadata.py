@@ -288,7 +288,7 @@ class Openmetadata:
             if each.get("toColumn") in known
             and (left := [name for name in each.get("fromColumns") or () if name in known])
         ]
-        details = {"source": "Manual", **said, "columnsLineage": columns, "updatedBy": str(writer)}
+        details = {"source": "Manual", **said, "columnsLineage": columns, "updatedBy": str(writer), "updatedAt": self.estate.moment()}  # fmt: skip
         self.estate.link(source.id, target.id, details)  # fmt: skip
 
     def _edge(self, _request: Request, _writer: Writer, source: str, target: str) -> Answer:

@@ -197,8 +197,12 @@ class Estate:
         self._stamp(entity)
 
     def _stamp(self, entity: Entity) -> None:
+        entity.updated_at = self.moment()
+
+    def moment(self) -> int:
+        """A time that is later than any before."""
         self._moment += 1
-        entity.updated_at = self._moment
+        return self._moment
 
     def delete(self, entity: Entity, *, hard: bool, recursive: bool) -> None:
         below = [each for each in self.below(entity) if hard or not each.deleted]

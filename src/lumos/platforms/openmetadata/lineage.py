@@ -32,12 +32,14 @@ _STEP: Final = re.compile(
 class Mark(NamedTuple):
     """What Lumos wrote of an edge: from which entity, and which columns of it.
 
-    `unknown` are columns that were sent, but which the server does not know.
+    `unknown` are columns that were sent, but which the server does not know; `at` is when the edge
+    was written, as the server tells it.
     """
 
     id: str
     pairs: tuple[Pair, ...] = ()
     unknown: tuple[Pair, ...] = ()
+    at: int | None = None
 
 
 Marks: TypeAlias = dict[str, Mark]
@@ -84,8 +86,7 @@ def merged(told: Lineage | None, now: Edges, marks: Marks) -> Lineage | None:
     for edge in told_ones:
         native, mark = now.edges.get(edge.urn), marks.get(edge.urn)
         if native is not None:
-            written = mark.pairs if mark is not None and mark.id == native.id else ()
-            kept.append(_since(edge, native, now.parts, written))
+            kept.append(_since(edge, native, now.parts, mark))
         elif mark is None or not now.is_there(mark.id):
             kept.append(edge)
     known = {edge.urn for edge in told_ones}
@@ -142,12 +143,21 @@ def columns_in(details: Mapping[str, Any]) -> dict[Pair, str | None]:
     }
 
 
+def written_at(details: Mapping[str, Any]) -> int | None:
+    """When an edge was written last."""
+    at = details.get("updatedAt")
+    return at if isinstance(at, int) else None
+
+
 def _since(
-    edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], written: Iterable[Pair]
+    edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], mark: Mark | None
 ) -> UpstreamEdge:
     """An edge without the columns that people took away, and with those that they added."""
-    before = set(written)
+    before = set(mark.pairs) if mark is not None and mark.id == native.id else set()
     gone = before - native.columns.keys()
+    if mark is not None and mark.at is not None and mark.at == written_at(native.details):
+        # Nobody wrote the edge since: the columns themselves were gone for a while.
+        gone = set()
     told = {_pair(mapping, native.parts, own) for mapping in edge.columns}
     kept = [each for each in edge.columns if _pair(each, native.parts, own) not in gone]
     added = [

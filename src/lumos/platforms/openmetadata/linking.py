@@ -41,6 +41,8 @@ class Job(msgspec.Struct):
     held_as: dict[str, How] = {}
     changed: bool = False
     is_restored: bool = False
+    shall_be_hidden: bool = False
+    is_hidden_again: bool = False
     problem: LumosError | None = None
 
 
@@ -184,7 +186,8 @@ class Linker:
             sent = lineage.pairs_of(edges, native.parts, found.place.parts)
             there = sent.keys() & native.columns.keys()
             unknown = sent.keys() - there
-            marks[urn] = Mark(native.id, tuple(sorted(there)), tuple(sorted(unknown)))
+            at = lineage.written_at(native.details)
+            marks[urn] = Mark(native.id, tuple(sorted(there)), tuple(sorted(unknown)), at)
         text = msgspec.json.encode(marks).decode() if marks else None
         known = (job.raw.get("extension") or {}).get(EDGES)
         if text == known:

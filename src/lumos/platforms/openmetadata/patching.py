@@ -73,7 +73,8 @@ def _set(path: str, old: Any, new: Any) -> Iterator[Operation]:
         if old is not None:
             yield {"op": "remove", "path": path}
     else:
-        yield {"op": "add" if old is None else "replace", "path": path, "value": new}
+        # This also replaces, and works where the server shows what it does not patch.
+        yield {"op": "add", "path": path, "value": new}
 
 
 def _labels(path: str, raw: Raw, before: Raw, after: Raw) -> Iterator[Operation]:

@@ -1,6 +1,7 @@
 """Datasets into an OpenMetadata server: new ones many at a time, others by their differences."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -81,11 +82,14 @@ class Writer:
         for job in jobs:
             if job.entry.urn in newer and job.entry.urn in over and job.held is not None:
                 job.entry = self._rebased(over[job.entry.urn], job.held, job.entry)
-        self._make([job for job in jobs if job.held is None])
-        self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
-        self._all(jobs, self._linker.link)
-        self._link_those_that_waited(jobs)
-        self._all(jobs, self._hide)
+        try:
+            self._make([job for job in jobs if job.held is None])
+            self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
+            self._all(jobs, self._linker.link)
+            self._link_those_that_waited(jobs)
+            self._all(jobs, self._hide)
+        finally:
+            self._hide_again(jobs)
         for job in jobs:
             if job.problem is not None:
                 yield Refused(job.entry.urn, job.problem)
@@ -207,7 +211,7 @@ class Writer:
         if job.held is None:
             return
         held, entry = job.held, job.entry
-        is_deleted = entry.deleted
+        is_deleted = job.shall_be_hidden = entry.deleted
         for attempt in range(_ATTEMPTS):
             try:
                 self._patch(job, held, entry)
@@ -279,6 +283,14 @@ class Writer:
                 again.append(Job(entry, held.place, held, held.id, held.raw, held.state))
         self._all(again, self._linker.link)
 
+    def _hide_again(self, jobs: Iterable[Job]) -> None:
+        """Hides what was shown only to be changed, where the change came to nothing."""
+        for job in jobs:
+            if job.is_restored and job.shall_be_hidden and not job.is_hidden_again:
+                # Whatever went wrong before is what people should be told of.
+                with suppress(CatalogError):
+                    self._server.delete(f"{HOMES[job.place.home].route}/{job.id}")
+
     def _hide(self, job: Job) -> None:
         """Hides a dataset that is deleted, and shows one that is not."""
         home = HOMES[job.place.home]
@@ -296,6 +308,7 @@ class Writer:
             self._index.mark_hidden(home.type, found.id)
         else:
             self._index.learn(job.place, None)
+        job.is_hidden_again = True
         is_news = job.held is None or not job.held.is_deleted
         job.changed = job.changed or is_news
 
