@@ -1,121 +1,25 @@
 """People and other programs work in OpenMetadata beside Lumos; the server is a stub of one."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from lumos.config.platforms import OpenmetadataPlatform, Retries
-from lumos.config.secret import Secret
 from lumos.errors import CatalogError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import (
     Documentation,
     Governance,
-    Lineage,
     Owner,
     Ownership,
-    UpstreamEdge,
 )
-from lumos.model.lineage import ColumnMapping
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
-from lumos.platforms.openmetadata.platform import Openmetadata
 
-from .servers.http import Answer, Mishap, Request, Server
-from .servers.openmetadata import BOT, HUMAN
+from .openmetadata_people import FQN, ORDERS, OTHER, SOURCE, Estate, described, table
+from .servers.http import Answer, Mishap, Server
 from .servers.openmetadata import Openmetadata as Stub
-
-ORDERS = "lumos://postgres/shop/public/orders"
-SOURCE = "lumos://postgres/shop/public/source"
-OTHER = "lumos://postgres/shop/public/other"
-FQN = "postgres.shop.public.orders"
-
-
-class Estate:
-    """A server, and what somebody does in it meanwhile."""
-
-    def __init__(self, stub: Stub, server: Server) -> None:
-        self.stub = stub
-        self.server = server
-
-    def catalog(self, **settings: Any) -> Openmetadata:
-        return Openmetadata(
-            OpenmetadataPlatform(server=self.server.address, auth_token=Secret(BOT), **settings)
-        )
-
-    def now(self, urn: str = ORDERS) -> Entry:
-        found = self.catalog().get(urn)
-        assert found is not None
-        return found
-
-    def human(self, method: str, path: str, body: Any = None, *, type: str = "json") -> Any:
-        """Somebody works in the catalog's own pages."""
-        headers = {"Authorization": f"Bearer {HUMAN}", "Content-Type": f"application/{type}"}
-        content = b"" if body is None else json.dumps(body).encode()
-        answer = self.stub(Request(0, method, f"/api/v1/{path}", headers, content))
-        assert answer.status < 300, answer.body
-        return json.loads(answer.body) if answer.body else None
-
-    def raw(self, fqn: str = FQN) -> Any:
-        fields = "columns,tags,owners,domains,extension,schemaDefinition"
-        return self.human("GET", f"tables/name/{fqn}?include=all&fields={fields}")
-
-    def edit(self, *operations: dict[str, Any], fqn: str = FQN) -> None:
-        id = self.raw(fqn)["id"]
-        self.human("PATCH", f"tables/{id}", list(operations), type="json-patch+json")
-
-    def describe(self, text: str) -> None:
-        self.edit({"op": "add", "path": "/description", "value": text})
-
-    def tag(self, name: str, path: str = "/tags/-") -> None:
-        """Somebody puts a tag on a dataset or on a column."""
-        self.human("PUT", "classifications", {"name": "People", "description": ""})
-        self.human("PUT", "tags", {"name": name, "classification": "People", "description": ""})
-        label = {"tagFQN": f"People.{name}", "source": "Classification", "labelType": "Manual",
-                 "state": "Confirmed"}  # fmt: skip
-        self.edit({"op": "add", "path": path, "value": label})
-
-    def edges(self, fqn: str = FQN) -> dict[str, set[tuple[str, str]]]:
-        """The edges that lead to a table, with their columns."""
-        told = self.human(
-            "GET", f"lineage/table/{self.raw(fqn)['id']}?upstreamDepth=1&downstreamDepth=0"
-        )
-        names = {node["id"]: node["name"] for node in told["nodes"]}
-        return {
-            names[edge["fromEntity"]]: {
-                (start.rpartition(".")[2], line["toColumn"].rpartition(".")[2])
-                for line in edge["lineageDetails"]["columnsLineage"]
-                for start in line["fromColumns"]
-            }
-            for edge in told["upstreamEdges"]
-        }
-
-    def draw(self, start: str, *pairs: tuple[str, str]) -> None:
-        """Somebody draws an edge to the orders."""
-        ends = [
-            {"id": self.raw(fqn)["id"], "type": "table"}
-            for fqn in (f"postgres.shop.public.{start}", FQN)
-        ]
-        lines = [
-            {"fromColumns": [f"postgres.shop.public.{start}.{a}"], "toColumn": f"{FQN}.{b}"}
-            for a, b in pairs
-        ]
-        details = {"source": "Manual", "columnsLineage": lines}
-        edge = {"fromEntity": ends[0], "toEntity": ends[1], "lineageDetails": details}
-        self.human("PUT", "lineage", {"edge": edge})
-
-    def just_before(self, method: str, word: str, act: Callable[[], object]) -> None:
-        """Somebody is faster than Lumos by one moment, once."""
-
-        def once(request: Request) -> None:
-            if request.method == method and word in request.path and once in self.server.before:
-                self.server.before.remove(once)
-                act()
-
-        self.server.before.append(once)
 
 
 @pytest.fixture
@@ -123,18 +27,6 @@ def estate() -> Iterator[Estate]:
     stub = Stub()
     with Server(stub) as server:
         yield Estate(stub, server)
-
-
-def table(urn: str = ORDERS, *names: str, **aspects: Any) -> Entry:
-    fields = tuple(Field(name=name, type=INT64) for name in names or ("id", "net"))
-    return Entry(
-        urn=urn, name=urn.rpartition("/")[2], platform="postgres",
-        **{"schema": Schema(fields=fields), **aspects},
-    )  # fmt: skip
-
-
-def described(text: str | None, **aspects: Any) -> Entry:
-    return table(documentation=Documentation(description=text), **aspects)
 
 
 def test_what_people_wrote_between_two_scans_stays(estate: Estate) -> None:
@@ -335,126 +227,6 @@ def test_properties_that_people_declared_are_read_and_written(estate: Estate) ->
     assert estate.now().properties == properties
 
 
-def lineage(*edges: UpstreamEdge) -> Lineage:
-    return Lineage(upstream=edges)
-
-
-def edge(urn: str, *pairs: tuple[str, str], **facts: Any) -> UpstreamEdge:
-    columns = tuple(ColumnMapping(upstream=a, downstream=b) for a, b in pairs)
-    return UpstreamEdge(urn=urn, columns=columns, **facts)
-
-
-def test_another_writers_edges_and_columns_stay(estate: Estate) -> None:
-    catalog = estate.catalog()
-    for urn in (SOURCE, OTHER):
-        catalog.write(table(urn))
-    base = table(lineage=lineage(edge(SOURCE, ("id", "id"))))
-    catalog.write(base)
-    assert estate.edges() == {"source": {("id", "id")}}
-    estate.draw("source", ("id", "id"), ("net", "net"))
-    estate.draw("other")
-    ours = table(lineage=lineage(edge(SOURCE, ("id", "id"), ("id", "net"))))
-    estate.catalog().write(ours, base=base)
-    assert estate.edges() == {
-        "source": {("id", "id"), ("net", "net"), ("id", "net")},
-        "other": set(),
-    }
-
-
-def test_an_edge_that_comes_between_our_reading_and_our_writing_stays(estate: Estate) -> None:
-    catalog = estate.catalog()
-    for urn in (SOURCE, OTHER):
-        catalog.write(table(urn))
-    base = table(lineage=lineage(edge(SOURCE, ("id", "id"))))
-    catalog.write(base)
-
-    def act() -> None:
-        estate.draw("source", ("id", "id"), ("net", "net"))
-        estate.draw("other")
-
-    estate.just_before("PATCH", "/tables/", act)
-    ours = table(lineage=lineage(edge(SOURCE, ("id", "id"), ("id", "net"))))
-    estate.catalog().write(ours, base=base)
-    assert estate.edges() == {
-        "source": {("id", "id"), ("net", "net"), ("id", "net")},
-        "other": set(),
-    }
-
-
-def test_edges_and_columns_that_people_took_away_stay_away(estate: Estate) -> None:
-    catalog = estate.catalog()
-    for urn in (SOURCE, OTHER):
-        catalog.write(table(urn))
-    base = table(lineage=lineage(edge(SOURCE, ("id", "id"), ("net", "net")), edge(OTHER)))
-    catalog.write(base)
-    estate.draw("source", ("id", "id"))
-    ids = {name: estate.raw(f"postgres.shop.public.{name}")["id"] for name in ("other", "orders")}
-    estate.human("DELETE", f"lineage/table/{ids['other']}/table/{ids['orders']}")
-    assert estate.now().lineage == lineage(edge(SOURCE, ("id", "id")))
-    estate.catalog().write(
-        msgspec.structs.replace(base, documentation=Documentation(description="A")), base=base
-    )
-    assert estate.edges() == {"source": {("id", "id")}}
-
-
-def test_edges_that_lumos_no_longer_claims_go(estate: Estate) -> None:
-    catalog = estate.catalog()
-    for urn in (SOURCE, OTHER):
-        catalog.write(table(urn))
-    base = table(lineage=lineage(edge(SOURCE, ("id", "id"), ("net", "net")), edge(OTHER)))
-    catalog.write(base)
-    estate.catalog().write(table(lineage=lineage(edge(SOURCE, ("id", "id")))), base=base)
-    assert estate.edges() == {"source": {("id", "id")}}
-
-
-def test_an_edge_is_drawn_once_its_other_end_is_there(estate: Estate) -> None:
-    catalog = estate.catalog()
-    whole = table(lineage=lineage(edge(SOURCE, ("id", "id"), type="COPIED")))
-    catalog.write(whole)
-    assert estate.edges() == {}
-    catalog.write(table(SOURCE))
-    assert estate.edges() == {"source": {("id", "id")}}
-    assert estate.now() == whole
-    assert not estate.catalog().put(whole).changed
-
-
-def test_an_edge_that_waited_in_vain_is_drawn_by_the_next_write(estate: Estate) -> None:
-    whole = table(lineage=lineage(edge(SOURCE, ("id", "id"))))
-    estate.catalog().write(whole)
-    estate.catalog().write(table(SOURCE))
-    assert estate.edges() == {}
-    assert estate.now() == whole
-    estate.catalog().write(whole, base=whole)
-    assert estate.edges() == {"source": {("id", "id")}}
-
-
-def test_columns_that_the_server_drops_without_a_word_are_not_lost(estate: Estate) -> None:
-    estate.catalog().write(table(SOURCE))
-    whole = table(lineage=lineage(edge(SOURCE, ("id", "id"), ("nowhere", "net"))))
-    estate.catalog().write(whole)
-    assert estate.edges() == {"source": {("id", "id")}}
-    assert estate.now() == whole
-    assert not estate.catalog().put(whole).changed
-
-
-def test_an_edge_stays_known_when_its_other_end_is_erased_and_comes_again(estate: Estate) -> None:
-    whole = table(lineage=lineage(edge(SOURCE, ("id", "id"))))
-    estate.catalog().write(table(SOURCE))
-    estate.catalog().write(whole)
-    estate.catalog().erase(SOURCE)
-    assert estate.now() == whole
-    estate.catalog().write(table(SOURCE))
-    assert estate.now() == whole
-
-
-def test_a_server_without_its_search_engine_draws_edges_all_the_same(estate: Estate) -> None:
-    estate.catalog().write(table(SOURCE))
-    estate.stub.is_searchable = False
-    once = estate.catalog(retries=Retries(attempts=1))
-    once.write(table(lineage=lineage(edge(SOURCE, ("id", "id")))))
-    assert estate.edges() == {"source": {("id", "id")}}
-
-
 def test_labels_that_hang_on_something_else_are_not_nailed_down(estate: Estate) -> None:
     estate.catalog().write(described("A"))
     estate.tag("gold")
@@ -523,15 +295,6 @@ def test_what_was_read_long_ago_is_not_written_over_what_is_there(estate: Estate
     assert estate.now() == described("By hand", governance=Governance(tags=("two",)))
 
 
-def test_an_edge_from_what_people_hid_stays_known(estate: Estate) -> None:
-    whole = table(lineage=lineage(edge(SOURCE, ("id", "id"))))
-    estate.catalog().write(table(SOURCE))
-    estate.catalog().write(whole)
-    estate.human("DELETE", f"tables/{estate.raw('postgres.shop.public.source')['id']}")
-    assert estate.now() == whole
-    assert not estate.catalog().put(whole).changed
-
-
 def test_nothing_of_others_goes_with_what_lumos_erases(estate: Estate) -> None:
     estate.catalog().put(table())
     estate.human("PUT", "tables", {
@@ -574,17 +337,3 @@ def test_what_people_hid_stays_hidden_whatever_becomes_of_a_change(
         with pytest.raises(CatalogError):
             estate.catalog().write(described("B"), base=described("A"))
     assert estate.raw()["deleted"]
-
-
-def test_columns_of_an_edge_come_back_when_the_upstream_column_does(estate: Estate) -> None:
-    whole = table(lineage=lineage(edge(SOURCE, ("net", "id"), ("id", "net"))))
-    estate.catalog().write(table(SOURCE))
-    estate.catalog().write(whole)
-    # One bad scan, after which the server itself takes the column out of the edge.
-    estate.catalog().write(table(SOURCE, "id"), base=table(SOURCE))
-    assert estate.edges() == {"source": {("id", "net")}}
-    assert estate.now() == whole
-    estate.catalog().write(table(SOURCE), base=table(SOURCE, "id"))
-    estate.catalog().write(whole, base=whole)
-    assert estate.edges() == {"source": {("net", "id"), ("id", "net")}}
-    assert estate.now() == whole
