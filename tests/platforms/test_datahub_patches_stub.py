@@ -35,6 +35,7 @@ def members(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[str, 
 LISTS = {
     "globalTags": ("tags", members(tag=st.sampled_from(("urn:li:tag:a", "urn:li:tag:b/~c")))),
     "glossaryTerms": ("terms", members(urn=st.sampled_from(("urn:li:glossaryTerm:a", "urn:li:glossaryTerm:b")))),
+    "domains": ("domains", st.lists(st.sampled_from("abcd").map("urn:li:domain:{}".format), unique=True)),
     "ownership": (
         "owners",
         members(
@@ -44,6 +45,13 @@ LISTS = {
         ),
     ),
 }  # fmt: skip
+
+
+def about(member: Any) -> Any:
+    """What a member says something of."""
+    if isinstance(member, str):
+        return member
+    return next(member[key] for key in ("tag", "urn", "owner") if key in member)
 
 
 def beside(aspect: str) -> dict[str, Any]:
@@ -58,7 +66,9 @@ def test_a_patch_of_a_list_leaves_exactly_what_is_wanted(aspect: str, data: st.D
     old, new = ({name: data.draw(lists), **beside(aspect)} for _ in range(2))
     made = patch(aspect, old, new, new)
     if made is None:
-        # The order would be another one; then the aspect is replaced.
+        # Only what is there for several reasons has orders that no patch leads to.
+        abouts = [about(member) for member in new[name]]
+        assert len(set(abouts)) < len(abouts)
         return
     for times in range(1, 3):
         body: Any = old
@@ -76,12 +86,14 @@ def test_what_others_add_meanwhile_stays(aspect: str, data: st.DataObject) -> No
     made = patch(aspect, old, new, new)
     if made is None:
         return
-    theirs = {
+    theirs: Any = {
         "tag": "urn:li:tag:theirs",
         "urn": "urn:li:glossaryTerm:theirs",
         "owner": "urn:li:corpuser:theirs",
         "type": "NONE",
     }
+    if aspect == "domains":
+        theirs = "urn:li:domain:theirs"
     meanwhile = {**old, name: [*old[name], theirs]}
     body = patched(aspect, meanwhile, msgspec.json.decode(made))
     assert sorted(map(str, body[name])) == sorted(map(str, [*new[name], theirs]))
@@ -108,6 +120,19 @@ def test_properties_are_patched_key_by_key(
     assert body == expected
 
 
+def test_properties_are_patched_where_there_was_nothing() -> None:
+    new = {"name": "orders", "customProperties": {"a": "1"}}
+    made = patch("datasetProperties", None, new, {**new, "tags": []})
+    assert made is not None
+    meanwhile = {"description": "By hand", "customProperties": {"theirs": "1"}, "tags": []}
+    body = patched("datasetProperties", meanwhile, msgspec.json.decode(made))
+    assert body == {
+        **meanwhile,
+        "name": "orders",
+        "customProperties": {"theirs": "1", "a": "1"},
+    }
+
+
 def test_a_property_without_a_name_is_not_patched_but_replaced() -> None:
     assert patch("datasetProperties", {"customProperties": {"": "x"}}, {}, {}) is None
 
@@ -122,12 +147,55 @@ def test_an_aspect_that_shall_be_gone_is_emptied() -> None:
 
 @pytest.mark.parametrize(
     ("aspect", "key"),
-    [("globalTags", "tag"), ("glossaryTerms", "urn"), ("upstreamLineage", "dataset")],
+    [
+        ("globalTags", "tag"),
+        ("glossaryTerms", "urn"),
+        ("upstreamLineage", "dataset"),
+        ("editableSchemaMetadata", "fieldPath"),
+    ],
 )
-def test_members_come_and_go_by_patches(aspect: str, key: str) -> None:
-    name = {"globalTags": "tags", "glossaryTerms": "terms", "upstreamLineage": "upstreams"}[aspect]
-    few, more, others = (
-        {name: [{key: f"urn:{each}"} for each in some]} for some in ("ab", "abc", "bd")
+def test_members_come_and_go_in_any_order_by_patches(aspect: str, key: str) -> None:
+    name = {
+        "globalTags": "tags",
+        "glossaryTerms": "terms",
+        "upstreamLineage": "upstreams",
+        "editableSchemaMetadata": "editableSchemaFieldInfo",
+    }[aspect]
+    few, more, others, before, turned = (
+        {name: [{key: f"urn:{each}"} for each in some]} for some in ("ab", "abc", "bd", "0ab", "ba")
     )
-    for old, new in ((few, more), (more, few), (few, others), (None, few)):
-        assert patch(aspect, old, new, new) is not None
+    theirs = {key: "urn:theirs"}
+    for old, new in (
+        (few, more), (more, few), (few, others), (few, before), (few, turned), (None, few)
+    ):  # fmt: skip
+        made = patch(aspect, old, new, new)
+        assert made is not None
+        body = patched(aspect, old, msgspec.json.decode(made))
+        assert body[name] == new[name]
+        meanwhile = {name: [*(old or {name: []})[name], theirs]}
+        body = patched(aspect, meanwhile, msgspec.json.decode(made))
+        assert theirs in body[name]
+        assert [each for each in body[name] if each != theirs] == new[name]
+
+
+def test_a_person_in_many_roles_is_patched_with_all_others() -> None:
+    def owners(*pairs: str) -> dict[str, Any]:
+        return {"owners": [{"owner": pair[0], "type": pair[1]} for pair in pairs]}
+
+    old, theirs = owners("bX"), {"owner": "theirs", "type": "Y"}
+    for new in (owners("aY", "bX"), owners("bX", "aY", "cX"), owners("bX", "aX", "bY")):
+        made = patch("ownership", old, new, new)
+        assert made is not None
+        meanwhile = {"owners": [*old["owners"], theirs]}
+        body = patched("ownership", meanwhile, msgspec.json.decode(made))
+        assert [each for each in body["owners"] if each != theirs] == new["owners"]
+        assert theirs in body["owners"]
+
+
+def test_what_is_there_twice_is_patched_to_be_there_once() -> None:
+    twice = {"tags": [{"tag": "urn:a", "context": "x"}, {"tag": "urn:a"}]}
+    once = {"tags": [{"tag": "urn:a"}]}
+    made = patch("globalTags", twice, once, once)
+    assert made is not None
+    assert patched("globalTags", twice, msgspec.json.decode(made)) == once
+    assert patch("globalTags", once, twice, twice) is None

@@ -169,6 +169,95 @@ def test_what_people_add_where_there_was_nothing_stays(estate: Estate) -> None:
     assert estate.now().governance == Governance(tags=("by-hand", "pii"))
 
 
+ORDERS = {
+    "one before": (("m",), ("a", "m")),
+    "turned round": (("a", "b"), ("b", "a")),
+    "another first": (("a", "b"), ("b", "c", "a")),
+}
+
+
+def owned(*names: str) -> Entry:
+    """Owned by some people in roles that come and go."""
+    types = ("DATAOWNER", "DATA_STEWARD")
+    owners = (Owner(name=name, type=types[n % 2]) for n, name in enumerate(names))
+    return plain(ownership=Ownership(owners=tuple(owners)))
+
+
+CLAIMS: dict[str, Callable[..., Entry]] = {
+    "a tag": lambda *names: plain(governance=Governance(tags=names)),
+    "a term": lambda *names: plain(governance=Governance(terms=names)),
+    "an owner": owned,
+    "an edge": lambda *names: plain(
+        lineage=Lineage(upstream=tuple(UpstreamEdge(urn=f"lumos://s3/lake/{name}") for name in names))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("edit", CLAIMS)
+def test_an_order_yields_to_what_people_add_meanwhile(
+    estate: Estate, edit: str, order: str
+) -> None:
+    old, new = (CLAIMS[edit](*names) for names in ORDERS[order])
+    estate.write(old)
+    estate.write(new, base=old)
+    assert estate.now() == new
+    estate.write(old, base=new)
+    estate.just_before_the_next_write(lambda: EDITS[edit](estate))
+    estate.write(new, base=old)
+    nothing = claim()
+    now = msgspec.structs.replace(
+        estate.now(),
+        **{
+            name: getattr(nothing, name)
+            for name in ("governance", "ownership", "lineage", "documentation")
+            if getattr(estate.now(), name) is None
+        },
+    )
+    assert by_hand(now) == {edit}
+
+
+@pytest.mark.parametrize("old", [None, "Sales"])
+def test_a_domain_that_people_set_meanwhile_stays_and_goes_first(
+    estate: Estate, old: str | None
+) -> None:
+    first = plain(documentation=Documentation(description="Orders", domain=old))
+    estate.write(first)
+    theirs = {"domains": {"domains": ["urn:li:domain:Theirs"]}}
+    estate.just_before_the_next_write(lambda: estate.gms.hold(NAME, theirs))
+    estate.write(plain(documentation=Documentation(description="Orders", domain="Ops")), base=first)
+    documentation = estate.now().documentation
+    assert documentation == Documentation(description="Orders", domain="Theirs")
+
+
+def test_a_domain_comes_and_changes_and_goes(estate: Estate) -> None:
+    base = None
+    for domain in ("Sales", "Ops", None):
+        entry = plain(documentation=Documentation(description="Orders", domain=domain))
+        estate.write(entry, base=base)
+        assert estate.now() == entry
+        base = entry
+
+
+def test_a_dropped_column_takes_no_words_of_others_with_it(estate: Estate) -> None:
+    first, second = (
+        plain(schema=Schema(fields=tuple(Field(name=name, type=INT64) for name in names)))
+        for names in (("id", "old"), ("id",))
+    )
+    estate.write(first)
+    info = {"fieldPath": "old", "description": "By hand"}
+    estate.gms.hold(NAME, {"editableSchemaMetadata": {"editableSchemaFieldInfo": [info]}})
+    estate.just_before_the_next_write(
+        lambda: estate.add(
+            "editableSchemaMetadata", "editableSchemaFieldInfo", {**info, "fieldPath": "id"}
+        )
+    )
+    estate.write(second, base=first)
+    assert estate.now().schema == Schema(
+        fields=(Field(name="id", type=INT64, description="By hand"),)
+    )
+
+
 def test_what_lumos_no_longer_claims_goes_and_what_people_set_stays(estate: Estate) -> None:
     estate.write(claim(more=True))
     for edit in EDITS.values():

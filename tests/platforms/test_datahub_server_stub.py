@@ -25,10 +25,11 @@ from lumos.errors import (
     MissingDependency,
     MisuseError,
 )
-from lumos.model.catalog import Entry
+from lumos.model.catalog import Entry, GlossaryTerm
 from lumos.model.dataset import Documentation, Governance
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
+from lumos.model.urn import Urn
 from lumos.platforms import Refused
 from lumos.platforms.calling import Caller, Counterpart, Patience
 from lumos.platforms.datahub.platform import Datahub
@@ -138,6 +139,15 @@ def test_another_service_at_the_address_is_told(answer: Answer) -> None:
         catalog_of(server).check()
 
 
+@pytest.mark.parametrize("page", [{"entities": [{"x": 1}]}, {"entities": None}, [{"x": 1}]])
+def test_what_has_no_name_is_no_answer_of_datahub(page: Any) -> None:
+    with Server(lambda _: Answer.of(page)) as server:
+        catalog = catalog_of(server)
+        for read in (catalog.export, lambda: catalog.get_many(["lumos://s3/lake/orders"])):
+            with pytest.raises(CatalogError, match="not as DataHub's metadata service does"):
+                list(read())
+
+
 def test_a_server_without_the_routes_is_too_old() -> None:
     def old(request: Request) -> Answer:
         return Answer.of({"noCode": "true"}) if request.path == "/config" else Answer(404)
@@ -235,6 +245,31 @@ def test_one_entry_that_the_server_does_not_take_is_refused_by_name(
     assert [each.urn for each in refused] == [bad.urn]
     assert "subTypes" in str(refused[0].problem)
     assert len(gms.entities) == len(good)
+
+
+def test_a_file_name_that_is_not_unicode_is_written_and_words_that_are_not_are_refused(
+    gms: Gms, server: Server
+) -> None:
+    name = "caf\udce9"
+    odd = Entry(urn=str(Urn.of("s3", ("lake", name))), name=name, platform="s3")
+    bad = plain("bad", documentation=Documentation(description="caf\udce9"))
+    done = put(catalog_of(server), odd, bad, plain())
+    refused = [each for each in done.values() if isinstance(each, Refused)]
+    assert [each.urn for each in refused] == [bad.urn]
+    assert "Unicode" in str(refused[0].problem)
+    assert len(gms.entities) == 2
+    assert catalog_of(server).get(odd.urn) == odd
+    gms.forget()
+    catalog_of(server).put(odd)
+    assert gms.proposals == []
+
+
+def test_an_item_with_words_that_are_not_unicode_is_refused(server: Server) -> None:
+    bad = GlossaryTerm(name="bad", definition="caf\udce9")
+    good = GlossaryTerm(name="good", definition="cafe")
+    refused = list(catalog_of(server).put_items([bad, good]))
+    assert [each.urn for each in refused] == ["bad"]
+    assert catalog_of(server).get_item(GlossaryTerm, "good") == good
 
 
 def test_a_name_that_is_too_long_is_refused_before_anything_is_sent(

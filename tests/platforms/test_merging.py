@@ -219,6 +219,21 @@ def test_a_conflict_is_told_and_people_win() -> None:
     )
 
 
+def test_people_keep_their_words_on_a_part_that_lumos_no_longer_describes() -> None:
+    def noted(*notes: NestedField) -> Entry:
+        field = Field(name="p", type=PLACE, nested=notes)
+        return Entry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))
+
+    base = noted(NestedField(path="p.x", description="Net", tags=("scan",)))
+    by_hand = NestedField(path="p.x", description="By hand", tags=("scan", "gold"))
+    merged = merge(base, noted(by_hand), noted())
+    assert merged.entry == noted(NestedField(path="p.x", description="By hand", tags=("gold",)))
+    assert [each.path for each in merged.conflicts] == ["schema.p.p.x.description"]
+    assert merge(base, noted(*base.schema.fields[0].nested), noted()).entry == noted()  # type: ignore[union-attr]
+    tagged = noted(NestedField(path="p.x", description="Net", tags=("scan", "gold")))
+    assert merge(base, tagged, noted()).entry == noted(NestedField(path="p.x", tags=("gold",)))
+
+
 def test_a_note_on_a_part_that_is_gone_goes_with_it() -> None:
     def nested(type: Struct, *notes: NestedField) -> Entry:
         field = Field(name="p", type=type, nested=notes)

@@ -284,9 +284,9 @@ class _Merging:
         there = {part.path for part in parts_of(field)} | set(ours)
         notes = []
         for place in {**ours, **theirs}:
-            nothing = NestedField(path=place)
-            if place not in there or (place not in ours and place in base):
+            if place not in there:
                 continue
+            nothing = NestedField(path=place)
             mine = ours.get(place, nothing)
             words = self._words(
                 f"{path}.{place}", base.get(place), theirs.get(place, nothing), mine

@@ -8,7 +8,15 @@ from lumos.errors import CatalogError, LumosError
 from lumos.platforms.datahub.normal import Model
 from lumos.platforms.datahub.reading import DATASET
 from lumos.platforms.datahub.server import Gms, begun_again, pages_of
-from lumos.platforms.datahub.writing import Change, Job, change, new_entity, refusal, sent
+from lumos.platforms.datahub.writing import (
+    Change,
+    Job,
+    change,
+    new_entity,
+    not_unicode,
+    refusal,
+    sent,
+)
 from lumos.platforms.datahub_model.carrying import folded
 from lumos.platforms.datahub_model.items import Items, key_of
 from lumos.platforms.datahub_model.statements import Entity, Statement, entity_of
@@ -61,11 +69,15 @@ class ServerItems:
             for item in page:
                 try:
                     items.put(item)
+                    job = Job(key_of(item), self._changes(held))
                 except LumosError as problem:
                     yield Refused(key_of(item), problem)
                     held.taken()
                     continue
-                job = Job(key_of(item), self._changes(held))
+                except UnicodeEncodeError as problem:
+                    yield Refused(key_of(item), not_unicode(self._gms.name, key_of(item), problem))
+                    held.taken()
+                    continue
                 problems = [refusal(self._gms.name, each) for each in job.changes]
                 if (known := next(filter(None, problems), None)) is not None:
                     yield Refused(key_of(item), known)

@@ -23,6 +23,7 @@ from lumos.platforms.datahub.writing import (
     Job,
     change,
     new_entity,
+    not_unicode,
     refusal,
     refused_name,
     sent,
@@ -183,6 +184,9 @@ class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches
                 raise
             except LumosError as error:
                 at_once.append(Refused(entry.urn, error))
+                continue
+            except UnicodeEncodeError as error:
+                at_once.append(Refused(entry.urn, not_unicode(self.name, entry.urn, error)))
                 continue
             if problem is not None:
                 at_once.append(Refused(entry.urn, problem))

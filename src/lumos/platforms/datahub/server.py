@@ -109,7 +109,7 @@ class Gms:
         while True:
             page = self._page(types, aspects, count=_PAGE, cursor=cursor)
             for entity in page.entities:
-                yield Found(entity["urn"], _bodies(entity))
+                yield Found(self._urn_of(entity), _bodies(entity))
             came += len(page.entities)
             total, cursor = page.totalCount, page.scrollId
             if cursor is None or not page.entities:
@@ -131,7 +131,7 @@ class Gms:
         path = f"/openapi/v3/entity/{type}/batchGet"
         text = self._called(f"{len(urns)} entities ({type})", "post", path, data=body)
         told = self._decoded(text, list[dict[str, Any]])
-        found = {entity["urn"]: _bodies(entity) for entity in told}
+        found = {self._urn_of(entity): _bodies(entity) for entity in told}
         key = key_aspect(type)
         # Some servers answer for what is not there, with its key.
         return {
@@ -228,6 +228,11 @@ class Gms:
             return msgspec.json.decode(text, type=type)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise self._is_another() from problem
+
+    def _urn_of(self, entity: Mapping[str, Any]) -> str:
+        if not isinstance(urn := entity.get("urn"), str):
+            raise self._is_another()
+        return urn
 
     def _is_another(self) -> CatalogError:
         return CatalogError(

@@ -18,6 +18,7 @@ _CALL: Final = 20
 _MOST_BYTES: Final = 12 << 20
 # In a call each proposal has more around it, and quotation marks inside are escaped.
 _AROUND: Final = 600
+_SHOWN: Final = 80
 
 
 class Change(NamedTuple):
@@ -101,6 +102,16 @@ def refusal(name: str, change: Change) -> CatalogError | None:
                 platform=name,
             )
     return None
+
+
+def not_unicode(name: str, subject: str, problem: UnicodeEncodeError) -> CatalogError:
+    """Why a server does not take text that no JSON can say."""
+    where = subject.encode("ascii", "backslashreplace").decode()
+    return CatalogError(
+        f"{name} takes only text that is Unicode; something of {where} is not: "
+        f"{problem.object[:_SHOWN]!a}",
+        platform=name,
+    )
 
 
 def refused_name(name: str, urn: str) -> CatalogError | None:

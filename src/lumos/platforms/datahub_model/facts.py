@@ -33,7 +33,8 @@ def read_name(state: State, otherwise: str) -> str:
 
 
 def write_name(state: State, name: str) -> None:
-    changed(state, PROPERTIES, name=name)
+    """Says the name; one that JSON cannot say is that of the URN, or Lumos packs it."""
+    changed(state, PROPERTIES, name=name if _is_sayable(name) else None)
 
 
 def read_custom(state: State) -> dict[str, str]:
@@ -254,6 +255,11 @@ def _owner_types(owners: list[Any]) -> dict[str, list[str]]:
         if item.get("typeUrn"):
             found.setdefault(item["typeUrn"], []).append(item["owner"])
     return found
+
+
+def _is_sayable(text: str) -> bool:
+    """Whether text is Unicode; names of files need not be."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _text(items: Any) -> str:

@@ -1,0 +1,183 @@
+"""The steps that make one list in an aspect another, member by member, in the wanted order.
+
+A server turns the list into maps of maps by the values of some keys, takes the steps and turns the
+maps into a list again. What goes into a map comes last in it; so what shall stand behind a new
+member is taken out and put in again. Nothing else is touched: what others add meanwhile stays.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple, TypeAlias
+
+# The values of a member's keys.
+_Key: TypeAlias = tuple[str, ...]
+
+_NESTED: Final = "\u241f"
+_SOURCE: Final = f"attribution{_NESTED}source"
+# A member that is there more than once, of which a server makes one.
+_MANY: Final = object()
+
+
+class Keyed(NamedTuple):
+    """A list in an aspect, and the keys that tell its members apart.
+
+    Members with the same first keys will stand together, so that some keys have several orders,
+    the last one of which begins with what the member is about. Plain text has no keys.
+    """
+
+    list: str
+    orders: tuple[tuple[str, ...], ...]
+
+
+class Step(NamedTuple):
+    """A value that is put into its place, or with None taken out of it."""
+
+    path: _Key
+    value: Any
+
+
+class Planned(NamedTuple):
+    """Steps, and the keys that their paths are made of."""
+
+    keys: tuple[str, ...]
+    steps: list[Step]
+
+
+def _of_many_sources(list: str, key: str) -> Keyed:
+    return Keyed(list, ((_SOURCE, key), (key, _SOURCE, key)))
+
+
+KEYED: Final = {
+    "domains": Keyed("domains", ((),)),
+    "editableSchemaMetadata": Keyed("editableSchemaFieldInfo", (("fieldPath",),)),
+    "globalTags": _of_many_sources("tags", "tag"),
+    "glossaryTerms": _of_many_sources("terms", "urn"),
+    "ownership": Keyed(
+        "owners", ((_SOURCE, "typeUrn", "type", "owner"), ("owner", _SOURCE, "typeUrn", "type"))
+    ),
+    "structuredProperties": _of_many_sources("properties", "propertyUrn"),
+    "upstreamLineage": Keyed("upstreams", (("dataset",),)),
+}
+"""The lists by their aspects."""
+
+
+def steps_between(
+    keyed: Keyed, old: Sequence[Any], new: Sequence[Any], sent: Sequence[Any]
+) -> Planned | None:
+    """The steps from one list to another; None where no steps would lead there.
+
+    Both are in their normal form; `sent` is the new one in the form that servers take.
+    """
+    ways = [(keys, _single_steps) for keys in keyed.orders]
+    if len(keyed.orders) > 1:
+        ways.append((keyed.orders[-1], _grouped_steps))
+    for keys, steps_of in ways:
+        before, after, members = (_by_key(some, keys) for some in (old, new, sent))
+        if _MANY in after.values() or not all(key[-1] for key in (*before, *after)):
+            continue
+        depth = max(len(keys), 1)
+        kept = _kept_in_place(_order(before, [], depth), list(after))
+        steps = steps_of(before, after, members, kept)
+        # A call may be repeated.
+        once = _order(before, steps, depth)
+        if once == list(after) == _order(once, steps, depth):
+            return Planned(keys, steps)
+    return None
+
+
+def _single_steps(
+    before: dict[_Key, Any], after: dict[_Key, Any], members: dict[_Key, Any], kept: int
+) -> list[Step]:
+    """Each member for itself; only the first ones stay where they are."""
+    wanted = list(after)
+    changed = [key for key in wanted[:kept] if before[key] != after[key]]
+    later = wanted[kept:]
+    gone = [key for key in before if key not in after]
+    if any(key in before for key in later):
+        # New ones, too: where this is done again, they are there.
+        gone += later
+    return [
+        *(Step(key, None) for key in gone),
+        *(Step(key, members[key]) for key in (*changed, *later)),
+    ]
+
+
+def _grouped_steps(
+    before: dict[_Key, Any], after: dict[_Key, Any], members: dict[_Key, Any], kept: int
+) -> list[Step]:
+    """As `_single_steps`, but what moves does so with all members of the same first key.
+
+    What others add under this key meanwhile is lost, so that this is the last resort.
+    """
+    wanted = list(after)
+    while 0 < kept < len(wanted) and wanted[kept - 1][0] == wanted[kept][0]:
+        kept -= 1
+    moving = {key[0] for key in wanted[kept:]}
+    steps = [Step(key, None) for key in before if key not in after and key[0] not in moving]
+    steps += [Step(key, members[key]) for key in wanted[:kept] if before[key] != after[key]]
+    for first, group in groupby(wanted[kept:], key=lambda key: key[0]):
+        places: dict[str, Any] = {}
+        for key in group:
+            _put(places, key[1:], members[key])
+        steps += [Step((first,), None), Step((first,), places)]
+    return steps
+
+
+def _kept_in_place(order: Iterable[_Key], wanted: Sequence[_Key]) -> int:
+    """How many of the wanted ones, from the first on, are in the wanted order already."""
+    kept = 0
+    for key in order:
+        if kept < len(wanted) and key == wanted[kept]:
+            kept += 1
+    return kept
+
+
+def _order(keys: Iterable[_Key], steps: Sequence[Step], depth: int) -> list[_Key]:
+    """The order in which a server has members after some steps."""
+    places: dict[str, Any] = {}
+    for key in keys:
+        _put(places, key, {})
+    for path, value in steps:
+        # All places are made before the first step is taken.
+        _place(places, path if value is None else path[:-1])
+    for path, value in steps:
+        place = _place(places, path[:-1])
+        if value is None:
+            del place[path[-1]]
+        else:
+            place[path[-1]] = value
+    return list(_keys_in(places, depth))
+
+
+def _keys_in(places: Any, depth: int) -> Iterator[_Key]:
+    if not depth:
+        yield ()
+        return
+    for first, rest in places.items():
+        for key in _keys_in(rest, depth - 1):
+            yield first, *key
+
+
+def _put(places: dict[str, Any], path: _Key, value: Any) -> None:
+    _place(places, path[:-1])[path[-1]] = value
+
+
+def _place(places: dict[str, Any], path: _Key) -> dict[str, Any]:
+    for part in path:
+        places = places.setdefault(part, {})
+    return places
+
+
+def _by_key(members: Sequence[Any], keys: Sequence[str]) -> dict[_Key, Any]:
+    found: dict[_Key, Any] = {}
+    for member in members:
+        key = tuple(_value(member, each) for each in keys) or (str(member),)
+        found[key] = _MANY if key in found else member
+    return found
+
+
+def _value(member: Any, key: str) -> str:
+    value = member
+    for part in key.split(_NESTED):
+        value = value.get(part) if isinstance(value, dict) else None
+    return "" if value is None else str(value)
