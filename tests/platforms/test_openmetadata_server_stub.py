@@ -1,5 +1,6 @@
 """How the catalog `openmetadata` deals with servers and their failures; the servers are stubs."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ from lumos.model.types import INT64
 from lumos.platforms import Refused
 from lumos.platforms.calling import Caller, Counterpart, Patience
 from lumos.platforms.openmetadata.platform import Openmetadata
-from lumos.platforms.openmetadata.server import KIND, Another, Outdated, fault_of
+from lumos.platforms.openmetadata.server import KIND, Another, Outdated, Short, fault_of
 from lumos.platforms.openmetadata.server import Server as Client
 
 from .servers.faults import RESET_AFTER, TOO_MANY, UNAVAILABLE, InTurn
@@ -195,23 +196,66 @@ def test_patience_ends_and_says_how_long_it_lasted() -> None:
             list(catalog.export())
 
 
+@pytest.mark.parametrize("told", ["by its body", "by its name", "not at all", "by nothing"])
 def test_one_entry_that_the_server_does_not_take_is_refused_by_name(
-    stub: Stub, server: Server
+    stub: Stub, server: Server, told: str
 ) -> None:
     def refuse(request: Request) -> Answer:
-        answer = stub(request)
         if not request.path.endswith("/bulk"):
-            return answer
-        failed = {"request": request.json[1], "message": "not this one", "status": 400}
-        return Answer.of({"status": "partialSuccess", "failedRequest": [failed]})
+            return stub(request)
+        rows = [row for row in request.json if row["name"] != "b"]
+        headers = {**request.headers, "Content-Type": "application/json"}
+        if rows:
+            stub(Request(0, "PUT", request.target, headers, json.dumps(rows).encode()))
+        bad = [row for row in request.json if row["name"] == "b"]
+        shown = {"by its body": bad[:1], "by its name": ["s3.lake.b"], "not at all": [None]}
+        failed = [
+            {"request": each, "message": "not this one", "status": 400}
+            for each in (shown.get(told, []) if bad else [])
+        ]
+        return Answer.of({
+            "status": "partialSuccess" if bad else "success", "failedRequest": failed,
+            "numberOfRowsFailed": len(bad), "numberOfRowsPassed": len(rows),
+        })  # fmt: skip
 
     server.application = refuse
     entries = [plain(name) for name in "abc"]
     written = list(catalog_of(server).put_many(entries, over={}))
     refused = [each for each in written if isinstance(each, Refused)]
     assert [each.urn for each in refused] == ["lumos://s3/lake/b"]
-    assert "not this one" in str(refused[0].problem)
+    assert "did not take" in str(refused[0].problem)
     assert len(written) == 3
+    assert [each["name"] for each in stub.entities("container")] == ["a", "c", "lake"]
+
+
+def test_a_tag_that_the_server_refuses_fails_its_own_dataset_alone(
+    stub: Stub, server: Server
+) -> None:
+    def refuse(request: Request) -> Answer:
+        is_bad = request.path.endswith("/tags") and request.json["name"] == "bad"
+        return Answer.of({"code": 400, "message": "no such tag"}, 400) if is_bad else stub(request)
+
+    server.application = refuse
+    entries = [plain(name, governance=Governance(tags=(name,))) for name in ("a", "bad", "c")]
+    written = list(catalog_of(server).put_many(entries, over={}))
+    assert [each.urn for each in written if isinstance(each, Refused)] == ["lumos://s3/lake/bad"]
+    assert [each["name"] for each in stub.entities("container")] == ["a", "c", "lake"]
+
+
+def test_a_list_that_ends_too_early_is_told(stub: Stub, server: Server) -> None:
+    catalog = catalog_of(server)
+    list(catalog.put_many([plain(f"t{number:03}") for number in range(250)], over={}))
+
+    def cut(request: Request) -> Answer:
+        answer = stub(request)
+        if request.path.endswith("/containers") and "after" in request.query:
+            page = json.loads(answer.body)
+            return Answer.of({"data": [], "paging": {"total": page["paging"]["total"]}})
+        return answer
+
+    server.application = cut
+    with pytest.raises(Short, match="told 100 of 251"):
+        list(catalog_of(server).export())
 
 
 def test_many_new_datasets_are_made_by_few_calls_on_few_connections(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from tempfile import TemporaryFile
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.index import Index
 from lumos.platforms.openmetadata.lineage import Edges, NativeEdge
 from lumos.platforms.openmetadata.names import OWN_SERVICE, Place, split
-from lumos.platforms.openmetadata.server import Server
+from lumos.platforms.openmetadata.server import Server, Short
 from lumos.platforms.openmetadata.states import FIELDS, State, state_of
 
 _AT_ONCE: Final = 100
@@ -93,18 +93,12 @@ class Reader:
         go into a file first, and only where each begins is kept in memory.
         """
         with TemporaryFile() as file:
-            places: list[tuple[str, Place, int, int]] = []
-            offset = 0
-            for place, raw in self._pages():
-                urn = self._urn(place, raw)
-                if after is not None and urn <= after:
-                    continue
-                line = msgspec.json.encode(raw)
-                file.write(line)
-                places.append((urn, place, offset, len(line)))
-                offset += len(line)
-            places.sort(key=lambda each: each[0])
-            waiting = iter(places)
+            try:
+                places = self._kept(file, after)
+            except Short:
+                # Somebody may have added to the list or taken from it while it was told.
+                places = self._kept(file, after)
+            waiting = iter(sorted(places, key=lambda each: each[0]))
             while chunk := list(islice(waiting, _AT_ONCE)):
                 raws = []
                 for urn, place, start, length in chunk:
@@ -113,6 +107,20 @@ class Reader:
                 told = self._server.each(raws, lambda each: self.told(*each, edges=edges))
                 found = {held.urn: held for held in told}
                 yield from (found[urn] for urn, _, _ in raws)
+
+    def _kept(self, file: IO[bytes], after: str | None) -> list[tuple[str, Place, int, int]]:
+        """Writes all pages into a file; says which dataset begins where and how long it is."""
+        places = []
+        offset = file.seek(0)
+        for place, raw in self._pages():
+            urn = self._urn(place, raw)
+            if after is not None and urn <= after:
+                continue
+            line = msgspec.json.encode(raw)
+            file.write(line)
+            places.append((urn, place, offset, len(line)))
+            offset += len(line)
+        return places
 
     def count(self) -> int:
         """How many datasets there are, hidden ones too."""
@@ -124,7 +132,10 @@ class Reader:
 
     def _pages(self) -> Iterator[tuple[Place, dict[str, Any]]]:
         for home in HOMES.values():
-            for raw in self._server.pages(home.route, fields=FIELDS[home.type], limit=_AT_ONCE):
+            pages = self._server.pages(
+                home.route, fields=FIELDS[home.type], limit=_AT_ONCE, whole=True
+            )
+            for raw in pages:
                 parts = split(raw["fullyQualifiedName"])
                 if parts[0] != OWN_SERVICE and not is_parent_only(raw):
                     yield Place(home.type, parts), raw

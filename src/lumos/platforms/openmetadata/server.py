@@ -27,6 +27,7 @@ _NOT_FOUND: Final = 404
 _INTERNAL: Final = 500
 _OUTDATED: Final = 412
 _ERROR: Final = 400
+_DONE: Final = ("success", "partialSuccess")
 _JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
 # How the server words a patch that does not fit what it holds, beside the status of any mistake.
@@ -48,10 +49,21 @@ class Another(CatalogUnavailable):
         )
 
 
-class Refusal(NamedTuple):
-    """One of many bodies that the server did not take."""
+class Short(CatalogError):
+    """A list that ended before all was told that there is."""
 
-    body: Mapping[str, Any]
+    def __init__(self, platform: str, path: str, *, told: int, total: int) -> None:
+        super().__init__(
+            f"{platform} told {told} of {total} in /{path} and then said that there are no more.",
+            platform=platform,
+            retryable=True,
+        )
+
+
+class Refusal(NamedTuple):
+    """One of many bodies that the server did not take, by the body or by its qualified name."""
+
+    request: Any
     message: str
     status: int
 
@@ -130,13 +142,21 @@ class Server:
         return answer
 
     def pages(
-        self, path: str, *, fields: str = "", include: str = "all", limit: int = _PAGE, **query: Any
+        self,
+        path: str,
+        *,
+        fields: str = "",
+        include: str = "all",
+        limit: int = _PAGE,
+        whole: bool = False,
+        **query: Any,
     ) -> Iterator[dict[str, Any]]:
-        """Everything in a list, page by page."""
+        """Everything in a list, page by page; raises Short where a `whole` one ends too early."""
         asked = {"limit": limit, "include": include, **query}
         if fields:
             asked["fields"] = fields
         after: str | None = None
+        told = 0
         while True:
             page = self.get(path, **asked, **({} if after is None else {"after": after}))
             if page is None:
@@ -148,10 +168,14 @@ class Server:
                 if "fullyQualifiedName" not in self._entity(raw):
                     raise Another(self.platform, f"something in /{path} has no name")
                 yield raw
+            told += len(data)
             following = paging.get("after")
             if not following or following == after:
-                return
+                break
             after = following
+        total = paging.get("total")
+        if whole and isinstance(total, int) and told < total:
+            raise Short(self.platform, path, told=told, total=total)
 
     def total(self, path: str, **query: Any) -> int:
         """How many are in a list."""
@@ -168,14 +192,21 @@ class Server:
         answer = self._call("PUT", f"{path}/bulk", bodies)
         if "status" not in answer:
             raise Another(self.platform, "it does not say what became of many entities")
-        return [
-            Refusal(
-                failed.get("request") or {},
-                failed.get("message") or "",
-                failed.get("status") or _ERROR,
-            )
-            for failed in answer.get("failedRequest") or ()
+        refusals = [
+            Refusal(row.get("request"), row.get("message") or "", row.get("status") or _ERROR)
+            for row in answer.get("failedRequest") or ()
         ]
+        passed = answer.get("numberOfRowsPassed", len(bodies) - len(refusals))
+        failed = max(answer.get("numberOfRowsFailed") or 0, len(bodies) - passed)
+        is_unclear = len(refusals) < failed
+        if is_unclear or (answer["status"] not in _DONE and not refusals):
+            raise CatalogError(
+                f"{self.platform} did not take all of {len(bodies)} in /{path}, and does not say "
+                f"which: {answer['status']} {answer.get('abortReason') or ''}".rstrip(),
+                platform=self.platform,
+                status=_ERROR,
+            )
+        return refusals
 
     def version(self) -> tuple[int, ...]:
         """The server's version; raises where it is too old."""

@@ -23,7 +23,7 @@ from lumos.platforms.openmetadata.names import Place, joined
 from lumos.platforms.openmetadata.patching import differences, guard, said_again
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
-from lumos.platforms.openmetadata.server import Outdated, Server
+from lumos.platforms.openmetadata.server import Outdated, Refusal, Server
 from lumos.platforms.openmetadata.states import body_of, has_labels, raw_columns
 
 MOST: Final = 200
@@ -78,12 +78,17 @@ class Writer:
                 jobs.append(self._job(entry, there.get(entry.urn)))
             except InvalidUrn as problem:
                 yield Refused(entry.urn, problem)
-        self._labels_for(job.entry for job in jobs)
+        self._label(jobs)
         for job in jobs:
-            if job.entry.urn in newer and job.entry.urn in over and job.held is not None:
+            if (
+                job.problem is None
+                and job.entry.urn in newer
+                and job.entry.urn in over
+                and job.held is not None
+            ):
                 job.entry = self._rebased(over[job.entry.urn], job.held, job.entry)
         try:
-            self._make([job for job in jobs if job.held is None])
+            self._make([job for job in jobs if job.held is None and job.problem is None])
             self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
             self._all(jobs, self._linker.link)
             self._link_those_that_waited(jobs)
@@ -109,6 +114,15 @@ class Writer:
 
         for _ in self._server.each([job for job in jobs if job.problem is None], taken):
             pass
+
+    def _label(self, jobs: Sequence[Job]) -> None:
+        """Makes sure that what entries refer to is there; one that cannot be fails alone."""
+        try:
+            self._labels_for(job.entry for job in jobs)
+        except CatalogUnavailable:
+            raise
+        except LumosError:
+            self._all(jobs, lambda job: self._labels_for([job.entry]))
 
     def _labels_for(self, entries: Iterable[Entry]) -> None:
         tags: set[str] = set()
@@ -180,16 +194,12 @@ class Writer:
 
     def _send(self, home: str, chunk: Sequence[_New]) -> None:
         route = HOMES[home].route
-        by_name = {_key(new.body): new.job for new in chunk}
+        by_name: dict[Any, Job] = {_key(new.body): new.job for new in chunk}
+        by_name |= {new.job.place.fqn: new.job for new in chunk}
 
         def send(part: Sequence[_New]) -> None:
             for refusal in self._server.bulk(route, [new.body for new in part]):
-                if (job := by_name.get(_key(refusal.body))) is not None:
-                    job.problem = CatalogError(
-                        f"{self._server.platform} did not take {job.entry.urn}: {refusal.message}",
-                        platform=self._server.platform,
-                        status=refusal.status,
-                    )
+                self._refused(refusal, by_name)
             # The server forgets labels of columns where it makes containers in bulk, but not where
             # it changes them.
             labelled = [
@@ -205,6 +215,21 @@ class Writer:
             job.problem = job.problem or problem
             job.changed = True
             self._index.forget(job.place)
+
+    def _refused(self, refusal: Refusal, jobs: Mapping[Any, Job]) -> None:
+        """Notes what is wrong with one of many; raises where nobody can tell with which."""
+        request = refusal.request
+        job = jobs.get(_key(request) if isinstance(request, dict) else request)
+        platform = self._server.platform
+        what = "one of many" if job is None else job.entry.urn
+        problem = CatalogError(
+            f"{platform} did not take {what}: {refusal.message}",
+            platform=platform,
+            status=refusal.status,
+        )
+        if job is None:
+            raise problem
+        job.problem = problem
 
     def _change(self, job: Job, over: Entry | None) -> None:
         """Changes what is there by the differences, and again where people were faster."""
