@@ -479,6 +479,12 @@ def test_a_container_is_what_was_put_last(people: People) -> None:
     people.put("containers", {"name": "x", "service": "s", "parent": {"type": "container"}}, status=400)  # fmt: skip
 
 
+def test_a_topic_says_that_its_size_is_not_limited(people: People) -> None:
+    people.put("services/messagingServices", {"name": "m", "serviceType": "Kafka"})
+    made = people.put("topics", {"name": "t", "service": "m", "partitions": 1})
+    assert made["retentionSize"] == -1
+
+
 def test_what_is_not_empty_is_hidden_or_removed_only_as_a_whole(people: People) -> None:
     people.table()
     schema = people.get("databaseSchemas", SCHEMA)

@@ -20,8 +20,8 @@ from urllib.parse import unquote
 import msgspec
 
 from .http import Answer, Request, Server, serve
-from .openmetadata_columns import all_columns
-from .openmetadata_estate import Estate, columns_in
+from .openmetadata_columns import all_columns, columns_in
+from .openmetadata_estate import Estate
 from .openmetadata_kinds import KINDS, ROUTES, Entity, Kind, Refused, Writer
 from .openmetadata_texts import PatchFailed, patched
 from .spec import Specification, specification

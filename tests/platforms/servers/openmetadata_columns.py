@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .openmetadata_kinds import Entity
+
 
 def columns_of(facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     for holder, key in (
@@ -39,3 +41,14 @@ def keep_columns(
 
 def joined_labels(was: list[Any], now: list[Any]) -> list[Any]:
     return list({label["tagFQN"]: label for label in (*now, *was)}.values())
+
+
+def columns_in(entity: Entity) -> set[str]:
+    """The qualified names of all columns of an entity."""
+    return {each["fullyQualifiedName"] for each in all_columns(entity.facts)}
+
+
+def root_of(entity: Entity) -> Entity:
+    while entity.above:
+        entity = next(iter(entity.above.values()))
+    return entity

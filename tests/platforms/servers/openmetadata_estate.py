@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .openmetadata_columns import all_columns, columns_of, joined_labels, keep_columns
+from .openmetadata_columns import all_columns, columns_of, joined_labels, keep_columns, root_of
 from .openmetadata_kinds import (
     BUILT_IN_CLASSIFICATIONS,
     KINDS,
@@ -130,7 +130,7 @@ class Estate:
         told = copy.deepcopy(told)
         self._label(told, with_tags="tags" in shown)
         if entity.kind.type in ("table", "container", "topic", "pipeline"):
-            told["serviceType"] = _root(entity).facts["serviceType"]
+            told["serviceType"] = root_of(entity).facts["serviceType"]
         return told
 
     @staticmethod
@@ -300,6 +300,8 @@ class Estate:
             ]
         if "description" in facts:
             facts["description"] = sanitised(facts["description"])
+        if kind.type == "topic":
+            facts.setdefault("retentionSize", -1.0)
         if kind.type == "user":
             facts["email"] = str(facts.get("email", "")).lower()
         for key in ("size", "numberOfObjects"):
@@ -503,14 +505,3 @@ class Estate:
                 column["dataTypeDisplay"] = column["dataTypeDisplay"].lower()
             self._check_labels(column)
             self._check_columns(column["fullyQualifiedName"], column.get("children") or [], type)
-
-
-def columns_in(entity: Entity) -> set[str]:
-    """The qualified names of all columns of an entity."""
-    return {each["fullyQualifiedName"] for each in all_columns(entity.facts)}
-
-
-def _root(entity: Entity) -> Entity:
-    while entity.above:
-        entity = next(iter(entity.above.values()))
-    return entity

@@ -43,6 +43,8 @@ _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _REFERENCE_KEYS: Final = ("id", "type", "name", "fullyQualifiedName")
 # Labels that hang on something else, and are not the entity's own.
 _DERIVED: Final = frozenset({"Derived", "Propagated"})
+# What the server says of the size of a topic that nobody limited.
+_UNLIMITED: Final = -1
 _NOISE: Final = frozenset({"href", "deleted", "id"})
 
 
@@ -54,6 +56,8 @@ def state_of(home: str, raw: Mapping[str, Any]) -> State:
     for key in ("size", "numberOfObjects", "retentionTime", "retentionSize"):
         if isinstance(state.get(key), float) and state[key].is_integer():
             state[key] = int(state[key])
+    if state.get("retentionSize") == _UNLIMITED:
+        del state["retentionSize"]
     state |= {
         key: value
         for key, value in (
