@@ -56,3 +56,18 @@ def test_a_token_may_be_in_the_variable_that_the_catalogs_own_programs_read() ->
     catalog = OpenmetadataPlatform(server="https://om.example")
     assert catalog.secret({"OPENMETADATA_JWT_TOKEN": "hush"}) == Secret("hush")
     assert catalog.secret({"OPENMETADATA_JWT_TOKEN": ""}) is None
+
+
+def test_blanks_around_a_token_are_not_part_of_it() -> None:
+    assert DatahubPlatform(token=Secret(" hush\r\n")).secret({}) == Secret("hush")
+    assert DatahubPlatform().secret({"DATAHUB_GMS_TOKEN": "hush\n"}) == Secret("hush")
+    assert DatahubPlatform(token=Secret("\n")).secret({}) is None
+
+
+@pytest.mark.parametrize("token", ["hu\nsh", "hüsh", "Bearer hush", "hu\x00sh"])
+def test_what_no_header_takes_is_no_token_and_is_not_shown(token: str) -> None:
+    catalog = DatahubPlatform(token=Secret(token))
+    with pytest.raises(MisuseError, match="DATAHUB_GMS_TOKEN") as told:
+        catalog.secret({})
+    assert "'token'" in str(told.value)
+    assert token not in str(told.value)

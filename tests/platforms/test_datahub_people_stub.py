@@ -333,6 +333,30 @@ def test_lineage_of_another_source_is_not_overwritten_with_its_columns(estate: E
     assert len(body["fineGrainedLineages"]) == 2
 
 
+def test_columns_of_a_dataset_that_no_edge_leads_to_are_left_alone(estate: Estate) -> None:
+    theirs = {
+        "upstreamType": "FIELD_SET",
+        "upstreams": [f"urn:li:schemaField:({ELSEWHERE},x)"],
+        "downstreamType": "FIELD",
+        "downstreams": [f"urn:li:schemaField:({NAME},y)"],
+        "confidenceScore": 0.7,
+    }
+    edges = [
+        UpstreamEdge(urn=f"lumos://s3/lake/{name}", columns=(ColumnMapping(upstream="id", downstream="id"),))
+        for name in "ab"
+    ]  # fmt: skip
+    first, second = (plain(lineage=Lineage(upstream=tuple(edges[:number]))) for number in (1, 2))
+    estate.write(first)
+    estate.add("upstreamLineage", "fineGrainedLineages", theirs)
+    estate.write(second, base=first)
+    assert estate.now().lineage == second.lineage
+    items = estate.gms.aspects(NAME)["upstreamLineage"]["fineGrainedLineages"]
+    assert [item["confidenceScore"] for item in items] == [1.0, 0.7, 1.0]
+    estate.gms.forget()
+    estate.write(second, base=second)
+    assert estate.gms.proposals == []
+
+
 def test_aspects_that_lumos_knows_nothing_of_are_left_alone_and_travel(estate: Estate) -> None:
     others = {
         "deprecation": {"deprecated": True, "note": "Use v2", "actor": ANN["owner"]},

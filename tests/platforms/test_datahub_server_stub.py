@@ -20,6 +20,7 @@ from lumos.errors import (
     CatalogError,
     CatalogRefused,
     CatalogTooOld,
+    CatalogUnavailable,
     CatalogUnreachable,
     LumosError,
     MissingDependency,
@@ -148,6 +149,34 @@ def test_what_has_no_name_is_no_answer_of_datahub(page: Any) -> None:
                 list(read())
 
 
+@pytest.mark.parametrize(
+    "answer", [Answer(200, b"<html>Sign in</html>"), Answer(200), Answer(302, b"", {"Location": "/login"})]
+)  # fmt: skip
+def test_what_something_else_answers_to_a_write_does_not_count_as_written(
+    gms: Gms, answer: Answer
+) -> None:
+    with (
+        Server(lambda request: answer if request.path == "/aspects" else gms(request)) as server,
+        pytest.raises(CatalogUnavailable, match="not as DataHub's metadata service does"),
+    ):
+        put(catalog_of(server), plain())
+    assert gms.entities == {}
+
+
+def test_one_dataset_that_cannot_be_read_keeps_no_other_from_being_written() -> None:
+    gms = Gms(validating=False)
+    rows = {"schemaName": "x", "fields": [{"nativeDataType": "int"}]}
+    gms.hold(NAME, {"schemaMetadata": rows})
+    claims = [plain(name, governance=Governance(tags=("pii",))) for name in ("a", "orders", "b")]
+    with Server(gms) as server:
+        done = list(catalog_of(server).write_many(claims, {}))
+    refused = [each for each in done if isinstance(each, Refused)]
+    assert [each.urn for each in refused] == [plain().urn]
+    assert "fieldPath" in str(refused[0].problem)
+    assert len(done) == 3
+    assert len(gms.entities) == 3
+
+
 def test_a_server_without_the_routes_is_too_old() -> None:
     def old(request: Request) -> Answer:
         return Answer.of({"noCode": "true"}) if request.path == "/config" else Answer(404)
@@ -251,7 +280,8 @@ def test_a_file_name_that_is_not_unicode_is_written_and_words_that_are_not_are_r
     gms: Gms, server: Server
 ) -> None:
     name = "caf\udce9"
-    odd = Entry(urn=str(Urn.of("s3", ("lake", name))), name=name, platform="s3")
+    schema = Schema(fields=(Field(name="id", type=INT64),))
+    odd = Entry(urn=str(Urn.of("s3", ("lake", name))), name=name, platform="s3", schema=schema)
     bad = plain("bad", documentation=Documentation(description="caf\udce9"))
     done = put(catalog_of(server), odd, bad, plain())
     refused = [each for each in done.values() if isinstance(each, Refused)]

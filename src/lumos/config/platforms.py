@@ -83,11 +83,22 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
         return normal_address(getattr(self, self.address_key))
 
     def secret(self, environment: Mapping[str, str] = os.environ) -> Secret | None:
-        """The token, or else the one that the environment has for the catalog's own programs."""
+        """The token, or else the one that the environment has for the catalog's own programs.
+
+        Blanks around it are not part of it: files from which it is read end in line breaks.
+        """
         configured: Secret | None = getattr(self, self.token_key)
-        if configured is not None:
-            return configured
-        return Secret(text) if (text := environment.get(self.variable)) else None
+        given = environment.get(self.variable, "") if configured is None else configured.reveal()
+        token = given.strip()
+        if not token:
+            return None
+        if not (token.isascii() and token.isprintable() and " " not in token):
+            raise MisuseError(
+                f"This cannot be a token: it has blanks, line breaks or characters beyond ASCII "
+                f"in it. It is given as '{self.token_key}' in the catalog's section of "
+                f"platform_config, or in the environment variable {self.variable}."
+            )
+        return Secret(token)
 
     def at(self, address: str) -> Self:
         """The settings for another address, where the configured token has no business."""

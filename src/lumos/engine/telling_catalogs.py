@@ -29,6 +29,7 @@ from lumos.platforms import (
     WritesInBatches,
     WritesMany,
 )
+from lumos.platforms.interface import readable
 from lumos.platforms.merging import merged_item
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, OTHERS, USERS, Kind
 from lumos.store import Store
@@ -262,14 +263,17 @@ class _Telling:
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             yield from self._emitted(live, hidden)
             return
-        theirs = platform.get_many([*live, *hidden])
+        theirs, unread = readable(platform, [*live, *hidden])
+        for refused in unread.values():
+            self._refuse(DATASETS, refused)
         merged = {
             key: each
             for key, ours in {**live, **hidden}.items()
-            if (each := merged_entry(bases.get(key), theirs.get(key), ours, omitted=()))
+            if key not in unread
+            and (each := merged_entry(bases.get(key), theirs.get(key), ours, omitted=()))
         }
         # Nothing is made anew only to be hidden.
-        yield from ((key, False) for key in hidden if key not in merged)
+        yield from ((key, False) for key in hidden if key not in merged and key not in unread)
         entries = [each.entry for each in merged.values()]
         for written in platform.put_many(entries, over=theirs):
             if isinstance(written, Refused):

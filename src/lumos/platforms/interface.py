@@ -13,6 +13,7 @@ from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.lineage import LineageType
 from lumos.model.urn import Urn
+from lumos.platforms.chunks import in_halves
 from lumos.platforms.merging import Conflict, merge
 
 How: TypeAlias = Literal["native", "partly", "properties"]
@@ -263,9 +264,12 @@ class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOw
         self, claims: Sequence[Entry], bases: Mapping[str, Entry]
     ) -> Iterator[Written | Refused]:
         """Writes what Lumos claims of some datasets, each over what it claimed of it before."""
-        theirs = self.get_many([claim.urn for claim in claims])
+        theirs, unread = readable(self, [claim.urn for claim in claims])
+        yield from unread.values()
         merged = {
-            claim.urn: merge(bases.get(claim.urn), theirs.get(claim.urn), claim) for claim in claims
+            claim.urn: merge(bases.get(claim.urn), theirs.get(claim.urn), claim)
+            for claim in claims
+            if claim.urn not in unread
         }
         for written in self.put_many([each.entry for each in merged.values()], over=theirs):
             if isinstance(written, Written):
@@ -340,6 +344,19 @@ class WritesInBatches(ABC):
     @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
         """Writes inside become visible together at the end, or not at all after an error."""
+
+
+def readable(
+    platform: ReadsEntries, urns: Sequence[str]
+) -> tuple[dict[str, Entry], dict[str, Refused]]:
+    """Those of some datasets that are there, and those that cannot be read as they are."""
+    found: dict[str, Entry] = {}
+    unread = {
+        urn: Refused(urn, problem)
+        for urn, problem in in_halves(urns, lambda some: found.update(platform.get_many(some)))
+        if problem is not None
+    }
+    return found, unread
 
 
 def _key(item: Item) -> str:

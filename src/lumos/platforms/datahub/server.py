@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.config.platforms import DatahubPlatform
-from lumos.errors import CatalogError, CatalogTooOld
+from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
 from lumos.platforms.calling import Caller, Counterpart, Fault, answered, lost, nobody
 from lumos.platforms.datahub.package import Proposal, classes, graph_of, proposals_of
 
@@ -23,6 +23,8 @@ _NEEDED: Final = "DataHub 1.0 or later"
 _EXPIRED: Final = 400
 _TYPES: Final = "/openapi/v1/registry/models/entity/specifications"
 _TYPES_AT_ONCE: Final = 100
+_WRITES: Final = "/aspects"
+_ELSEWHERE: Final = (301, 302, 303)
 
 
 class ServerFacts(NamedTuple):
@@ -68,6 +70,7 @@ class Gms:
         with self._opening:
             if self._opened is None:
                 self._opened = graph_of(self.settings)
+                self._opened.session.hooks["response"].append(self._check_written)
             return self._opened
 
     def config(self) -> ServerFacts:
@@ -229,13 +232,24 @@ class Gms:
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise self._is_another() from problem
 
+    def _check_written(self, response: Any, *_: Any, **__: Any) -> None:
+        """Fails where something else answered a write; the emitter looks at failures only."""
+        path = response.request.path_url.partition("?")[0]
+        if response.request.method != "POST" or not path.endswith(_WRITES):
+            return
+        if response.status_code in _ELSEWHERE:
+            # A proposal would not go along.
+            raise self._is_another()
+        if response.ok and not response.is_redirect:
+            self._decoded(response.content, dict[str, Any])
+
     def _urn_of(self, entity: Mapping[str, Any]) -> str:
         if not isinstance(urn := entity.get("urn"), str):
             raise self._is_another()
         return urn
 
-    def _is_another(self) -> CatalogError:
-        return CatalogError(
+    def _is_another(self) -> CatalogUnavailable:
+        return CatalogUnavailable(
             f"{self.name} answers, but not as DataHub's metadata service does. Its address "
             "usually ends in :8080, or in /api/gms behind the frontend.",
             platform=self.name,

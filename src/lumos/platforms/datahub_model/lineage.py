@@ -3,7 +3,7 @@
 What is made from it stands with those others, so that it is carried in the properties.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -73,7 +73,8 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
         upstreams.append(_upstream(old.get(dataset), dataset, edge, naming))
         shown = dict.fromkeys(map(_shown, edge.columns))
         wanted += [(dataset, column) for column in shown if _has_names(column)]
-    fields = _fields(body.get("fineGrainedLineages") or (), wanted, own)
+    seen = old.keys() | {item["dataset"] for item in upstreams}
+    fields = _fields(body.get("fineGrainedLineages") or (), wanted, own, seen)
     state[UPSTREAM] = {**body, "upstreams": upstreams}
     if fields or "fineGrainedLineages" in body:
         state[UPSTREAM]["fineGrainedLineages"] = fields
@@ -113,12 +114,17 @@ def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dic
     return item
 
 
-def _fields(items: Any, wanted: list[tuple[str, ColumnMapping]], own: str) -> list[dict[str, Any]]:
-    """Items that say only what is wanted stay; what they do not say is added one by one."""
+def _fields(
+    items: Any, wanted: list[tuple[str, ColumnMapping]], own: str, seen: Collection[str]
+) -> list[dict[str, Any]]:
+    """Items that say only what is wanted stay; what they do not say is added one by one.
+
+    Columns of datasets that no edge leads to are not seen as lineage, so they stay, too.
+    """
     left = list(wanted)
     kept = []
     for item in items:
-        said = _mappings(item)
+        said = [mapping for mapping in _mappings(item) if mapping[0] in seen]
         if all(mapping in left for mapping in said):
             kept.append(item)
             for mapping in said:

@@ -101,7 +101,8 @@ def write(state: State, schema: Schema | None, platform: str, name: str) -> bool
 
 def _skeleton(platform: str, name: str) -> dict[str, Any]:
     return {
-        "schemaName": name,
+        # Names of files need not be Unicode, and this is only shown.
+        "schemaName": name.encode(errors="backslashreplace").decode(),
         "platform": platform_urn(platform),
         "version": 0,
         "hash": "",
