@@ -72,6 +72,21 @@ def test_a_bot_changes_and_removes_its_own_words(estate: Estate) -> None:
     assert estate.raw()["owners"] == []
 
 
+def test_a_team_that_people_put_in_the_place_of_users_stays_shown(estate: Estate) -> None:
+    def owned(*names: str) -> Entry:
+        return table(ownership=Ownership(owners=tuple(Owner(name=name) for name in names)))
+
+    estate.catalog().write(owned("ann"))
+    team = estate.human("PUT", "teams", {"name": "lake", "teamType": "Group"})
+    owners = [{"id": team["id"], "type": "team"}]
+    estate.edit({"op": "add", "path": "/owners", "value": owners})
+    estate.catalog().write(owned("ann", "bob"), base=owned("ann"))
+    assert [owner["name"] for owner in estate.raw()["owners"]] == ["lake"]
+    expected = (Owner(name="lake", kind="group"), Owner(name="bob"))
+    assert estate.now().ownership == Ownership(owners=expected)
+    assert not estate.catalog().put(estate.now()).changed
+
+
 @pytest.mark.parametrize("named", ["description", "tag", "column", "owner"])
 def test_an_edit_between_our_reading_and_our_writing_stays(estate: Estate, named: str) -> None:
     base = described("A", governance=Governance(tags=("one", "two")))

@@ -14,6 +14,7 @@ from lumos.config.platforms import OpenmetadataPlatform, Retries
 from lumos.config.secret import Secret
 from lumos.errors import (
     CatalogBusy,
+    CatalogError,
     CatalogRefused,
     CatalogTooOld,
     CatalogUnreachable,
@@ -86,6 +87,16 @@ def test_a_token_in_the_environment_is_taken_where_none_is_configured(
 ) -> None:
     monkeypatch.setenv("OPENMETADATA_JWT_TOKEN", BOT)
     assert list(catalog_of(server, None).export()) == []
+
+
+def test_a_file_of_authorities_that_is_none_is_named(server: Server, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.touch()
+    for path in (empty, tmp_path / "nowhere.pem"):
+        with pytest.raises(
+            MisuseError, match=rf"{path.name}' under platform_config\.openmetadata\.ca_file"
+        ):
+            catalog_of(server, ca_file=path).check()
 
 
 def test_a_password_in_netrc_is_not_sent_in_the_place_of_the_token(
@@ -296,6 +307,22 @@ def test_a_patch_that_does_not_fit_is_told_apart_from_a_server_that_fails(
     with pytest.raises(Outdated):
         client_of(server).patch(f"containers/{id}", operations)
     assert server.calls == 1
+
+
+def test_what_a_change_refers_to_and_is_not_there_is_told_in_the_server_s_words(
+    stub: Stub, server: Server
+) -> None:
+    catalog = catalog_of(server)
+    catalog.put(plain())
+
+    def refuse(request: Request) -> Answer:
+        if request.method == "PATCH":
+            return Answer.of({"code": 404, "message": "tag instance for Lumos.a not found"}, 404)
+        return stub(request)
+
+    server.application = refuse
+    with pytest.raises(CatalogError, match=r"tag instance for Lumos\.a not found"):
+        catalog.put(plain(governance=Governance(tags=("a",))))
 
 
 def test_a_urn_that_is_none_is_refused(server: Server) -> None:

@@ -90,7 +90,7 @@ class Entries:
             shown,
             exact,
             native=_EDITED,
-            as_shown=lambda claimed: self._shown(urn, self._native(claimed, place)),
+            as_shown=lambda claimed: self._shown(urn, self._native(claimed, place, like=state)),
         )
         if named is not None and extension.get(_DISPLAYED, "") == state.get("displayName", ""):
             entry = msgspec.structs.replace(entry, name=named)
@@ -110,7 +110,7 @@ class Entries:
         `there` is the state that the entity is in, if it is there: what only people set stays.
         `declared` are the custom properties that people have made for its type.
         """
-        state = self._native(entry, place)
+        state = self._native(entry, place, like=there)
         if carried := usable(entry.carried):
             state = over(
                 state,
@@ -156,8 +156,8 @@ class Entries:
             held["definition"] = "partly"
         return Packed(packed.properties, held)
 
-    def _native(self, entry: Entry, place: Place) -> State:
-        """What OpenMetadata has a place for."""
+    def _native(self, entry: Entry, place: Place, *, like: State | None = None) -> State:
+        """What OpenMetadata has a place for; `like` says what is shown where not all can be."""
         state: State = {}
         documentation, governance = entry.documentation, entry.governance
         if documentation is not None and (text := words.kept(documentation.description or "")):
@@ -167,7 +167,7 @@ class Entries:
         if governance is not None and (tags := self._labelled(governance.tags, governance.terms)):
             state["tags"] = tags
         if entry.ownership is not None and entry.ownership.owners:
-            state["owners"] = self._owners(entry.ownership)
+            state["owners"] = self._owners(entry.ownership, (like or {}).get("owners", ()))
         if entry.schema is not None and entry.schema.fields and place.home != "topic":
             state[COLUMNS] = columns.written(entry.schema, self._labelled)
         match place.home:
@@ -189,11 +189,21 @@ class Entries:
         distinct = {label["tagFQN"]: label for label in reversed(found)}
         return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
 
-    def _owners(self, ownership: Ownership) -> list[dict[str, Any]]:
-        """Several users or one group, which is all that OpenMetadata allows."""
+    def _owners(
+        self, ownership: Ownership, there: Iterable[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Several users or one group, which is all that OpenMetadata allows.
+
+        A group that is there stays there: people have put it in the place of users.
+        """
         users = [owner for owner in ownership.owners if owner.kind == "user"]
-        wanted = users or sorted(ownership.owners, key=lambda owner: owner.name)[:1]
-        found = [self._labels.owner(owner) for owner in wanted]
+        groups = sorted(
+            (owner for owner in ownership.owners if owner.kind == "group"),
+            key=lambda owner: owner.name,
+        )
+        shown = {each["name"] for each in there if each["type"] == "team"}
+        kept = [owner for owner in groups if self._labels.owner(owner)["name"] in shown]
+        found = [self._labels.owner(owner) for owner in kept or users or groups[:1]]
         return list({(each["type"], each["name"]): each for each in found}.values())
 
     @staticmethod

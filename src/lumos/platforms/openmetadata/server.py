@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.config.platforms import OpenmetadataPlatform
-from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
+from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, MisuseError
 from lumos.platforms.calling import Caller, Fault, answered, lost, nobody, shortened
 
 if TYPE_CHECKING:
@@ -130,15 +130,15 @@ class Server:
             answer = self._call("PATCH", path, operations, type=_PATCH)
         except CatalogError as problem:
             is_unfit = problem.status == _INTERNAL and _is_unfit(str(problem))
-            if is_unfit or problem.status in (_OUTDATED, _NOT_FOUND):
+            # Of what it refers to, the server says the same as of itself.
+            is_gone = problem.status == _NOT_FOUND and f"{path.rpartition('/')[2]} not" in str(
+                problem
+            )
+            if is_unfit or is_gone or problem.status == _OUTDATED:
                 raise Outdated(
                     str(problem), platform=self.platform, status=problem.status, retryable=True
                 ) from problem
             raise
-        if answer is None:
-            raise Outdated(
-                f"{self.platform}: {path} is gone", platform=self.platform, status=_NOT_FOUND
-            )
         return answer
 
     def pages(
@@ -237,7 +237,7 @@ class Server:
             answer = self._client.request(
                 method, f"{_BASE}{path}", content=content, headers=headers, params=asked or None
             )
-            if answer.status_code == _NOT_FOUND and method != "PUT":
+            if answer.status_code == _NOT_FOUND and method in ("GET", "DELETE"):
                 return None
             if answer.status_code >= _ERROR:
                 raise _Answered(
@@ -262,6 +262,18 @@ class Server:
             raise Another(self.platform, "its answer is no object")
         return told
 
+    def _trusted(self) -> ssl.SSLContext | bool:
+        path = self._settings.ca_file
+        if path is None:
+            return True
+        try:
+            return ssl.create_default_context(cafile=str(path))
+        except OSError as problem:
+            raise MisuseError(
+                f"'{path}' under platform_config.{KIND}.ca_file is no file of certificates: "
+                f"{problem.strerror or problem}."
+            ) from None
+
     @cached_property
     def _client(self) -> "httpx.Client":
         import httpx
@@ -269,16 +281,17 @@ class Server:
         settings = self._settings
         secret = settings.secret()
         headers = {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
-        verify: ssl.SSLContext | bool = True
-        if settings.ca_file is not None:
-            verify = ssl.create_default_context(cafile=str(settings.ca_file))
         return httpx.Client(
             base_url=settings.address,
             headers=headers,
-            verify=verify,
+            verify=self._trusted(),
             timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT, settings.timeout)),
             limits=httpx.Limits(max_keepalive_connections=settings.parallel + 1),
         )
+
+
+def _is_unfit(text: str) -> bool:
+    return any(words in text for words in _UNFIT)
 
 
 def fault_of(problem: Exception) -> Fault | None:
@@ -297,10 +310,6 @@ def fault_of(problem: Exception) -> Fault | None:
             return lost(str(problem) or type(problem).__name__)
         case _:
             return None
-
-
-def _is_unfit(text: str) -> bool:
-    return any(words in text for words in _UNFIT)
 
 
 def _message(content: bytes) -> str:
