@@ -352,3 +352,14 @@ def test_what_people_hid_stays_hidden_whatever_becomes_of_a_change(
         with pytest.raises(CatalogError):
             estate.catalog().write(described("B"), base=described("A"))
     assert estate.raw()["deleted"]
+
+
+def test_a_tag_of_lumos_that_people_deleted_is_made_again_for_who_claims_it(estate: Estate) -> None:
+    tagged = table(governance=Governance(tags=("pii",)))
+    estate.catalog().write(tagged)
+    [tag] = [each for each in estate.stub.entities("tag") if each["name"] == "pii"]
+    estate.human("DELETE", f"tags/{tag['id']}")
+    estate.catalog().put(table(OTHER, governance=Governance(tags=("pii",))))
+    assert estate.now(OTHER).governance == Governance(tags=("pii",))
+    estate.catalog().put(table(governance=Governance(tags=("pii", "new"))))
+    assert estate.now().governance == Governance(tags=("pii", "new"))

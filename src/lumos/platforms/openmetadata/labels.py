@@ -171,7 +171,8 @@ class Labels:
 
     def _own_tag(self, name: str) -> str:
         self._home("classifications")
-        if self._server.named("tags", _own_fqn(name), include="all") is None:
+        # One that was deleted is restored by being made again.
+        if self._server.named("tags", _own_fqn(name)) is None:
             body = {"classification": OWN, "name": shortened(spelled(name)), "description": ""}
             self._server.put("tags", body)
         return _own_fqn(name)
