@@ -160,9 +160,13 @@ class Lumos:
             self._listeners.remove(told)
 
     def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
+        self._herald.check()
+        scanned = self._scan(paths, **options)
+        return msgspec.structs.replace(scanned, catalog=self._herald.tell(options.get("announce")))
+
+    def _scan(self, paths: Sequence[str], **options: Any) -> IngestReport:
         from lumos.engine.ingest import ingest
 
-        self._herald.check()
         ingested = ingest(
             self.settings,
             paths,
@@ -175,8 +179,7 @@ class Lumos:
             self.courier.wake()
         self._mirror([each.urn for each in ingested.datasets if each.change != "unchanged"])
         self.forget_old_changes()
-        told = self._herald.tell(options.get("announce"))
-        return msgspec.structs.replace(ingested, catalog=told)
+        return ingested
 
     def discover(
         self,
@@ -273,7 +276,7 @@ class Lumos:
             lambda: self.snapshot,
             self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
-            scan=self._ingest,
+            scan=self._scan,
             folder=lambda: self._folder_beside_store("migrations"),
         )
 

@@ -2,30 +2,28 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from lumos.config import Settings
+from lumos.engine.migration.log import Log, Order, Record, check_finished
 from lumos.engine.migration.mapping import Mapping, write_mapped
 from lumos.engine.migration.reports import MigrationReport, Need, SyncReport
 from lumos.engine.migration.surveying import Survey, needs
 from lumos.engine.snapshots import Snapshots
+from lumos.engine.snapshots.beside import Wish, begun
 from lumos.engine.snapshots.catalogs import Catalog, Catalogs
 from lumos.engine.snapshots.exporting import Wanted, export
-from lumos.engine.snapshots.reports import ImportReport, RollbackReport
+from lumos.engine.snapshots.reports import RollbackReport
 from lumos.errors import LumosError, MisuseError
-from lumos.model.codec import from_json, to_json
-from lumos.snapshot import Counts, open_snapshot
+from lumos.snapshot import open_snapshot
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, USERS
-from lumos.storage import storage_of
 from lumos.store import Store
-from lumos.store.journal import ImportRun
 from lumos.store.locks import AlreadyHeld
 
 if TYPE_CHECKING:
@@ -34,55 +32,11 @@ if TYPE_CHECKING:
 
 _EXPORTED: Final = "exported.jsonl.zst"
 _MAPPED: Final = "mapped.jsonl.zst"
-_RECORD: Final = "migration.json"
 _NAMING: Final = (GLOSSARY, USERS, GROUPS)
 
 
 def _say_nothing(_step: str, **_progress: object) -> None:
     """Announces nothing."""
-
-
-class UnfinishedMigration(MisuseError):
-    """An earlier migration of the same catalogs was broken off."""
-
-    def __init__(self, source: str, target: str, words: str, run: ImportRun) -> None:
-        self.run = run
-        words = f"lumos migrate {words}"
-        if run.state == "running":
-            what = f"was not finished. Go on with: {words} --resume. Or take it"
-        else:
-            what = "is half taken back. Take the rest"
-        super().__init__(
-            f"The migration from {source} to {target} of {run.started_at:%Y-%m-%d %H:%M:%S} UTC "
-            f"{what} back with: {words} --rollback"
-        )
-
-
-class _Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a migration that has begun; `imported` once all is written.
-
-    `file` is what is imported, `kept` what was exported where somebody asked for it.
-    """
-
-    source: str
-    target: str
-    exported: Counts
-    file: str
-    kept: str | None
-    mapping: Mapping
-    needs: tuple[Need, ...]
-    remarks: tuple[str, ...]
-    imported: ImportReport | None = None
-    verified: bool = False
-
-
-class _Exported(NamedTuple):
-    """What came out of the source, and the file of what goes into the target."""
-
-    counts: Counts
-    file: Path
-    needs: tuple[Need, ...]
-    remarks: tuple[str, ...]
 
 
 class MigrationDesk:
@@ -128,27 +82,23 @@ class MigrationDesk:
             self._sides(catalogs, source, target) as (here, there),
             self._alone(store, here, there) as folder,
         ):
-            last = _last(folder)
+            log = Log(folder)
             words = f"--source {source} --target {target}"
-            self._check_finished(store, words, there, last, resume=resume, mapping=wanted)
-            is_resumed = resume and last is not None and not last.verified and _is_there(last)
-            if is_resumed:
-                assert last is not None
-                record = last
+            check_finished(store, words, there, log, resume=resume, mapping=wanted)
+            waiting = log.waiting() if resume else None
+            if isinstance(waiting, Record):
+                record = log.reopened(waiting, store)
             else:
-                kept = None if keep is None else Path(keep)
-                found = self._exported(here, there, wanted, folder, kept, announce)
-                record = _Record(
+                order = Order(
                     source=here.name,
                     target=there.name,
-                    exported=found.counts,
-                    file=str(found.file.resolve()),
-                    kept=None if keep is None else str(keep),
-                    mapping=wanted or Mapping(),
-                    needs=found.needs,
-                    remarks=found.remarks,
+                    mapping=wanted or (waiting.mapping if waiting else Mapping()),
+                    keep=str(keep) if keep else (waiting.keep if waiting else None),
                 )
-                _save(folder, record)
+                # An export takes hours: what was asked for must outlive it.
+                log.begin(order)
+                record = self._exported(here, there, order, folder, announce)
+                log.save(record)
             if record.imported is None:
                 imported = self._snapshots().load(
                     record.file,
@@ -158,9 +108,10 @@ class MigrationDesk:
                     announce=announce,
                 )
                 record = msgspec.structs.replace(record, imported=imported)
-                _save(folder, record)
+                log.save(record)
             # Opened anew: what was read before the import is not what is there now.
             with closing(catalogs.named(target)) as there:
+                is_resumed = isinstance(waiting, Record)
                 return self._verified(record, there, store, folder, announce, resumed=is_resumed)
 
     def try_migrate(
@@ -179,8 +130,13 @@ class MigrationDesk:
             self._sides(catalogs, source, target) as (here, there),
             TemporaryDirectory(prefix="lumos-") as folder,
         ):
-            kept = None if keep is None else Path(keep)
-            found = self._exported(here, there, wanted, Path(folder), kept, announce)
+            order = Order(
+                source=here.name,
+                target=there.name,
+                mapping=wanted or Mapping(),
+                keep=None if keep is None else str(keep),
+            )
+            found = self._exported(here, there, order, Path(folder), announce)
             tried = self._snapshots().try_load(
                 found.file, platform=target, allow_dangling=True, announce=announce
             )
@@ -189,12 +145,12 @@ class MigrationDesk:
             target=there.name,
             dry_run=True,
             resumed=False,
-            exported=found.counts,
+            exported=found.exported,
             needs=found.needs,
             imported=tried,
             verified=None,
             remarks=found.remarks,
-            snapshot=None if keep is None else str(keep),
+            snapshot=found.kept,
         )
 
     def roll_back(
@@ -210,10 +166,14 @@ class MigrationDesk:
             self._sides(catalogs, source, target) as (here, there),
             self._alone(store, here, there) as folder,
         ):
-            last = _last(folder)
+            log = Log(folder)
+            last = log.last()
             if last is None:
                 raise MisuseError(f"Nothing was migrated from {source} to {target} yet.")
-            return self._snapshots().roll_back(last.file, platform=target, announce=announce)
+            file = None if _is_newest(store, there, last, folder) else last.file
+            report = self._snapshots().roll_back(file, platform=target, announce=announce)
+            log.save(msgspec.structs.replace(last, over=True))
+            return report
 
     def sync(
         self,
@@ -254,55 +214,32 @@ class MigrationDesk:
         except AlreadyHeld:
             raise LumosError(f"Another {what} is running. Wait until it has ended.") from None
 
-    @staticmethod
-    def _check_finished(
-        store: Store,
-        words: str,
-        there: Catalog,
-        last: _Record | None,
-        *,
-        resume: bool,
-        mapping: Mapping | None,
-    ) -> None:
-        """Refuses now, and not after an export of hours, what the import would refuse."""
-        from lumos.engine.snapshots.importing import UnfinishedImport
-
-        run = store.journal.open(there.name)
-        if run is None or run.state == "done":
-            if last is not None and mapping is None and not last.mapping.is_empty:
-                raise MisuseError(
-                    "The last migration between these catalogs had a mapping; without it, things "
-                    "would stand there under both names. Give it again with --mapping, or an empty "
-                    "file to do without."
-                )
-            return
-        if last is None or last.file != run.file:
-            raise UnfinishedImport(run)
-        if not resume or run.state != "running":
-            raise UnfinishedMigration(last.source, last.target, words, run)
-        if mapping is not None and mapping != last.mapping:
-            raise MisuseError(
-                "The migration that waits to be resumed began with another mapping. Resume it "
-                "without --mapping, or take it back with --rollback and begin anew."
-            )
-
     def _exported(
         self,
         here: Catalog,
         there: Catalog,
-        mapping: Mapping | None,
+        order: Order,
         folder: Path,
-        keep: Path | None,
         announce: "Announce",
-    ) -> _Exported:
+    ) -> Record:
         """Takes a snapshot of the source, while it is looked what the target holds."""
-        file = keep or folder / _EXPORTED
-        mapping = mapping or Mapping()
-        everything = Wanted(ranges=True)
-        with ThreadPoolExecutor(1, "lumos-survey") as thread:
-            surveyed = thread.submit(_survey, there)
-            report = export(here, file, everything, at=datetime.now(UTC), announce=announce)
+        file = Path(order.keep) if order.keep else folder / _EXPORTED
+        mapping = order.mapping
+        wish = Wish()
+        surveyed = begun(lambda: _survey(there, wish), "lumos-survey")
+
+        def announce_or_fail(step: str, **progress: Any) -> None:
+            if surveyed.done():
+                surveyed.result()
+            announce(step, **progress)
+
+        try:
+            report = export(
+                here, file, Wanted(ranges=True), at=datetime.now(UTC), announce=announce_or_fail
+            )
             target = surveyed.result()
+        finally:
+            wish.drop()
         with open_snapshot(file) as snapshot:
             source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
             unsettled = needs(source, target, mapping)
@@ -311,16 +248,20 @@ class MigrationDesk:
                 mapped = folder / _MAPPED
                 write_mapped(snapshot, mapping, mapped)
                 file = mapped
-        return _Exported(
-            counts=report.counts,
-            file=file,
+        return Record(
+            source=order.source,
+            target=order.target,
+            exported=report.counts,
+            file=str(file.resolve()),
+            kept=order.keep,
+            mapping=mapping,
             needs=unsettled,
             remarks=(*_validated(file, here), *_unused(mapping, source)),
         )
 
     @staticmethod
     def _verified(
-        record: _Record,
+        record: Record,
         there: Catalog,
         store: Store,
         folder: Path,
@@ -339,8 +280,9 @@ class MigrationDesk:
         unsettled = record.needs + tuple(
             Need(kind="tag", name=tag) for tag in found.missing_tags if tag not in lost
         )
-        if found.is_whole and not imported.sums.refused:
-            _save(folder, msgspec.structs.replace(record, verified=True))
+        is_over = found.is_whole and not imported.sums.refused
+        Log(folder).save(msgspec.structs.replace(record, over=is_over, lacking=not is_over))
+        if is_over:
             for name in (_EXPORTED, _MAPPED):
                 (folder / name).unlink(missing_ok=True)
         return MigrationReport(
@@ -357,9 +299,17 @@ class MigrationDesk:
         )
 
 
-def _survey(catalog: Catalog) -> Survey:
+def _survey(catalog: Catalog, wish: Wish) -> Survey:
     items = (item for kind in _NAMING for item in catalog.items(kind))
-    return Survey.of(catalog.datasets(), items)
+    return Survey.of(wish.while_wanted(catalog.datasets()), wish.while_wanted(items))
+
+
+def _is_newest(store: Store, there: Catalog, last: Record, folder: Path) -> bool:
+    """Whether the newest import is of a migration, whatever its file holds by now."""
+    run, newest = store.journal.open(there.name), store.journal.last(there.name)
+    if run is None or newest is None or run.id != newest.id:
+        return False
+    return run.file == last.file or Path(run.file).parent == folder.resolve()
 
 
 def _items(snapshot: Any) -> Iterator[object]:
@@ -390,17 +340,3 @@ def _unused(mapping: Mapping, source: Survey) -> Iterator[str]:
         for name in getattr(mapping, what):
             if name not in getattr(source, what):
                 yield f"The mapping names {what[:-1]} '{name}', which the source does not have."
-
-
-def _is_there(record: _Record) -> bool:
-    return Path(record.file).exists()
-
-
-def _last(folder: Path) -> _Record | None:
-    file = folder / _RECORD
-    return from_json(file.read_bytes(), _Record) if file.exists() else None
-
-
-def _save(folder: Path, record: _Record) -> None:
-    file = str(folder / _RECORD)
-    storage_of(file).write(file, to_json(record))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Scan(Protocol):
-    """Scans some sources; the catalog that is configured hears of it at the end."""
+    """Scans some sources, and tells no catalog."""
 
     def __call__(
         self, paths: Sequence[str], *, sections: Sequence[Source], announce: "Announce"
@@ -49,15 +49,13 @@ class Syncing:
         platforms = self._platforms(outputs)
         installed = plugins.names(plugins.SOURCES)
         usable = [section for section in sections if section.type in installed]
-        if not usable:
-            raise UnknownName("source", sections[0].type, installed, listed="Installed")
-        scanned, failures = self._scanned(usable, announce)
+        scanned, failures = self._scanned(usable, announce) if usable else (None, ())
         return SyncReport(
             sources=tuple(map(name_of, usable)),
             passed_over=tuple(name_of(each) for each in sections if each.type not in installed),
             failed=failures,
             scanned=scanned,
-            told=tuple(self._told(each, scanned, announce, full=full) for each in platforms),
+            told=tuple(self._told(each, announce, full=full) for each in platforms),
         )
 
     def _sections(self, names: Sequence[str]) -> list[Any]:
@@ -66,11 +64,14 @@ class Syncing:
             raise MisuseError(
                 "There is no source to scan. List sources in lumos.yaml (lumos init writes one)."
             )
-        known = {name_of(section): section for section in configured}
+        known: dict[str, list[Any]] = {}
+        for section in configured:
+            known.setdefault(name_of(section), []).append(section)
         for name in names:
             if name not in known:
                 raise UnknownName("source", name, known, listed="Configured")
-        return [known[name] for name in dict.fromkeys(names)] if names else list(configured)
+        # Several sources may have one name.
+        return [section for name in dict.fromkeys(names or known) for section in known[name]]
 
     def _platforms(self, outputs: Sequence[str]) -> list[Platform]:
         """The catalogs of these names, each once; nothing need be told to the store itself."""
@@ -97,12 +98,7 @@ class Syncing:
         failures = tuple(each for each in report.problems if each.code == SOURCE_FAILED)
         return report, failures
 
-    def _told(
-        self, platform: Platform, scanned: IngestReport | None, announce: "Announce", *, full: bool
-    ) -> TellingReport:
-        heard = scanned.catalog if scanned is not None else None
-        if heard is not None and heard.platform == platform.name and not full:
-            return heard
+    def _told(self, platform: Platform, announce: "Announce", *, full: bool) -> TellingReport:
         announce(f"telling {platform.name}")
         teller = Teller(self._make_store(), platform)
         if full:

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lumos.config import Settings
+from lumos.engine.snapshots.beside import Wish, all_or_first_failure, begun
 from lumos.engine.snapshots.catalogs import Catalogs
 from lumos.engine.snapshots.exporting import Wanted, export
 from lumos.engine.snapshots.on_spark import compare_folders, judged
@@ -103,15 +104,26 @@ def _as_snapshots(
 
     Catalogs are read beside each other: most of the time they are waited for.
     """
-    with (
-        TemporaryDirectory(prefix="lumos-") as folder,
-        ThreadPoolExecutor(len(sides), "lumos-export") as threads,
-    ):
+    wish = Wish()
+
+    def heard(step: str, **progress: Any) -> None:
+        wish.check()
+        announce(step, **progress)
+
+    # What is no longer waited for may still write into the folder.
+    with TemporaryDirectory(prefix="lumos-", ignore_cleanup_errors=True) as folder:
         files = [
-            threads.submit(_taken, catalogs, side, Path(folder) / f"{number}.jsonl", announce)
+            begun(
+                partial(_taken, catalogs, side, Path(folder) / f"{number}.jsonl", heard),
+                "lumos-export",
+            )
             for number, side in enumerate(sides)
         ]
-        yield [file.result() for file in files]
+        try:
+            taken = all_or_first_failure(files)
+        finally:
+            wish.drop()
+        yield taken
 
 
 def _taken(catalogs: Catalogs, side: str, file: Path, announce: "Announce") -> Path:
