@@ -82,7 +82,11 @@ def test_people_s_words_are_read_before_the_source_s(file: DatahubFile) -> None:
     assert found.documentation == Documentation(description="Orders, by hand.", domain="sales")
     assert found.schema is not None
     city = NestedField(
-        path="ship.city", description="By hand", tags=("PII",), native_type="varchar(40)"
+        path="ship.city",
+        description="By hand",
+        tags=("PII",),
+        terms=("City",),
+        native_type="varchar(40)",
     )
     assert city in found.schema.fields[1].nested
 

@@ -18,8 +18,8 @@ from lumos.model.dataset import (
     UpstreamEdge,
 )
 from lumos.model.lineage import ColumnMapping
-from lumos.model.schema import Field, Schema
-from lumos.model.types import INT64, STRING
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.types import INT64, STRING, Member, Struct
 from lumos.platforms.datahub.platform import Datahub
 
 from .servers.gms import TOKEN, Gms
@@ -30,6 +30,7 @@ NAME = "urn:li:dataset:(urn:li:dataPlatform:s3,lake/orders,PROD)"
 ANN = {"owner": "urn:li:corpuser:ann", "type": "DATAOWNER"}
 ELSEWHERE = "urn:li:dataset:(urn:li:dataPlatform:s3,lake/elsewhere,PROD)"
 TO_ELSEWHERE = {"dataset": ELSEWHERE, "type": "TRANSFORMED"}
+PLACE = Struct((Member("x", INT64),))
 TERM = {"urn": "urn:li:glossaryTerm:ByHand"}
 
 
@@ -280,29 +281,68 @@ def test_writing_what_is_there_sends_nothing(estate: Estate) -> None:
     assert estate.gms.proposals == []
 
 
-def test_people_keep_their_words_on_a_column_and_dropped_columns_leave_no_ghost(
-    estate: Estate,
-) -> None:
-    first = plain(
-        schema=Schema(fields=(Field(name="id", type=INT64), Field(name="old", type=STRING)))
-    )
+def test_people_keep_their_words_on_a_column_whatever_becomes_of_it(estate: Estate) -> None:
+    def columns(**types: Any) -> Entry:
+        fields = tuple(Field(name=name, type=type) for name, type in types.items())
+        return plain(schema=Schema(fields=fields))
+
+    first, second = columns(id=INT64, old=PLACE), columns(id=STRING, new=STRING)
     estate.write(first)
-    infos = [{"fieldPath": name, "description": f"{name} by hand"} for name in ("id", "old")]
+    words = {
+        "description": "By hand",
+        "globalTags": {"tags": [{"tag": "urn:li:tag:gold"}]},
+        "glossaryTerms": {"terms": [TERM], "auditStamp": {"time": 1, "actor": ANN["owner"]}},
+    }
+    infos = [{"fieldPath": path, **words} for path in ("id", "old", "old.x")]
     estate.gms.hold(NAME, {"editableSchemaMetadata": {"editableSchemaFieldInfo": infos}})
-    second = plain(
-        schema=Schema(fields=(Field(name="id", type=STRING), Field(name="new", type=STRING)))
-    )
     estate.write(second, base=first)
-    assert estate.now().schema == Schema(
-        fields=(
-            Field(name="id", type=STRING, description="id by hand"),
-            Field(name="new", type=STRING),
+    said: dict[str, Any] = {"description": "By hand", "tags": ("gold",), "terms": ("ByHand",)}
+    id = Field(name="id", type=STRING, **said)
+    assert estate.now().schema == Schema(fields=(id, Field(name="new", type=STRING)))
+    rows = estate.gms.aspects(NAME)["schemaMetadata"]["fields"]
+    assert [(row["fieldPath"], "description" in row) for row in rows] == [("id", False), ("new", False)]  # fmt: skip
+    estate.write(first, base=second)
+    old = Field(name="old", type=PLACE, nested=(NestedField(path="old.x", **said),), **said)
+    assert estate.now().schema == Schema(fields=(msgspec.structs.replace(id, type=INT64), old))
+    held = estate.gms.aspects(NAME)
+    assert held["editableSchemaMetadata"]["editableSchemaFieldInfo"] == infos
+    assert not any("lumos.schema" in key for key in held["datasetProperties"]["customProperties"])
+    estate.gms.forget()
+    estate.write(first, base=first)
+    assert estate.gms.proposals == []
+
+
+def test_what_people_typed_stays_theirs_where_lumos_said_the_same(estate: Estate) -> None:
+    base, ours = (plain(documentation=Documentation(description=text)) for text in ("A", "B"))
+    estate.write(base)
+    typed = {"editableDatasetProperties": {"description": "A"}}
+    estate.gms.hold(NAME, typed)
+    written = estate.catalog().write(ours, base=base)
+    assert [each.path for each in written.conflicts] == ["documentation.description"]
+    assert estate.now().documentation == base.documentation
+    assert estate.gms.aspects(NAME)["editableDatasetProperties"]["description"] == "A"
+    assert estate.catalog().write(ours, base=ours).conflicts == ()
+    assert estate.now().documentation == base.documentation
+
+
+def test_terms_of_columns_are_terms_of_columns(estate: Estate) -> None:
+    note = NestedField(path="place.x", terms=("Length",))
+    entry = plain(
+        schema=Schema(
+            fields=(
+                Field(name="id", type=INT64, terms=("Order", "Key"), tags=("pii",)),
+                Field(name="place", type=PLACE, nested=(note,), terms=("Place",)),
+            )
         )
     )
+    estate.write(entry)
     rows = estate.gms.aspects(NAME)["schemaMetadata"]["fields"]
-    edits = estate.gms.aspects(NAME)["editableSchemaMetadata"]["editableSchemaFieldInfo"]
-    assert [row["fieldPath"] for row in rows] == ["id", "new"]
-    assert [(edit["fieldPath"], edit["description"]) for edit in edits] == [("id", "id by hand")]
+    assert [[each["urn"].rpartition(":")[2] for each in (row.get("glossaryTerms") or {"terms": []})["terms"]] for row in rows] == [["Order", "Key"], ["Place"], ["Length"]]  # fmt: skip
+    assert "lumos.schema" not in estate.gms.aspects(NAME)["datasetProperties"].get("customProperties", {})  # fmt: skip
+    assert estate.now() == entry
+    fewer = plain(schema=Schema(fields=(Field(name="id", type=INT64, terms=("Key",)),)))
+    estate.write(fewer, base=entry)
+    assert estate.now().schema == fewer.schema
 
 
 def test_lineage_of_another_source_is_not_overwritten_with_its_columns(estate: Estate) -> None:

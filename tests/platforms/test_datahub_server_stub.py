@@ -163,6 +163,24 @@ def test_what_something_else_answers_to_a_write_does_not_count_as_written(
     assert gms.entities == {}
 
 
+def test_an_answer_that_broke_off_is_asked_for_again(gms: Gms) -> None:
+    broken = [True]
+
+    def once(request: Request) -> Answer:
+        answer = gms(request)
+        if "batchGet" in request.path and broken:
+            broken.clear()
+            return Answer(answer.status, answer.body[:-9])
+        return answer
+
+    entry = plain(governance=Governance(tags=("pii",)))
+    with Server(once) as server:
+        put(catalog_of(server), entry)
+        waits: list[float] = []
+        assert patient(server, waits).get(entry.urn) == entry
+    assert len(waits) == 1
+
+
 def test_one_dataset_that_cannot_be_read_keeps_no_other_from_being_written() -> None:
     gms = Gms(validating=False)
     rows = {"schemaName": "x", "fields": [{"nativeDataType": "int"}]}

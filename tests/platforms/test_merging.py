@@ -205,6 +205,29 @@ def test_the_description_of_a_column(
     assert merged.schema.fields[0].description == kept
 
 
+@pytest.mark.parametrize(
+    ("base", "theirs", "ours", "hidden"),
+    [
+        pytest.param(None, True, False, True, id="hidden before Lumos came"),
+        pytest.param(None, False, True, True, id="gone before it was written"),
+        pytest.param(False, True, False, True, id="hidden by people"),
+        pytest.param(True, True, False, False, id="came back"),
+        pytest.param(True, False, True, False, id="shown by people"),
+        pytest.param(False, False, True, True, id="went"),
+    ],
+)
+def test_who_hides_a_dataset(base: bool | None, theirs: bool, ours: bool, hidden: bool) -> None:
+    def entry(deleted: bool) -> Entry:
+        return Entry(urn="lumos://s3/a", name="a", platform="s3", deleted=deleted)
+
+    merged = merge(None if base is None else entry(base), entry(theirs), entry(ours))
+    assert merged.entry.deleted == hidden
+    told = (
+        [Conflict(path="deleted", theirs="hidden", ours="there")] if base is None and theirs else []
+    )
+    assert list(merged.conflicts) == told
+
+
 def test_a_conflict_is_told_and_people_win() -> None:
     sides = (
         Entry(

@@ -29,7 +29,7 @@ from lumos.platforms import (
     WritesInBatches,
     WritesMany,
 )
-from lumos.platforms.interface import readable
+from lumos.platforms.interface import readable, sides_in
 from lumos.platforms.merging import merged_item
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, OTHERS, USERS, Kind
 from lumos.store import Store
@@ -270,7 +270,11 @@ class _Telling:
             key: each
             for key, ours in {**live, **hidden}.items()
             if key not in unread
-            and (each := merged_entry(bases.get(key), theirs.get(key), ours, omitted=()))
+            and (
+                each := merged_entry(
+                    *sides_in(platform, bases.get(key), theirs.get(key), ours), ours, omitted=()
+                )
+            )
         }
         # Nothing is made anew only to be hidden.
         yield from ((key, False) for key in hidden if key not in merged and key not in unread)

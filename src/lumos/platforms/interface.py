@@ -251,12 +251,22 @@ class EmitsOwnership(ABC):
         """Adds an owner beside those that are there."""
 
 
+class KnowsPeople(ABC):
+    """A catalog that keeps what people said apart from what programs said."""
+
+    @abstractmethod
+    def sides(
+        self, base: Entry | None, theirs: Entry | None, ours: Entry
+    ) -> tuple[Entry | None, Entry | None]:
+        """What Lumos wrote and what is there, so that a merge sees which words are people's."""
+
+
 class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOwnership):
     """A catalog that people edit, too: what they wrote is not written over."""
 
     def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
         """Writes what Lumos claims; `base` is what it claimed when it last wrote, if it did."""
-        merged = merge(base, self.get(entry.urn), entry)
+        merged = merge(*sides_in(self, base, self.get(entry.urn), entry), entry)
         written = self.put(merged.entry)
         return msgspec.structs.replace(written, conflicts=merged.conflicts)
 
@@ -267,7 +277,9 @@ class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOw
         theirs, unread = readable(self, [claim.urn for claim in claims])
         yield from unread.values()
         merged = {
-            claim.urn: merge(bases.get(claim.urn), theirs.get(claim.urn), claim)
+            claim.urn: merge(
+                *sides_in(self, bases.get(claim.urn), theirs.get(claim.urn), claim), claim
+            )
             for claim in claims
             if claim.urn not in unread
         }
@@ -344,6 +356,15 @@ class WritesInBatches(ABC):
     @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
         """Writes inside become visible together at the end, or not at all after an error."""
+
+
+def sides_in(
+    platform: object, base: Entry | None, theirs: Entry | None, ours: Entry
+) -> tuple[Entry | None, Entry | None]:
+    """What Lumos wrote and what is there, as a catalog wants both to be merged."""
+    if isinstance(platform, KnowsPeople):
+        return platform.sides(base, theirs, ours)
+    return base, theirs
 
 
 def readable(

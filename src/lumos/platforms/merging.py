@@ -76,7 +76,7 @@ def merge(base: Entry | None, theirs: Entry | None, ours: Entry) -> Merged:
         name=name,
         format=ours.format or theirs.format,
         timestamps=ours.timestamps or theirs.timestamps,
-        deleted=_deleted(base, theirs, ours),
+        deleted=merging.deleted(base, theirs, ours),
         carried=merging.carried(base, theirs, ours) if ours.carried else theirs.carried,
         **aspects,
     )
@@ -158,6 +158,13 @@ class _Merging:
                 return self._mapping(name, self.scalar, *sides)
             case _:
                 return self.scalar(name, *sides)
+
+    def deleted(self, base: Entry | None, theirs: Entry, ours: Entry) -> bool:
+        """Whether a dataset is hidden; what people did stays until Lumos has news of it."""
+        was = False if base is None else base.deleted
+        if base is None and theirs.deleted and not ours.deleted:
+            self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="there"))
+        return theirs.deleted if ours.deleted == was else ours.deleted
 
     def _tell_once(self, path: str, theirs: Any, ours: Any) -> None:
         """Tells a conflict, if it is not in another place for the same words already."""
@@ -324,12 +331,6 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
     if field.default_factory is not msgspec.NODEFAULT:
         return field.default_factory()
     return field.default
-
-
-def _deleted(base: Entry | None, theirs: Entry, ours: Entry) -> bool:
-    """Whether a dataset is hidden; what people did stays until Lumos has news of it."""
-    has_news = base is None or base.deleted != ours.deleted
-    return ours.deleted if has_news else theirs.deleted
 
 
 def _members(

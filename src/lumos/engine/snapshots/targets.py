@@ -37,6 +37,7 @@ from lumos.platforms import (
     WritesInBatches,
     WritesMany,
 )
+from lumos.platforms.interface import sides_in
 from lumos.platforms.merging import merged_item
 from lumos.snapshot import Snapshot
 from lumos.snapshot.document import DATASETS, KINDS, Kind
@@ -261,7 +262,8 @@ class CatalogTarget(Target):
         omitted: Collection[str],
     ) -> Plan:
         known = None if base is None else from_json(base, Entry)
-        merged = merged_entry(known, now, ours, omitted=omitted)
+        sides = sides_in(self._platform, known, now, ours)
+        merged = merged_entry(*sides, ours, omitted=omitted)
         return Plan(
             DATASETS,
             ours.urn,

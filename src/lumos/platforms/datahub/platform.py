@@ -28,6 +28,7 @@ from lumos.platforms.datahub.writing import (
     refused_name,
     sent,
 )
+from lumos.platforms.datahub_model import typed
 from lumos.platforms.datahub_model.carrying import CATALOG
 from lumos.platforms.datahub_model.entries import NATIVE
 from lumos.platforms.datahub_model.statements import Entity
@@ -38,6 +39,7 @@ from lumos.platforms.interface import (
     HasAddress,
     HoldsItems,
     Item,
+    KnowsPeople,
     MergesWrites,
     Platform,
     Refused,
@@ -54,7 +56,9 @@ class _Parts(NamedTuple):
     items: ServerItems
 
 
-class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, HoldsItems):
+class Datahub(
+    Platform, HasAddress, Connects, WritesMany, MergesWrites, KnowsPeople, Searches, HoldsItems
+):
     """A DataHub server."""
 
     kind: ClassVar[str] = KIND
@@ -130,6 +134,11 @@ class Datahub(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches
         if CATALOG not in entry.carried:
             return entry
         return self._parts.reading.as_read(entry)
+
+    def sides(
+        self, base: Entry | None, theirs: Entry | None, ours: Entry
+    ) -> tuple[Entry | None, Entry | None]:
+        return typed.sides(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])

@@ -24,6 +24,8 @@ _EXPIRED: Final = 400
 _TYPES: Final = "/openapi/v1/registry/models/entity/specifications"
 _TYPES_AT_ONCE: Final = 100
 _WRITES: Final = "/aspects"
+# What an answer without a body says.
+_NOTHING: Final = b"null"
 _ELSEWHERE: Final = (301, 302, 303)
 
 
@@ -75,7 +77,7 @@ class Gms:
 
     def config(self) -> ServerFacts:
         """Asks the server who it is."""
-        told = self._decoded(self._called("its configuration", "get", "/config"), dict[str, Any])
+        told = self._called("its configuration", "get", "/config", dict[str, Any])
         if told.get("noCode") != "true":
             raise self._is_another()
         versions = told.get("versions") or {}
@@ -89,10 +91,11 @@ class Gms:
         while len(found) < total:
             query = {"start": str(len(found)), "count": str(_TYPES_AT_ONCE)}
             try:
-                text = self._called("the types of its entities", "get", _TYPES, params=query)
+                page = self._called(
+                    "the types of its entities", "get", _TYPES, _Types, params=query
+                )
             except CatalogTooOld:
                 return None
-            page = self._decoded(text, _Types)
             if not page.elements:
                 break
             found.update(each.name for each in page.elements)
@@ -132,8 +135,8 @@ class Gms:
         wanted: dict[str, Any] = {aspect: {} for aspect in aspects}
         body = msgspec.json.encode([{"urn": urn, **wanted} for urn in urns])
         path = f"/openapi/v3/entity/{type}/batchGet"
-        text = self._called(f"{len(urns)} entities ({type})", "post", path, data=body)
-        told = self._decoded(text, list[dict[str, Any]])
+        what = f"{len(urns)} entities ({type})"
+        told = self._called(what, "post", path, list[dict[str, Any]], data=body)
         found = {self._urn_of(entity): _bodies(entity) for entity in told}
         key = key_aspect(type)
         # Some servers answer for what is not there, with its key.
@@ -154,7 +157,7 @@ class Gms:
     def drop(self, type: str, urn: str, aspect: str) -> None:
         """Takes one aspect of an entity out."""
         path = f"/openapi/v3/entity/{type}/{quote(urn, safe='')}/{aspect}"
-        self._called(f"{urn} {aspect}", "delete", path)
+        self._called(f"{urn} {aspect}", "delete", path, Any)
 
     def erase(self, urn: str) -> None:
         """Takes an entity out with all that is known of it."""
@@ -175,22 +178,21 @@ class Gms:
         body: dict[str, Any] = {"entities": list(types)}
         if aspects is not None:
             body["aspects"] = list(aspects)
-        text = self._called(
+        return self._called(
             f"a page of its entities ({', '.join(types)})",
             "post",
             "/openapi/v3/entity/scroll",
+            _Page,
             params=query,
             data=msgspec.json.encode(body),
         )
-        return self._decoded(text, _Page)
 
-    def _called(self, what: str, method: str, path: str, **arguments: Any) -> bytes:
-        def attempt() -> bytes:
+    def _called(self, what: str, method: str, path: str, type: type[T], **arguments: Any) -> T:
+        def attempt() -> T:
             session = self._graph.session
             response = getattr(session, method)(f"{self.settings.address}{path}", **arguments)
             response.raise_for_status()
-            content: bytes = response.content
-            return content
+            return self._decoded(response.content or _NOTHING, type)
 
         try:
             return self.caller.call(what, attempt)
@@ -227,9 +229,16 @@ class Gms:
         return None
 
     def _decoded(self, text: bytes, type: type[T]) -> T:
+        from requests.exceptions import ConnectionError as Lost
+
         try:
             return msgspec.json.decode(text, type=type)
+        except msgspec.ValidationError as problem:
+            raise self._is_another() from problem
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            if text[:1] in (b"{", b"["):
+                # As with any other answer that was lost.
+                raise Lost("the answer broke off") from problem
             raise self._is_another() from problem
 
     def _check_written(self, response: Any, *_: Any, **__: Any) -> None:

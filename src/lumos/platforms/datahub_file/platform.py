@@ -12,7 +12,7 @@ from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 from lumos.platforms.datahub_file import disk
 from lumos.platforms.datahub_file.records import MetadataFile
-from lumos.platforms.datahub_model import lineage
+from lumos.platforms.datahub_model import lineage, typed
 from lumos.platforms.datahub_model.carrying import CATALOG, folded
 from lumos.platforms.datahub_model.entries import INSTANCE, NATIVE, Entries, instance_of, tidied
 from lumos.platforms.datahub_model.items import Items
@@ -26,6 +26,7 @@ from lumos.platforms.interface import (
     HoldsItems,
     Item,
     KeptInFile,
+    KnowsPeople,
     MergesWrites,
     Platform,
     Searches,
@@ -46,6 +47,7 @@ class DatahubFile(
     Platform,
     HasAddress,
     KeptInFile,
+    KnowsPeople,
     MergesWrites,
     Searches,
     HoldsItems,
@@ -119,6 +121,11 @@ class DatahubFile(
         for urn in (entry.urn, *_upstream(entry)):
             opened.naming.refer(urn)
         return opened.entries.read(entry.urn, opened.entries.render(entry).statements)
+
+    def sides(
+        self, base: Entry | None, theirs: Entry | None, ours: Entry
+    ) -> tuple[Entry | None, Entry | None]:
+        return typed.sides(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         opened = self._opened

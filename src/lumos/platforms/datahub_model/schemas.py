@@ -1,6 +1,6 @@
 """Schemas: the rows of schemaMetadata, and what people wrote over them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +23,10 @@ from lumos.model.types import (
     quoted_name,
 )
 from lumos.platforms.datahub_model import field_paths
+from lumos.platforms.datahub_model.edits import TAGS, TERMS, Edits, labelled, labels
 from lumos.platforms.datahub_model.field_paths import FieldPath, Step
-from lumos.platforms.datahub_model.lenses import State, listed, values
-from lumos.platforms.datahub_model.names import entity_name, entity_urn, platform_urn
+from lumos.platforms.datahub_model.lenses import State
+from lumos.platforms.datahub_model.names import platform_urn
 from lumos.platforms.datahub_model.types import class_in, class_of, exact_type, to_class, type_of
 
 SCHEMA: Final = "schemaMetadata"
@@ -33,10 +34,10 @@ EDITS: Final = "editableSchemaMetadata"
 _NESTED: Final = (Array, Map, Struct, Union)
 _HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
 _OWN: Final = "lumos"
-_WORDS: Final = ("description", "globalTags")
+_WORDS: Final = ("description", TAGS.aspect, TERMS.aspect)
 _WRITTEN: Final = frozenset(
     {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
-     "isPartitioningKey", "description", "globalTags", "jsonProps"}
+     "isPartitioningKey", "jsonProps", *_WORDS}
 )  # fmt: skip
 
 
@@ -81,7 +82,7 @@ def write(state: State, schema: Schema | None, platform: str, name: str) -> bool
             state[SCHEMA] = {**_skeleton(platform, name), "fields": plain_rows}
             return True
     before = _numbered(_columns(state, platform) if SCHEMA in state else [])
-    edits = _Edits(state.get(EDITS))
+    edits = Edits(state.get(EDITS))
     rows: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
     for field in schema.fields:
@@ -95,8 +96,19 @@ def write(state: State, schema: Schema | None, platform: str, name: str) -> bool
             rows += _made_over(field, old.rows if old else {}, platform, edits)
     state[SCHEMA] = {**(state.get(SCHEMA) or _skeleton(platform, name)), "fields": rows}
     if EDITS in state:
-        state[EDITS] = edits.body({row["fieldPath"] for row in rows})
+        state[EDITS] = edits.body()
     return False
+
+
+def remembered(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
+    """Those of some columns on which people's words are still there, with these words only."""
+    bare = (
+        [{key: value for key, value in row.items() if key not in _WORDS} for _, row in rows]
+        for rows in (_rows(field, platform) for field in fields)
+    )
+    columns = (_columns({SCHEMA: {"fields": rows}, EDITS: edits}, platform) for rows in bare)
+    found = [column.field for some in columns for column in some]
+    return [field for field in found if field != _without_words(field)]
 
 
 def _skeleton(platform: str, name: str) -> dict[str, Any]:
@@ -115,7 +127,7 @@ def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
     name, native = field.name, field.native_type
     told = _told_class(field.type, native, platform)
     has_more = (
-        field.nested or field.terms or field.compliance or field.properties
+        field.nested or field.compliance or field.properties
         or field.default is not None or field.field_id is not None
     )  # fmt: skip
     if told is None or has_more or not name or name[0] == "[" or "." in name:
@@ -130,10 +142,10 @@ def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
     }
     if field.description is not None:
         row["description"] = field.description
-    if field.tags:
-        if "" in field.tags:
+    if field.tags or field.terms:
+        if "" in (*field.tags, *field.terms):
             return None
-        row["globalTags"] = {"tags": [_tag(tag) for tag in field.tags]}
+        row = labelled(TERMS, labelled(TAGS, row, field.tags), field.terms)
     if field.partition:
         row["isPartitioningKey"] = True
     return row
@@ -150,7 +162,7 @@ def _told_class(type: DataType, native: str | None, platform: str) -> str | None
 
 
 def _columns(state: State, platform: str) -> list[_Column]:
-    edits = _Edits(state.get(EDITS))
+    edits = Edits(state.get(EDITS))
     return [_column(node, platform, edits) for node in _tree(state[SCHEMA].get("fields") or ())]
 
 
@@ -198,7 +210,7 @@ def _inside(parent: _Node, name: str) -> str:
     return f"{parent.lumos}{mark}.{quoted_name(name)}"
 
 
-def _column(node: _Node, platform: str, edits: "_Edits") -> _Column:
+def _column(node: _Node, platform: str, edits: Edits) -> _Column:
     rows = {}
     notes = list(node.facts.get("nested", ()))
     nodes = list(_walk(node)) if node.inside else [node]
@@ -234,14 +246,15 @@ def _walk(node: _Node) -> Iterator[_Node]:
         waiting += reversed(next_one.inside)
 
 
-def _said(node: _Node, platform: str, edits: "_Edits") -> dict[str, Any]:
+def _said(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
     """What a row says beside its name and type."""
     native = node.row.get("nativeDataType") or None
     if native == _type(node, platform).text:
         native = None
     return {
         "description": edits.description(node.row),
-        "tags": edits.tags(node.row),
+        "tags": edits.labels(TAGS, node.row),
+        "terms": edits.labels(TERMS, node.row),
         "native_type": node.facts.get("native_type", native),
         "default": node.facts.get("default"),
         "field_id": node.facts.get("field_id"),
@@ -312,33 +325,33 @@ def _numbered(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
 
 
 def _without_words(field: Field) -> Field:
-    notes = (msgspec.structs.replace(note, description=None, tags=()) for note in field.nested)
+    bare: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
+    notes = (msgspec.structs.replace(note, **bare) for note in field.nested)
     told = tuple(note for note in notes if note != NestedField(path=note.path))
-    return msgspec.structs.replace(field, description=None, tags=(), nested=told)
+    return msgspec.structs.replace(field, **bare, nested=told)
 
 
-def _reworded(old: _Column, field: Field, edits: "_Edits") -> Iterator[dict[str, Any]]:
+def _reworded(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
     """A column's rows with other descriptions and tags."""
     words: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
     words[quoted_name(field.name)] = field
     for path, row in old.rows.items():
         said = words.get(path) or NestedField(path=path)
-        yield edits.reworded(row, said.description, said.tags)
+        yield edits.reworded(row, said.description, said.tags, said.terms)
 
 
 def _made_over(
-    field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: "_Edits"
+    field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: Edits
 ) -> Iterator[dict[str, Any]]:
     """A column's rows anew, with what others wrote into the rows of the same paths."""
     for path, row in _rows(field, platform):
-        if (before := old.get(path)) is None:
-            yield row
-            continue
+        before = old.get(path, {})
         # Who said what stays as it is; only then are the words made those that are wanted.
         words = {key: before[key] for key in _WORDS if key in before}
         kept = {key: value for key, value in before.items() if key not in _WRITTEN}
         bare = {key: value for key, value in row.items() if key not in _WORDS}
-        yield edits.reworded({**bare, **words, **kept}, row.get("description"), _tags(row))
+        wanted = row.get("description"), labels(TAGS, row), labels(TERMS, row)
+        yield edits.reworded({**bare, **words, **kept}, *wanted)
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -403,8 +416,7 @@ def _row(path: str, type: DataType, said: Field | NestedField, platform: str) ->
     }
     if said.description is not None:
         row["description"] = said.description
-    if said.tags:
-        row = _tagged(row, list(said.tags))
+    row = labelled(TERMS, labelled(TAGS, row, said.tags), said.terms)
     facts: dict[str, Any] = {}
     # What the rows inside a nested type say of it is not exact.
     is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
@@ -424,83 +436,3 @@ def _with_facts(row: dict[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]
     known = msgspec.json.decode(row["jsonProps"])[_OWN] if "jsonProps" in row else {}
     text = msgspec.json.encode({_OWN: {**known, **facts}}, order="sorted").decode()
     return {**row, "jsonProps": text}
-
-
-def _tag(name: str) -> dict[str, Any]:
-    return {"tag": entity_urn("tag", name)}
-
-
-def _tag_name(item: Any) -> str | None:
-    return entity_name("tag", item.get("tag", ""))
-
-
-class _Edits:
-    """What people wrote over the rows of a schema."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body or {}
-        self._infos: dict[str, dict[str, Any]] = {}
-        for info in self._body.get("editableSchemaFieldInfo") or ():
-            self._infos.setdefault(_plain(info["fieldPath"]), dict(info))
-
-    def description(self, row: Mapping[str, Any]) -> str | None:
-        if not self._infos:
-            return row.get("description")
-        written: str | None = self._info(row).get("description")
-        return row.get("description") if written is None else written
-
-    def tags(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        if not self._infos:
-            return _tags(row)
-        return tuple(dict.fromkeys((*_tags(row), *_tags(self._info(row)))))
-
-    def reworded(
-        self, row: dict[str, Any], description: str | None, tags: tuple[str, ...]
-    ) -> dict[str, Any]:
-        """A row with other words; what people wrote stays theirs where it is still said."""
-        info = self._info(row)
-        if self.description(row) != description:
-            info.pop("description", None)
-            row = {key: value for key, value in row.items() if key != "description"}
-            if description is not None:
-                row["description"] = description
-        if self.tags(row) != tags:
-            theirs = [tag for tag in _tags(info) if tag in tags]
-            ours = [tag for tag in tags if tag not in theirs]
-            if (*ours, *theirs) != tags:
-                theirs, ours = [], list(tags)
-            row = _tagged(row, ours)
-            if info:
-                self._infos[_plain(row["fieldPath"])] = _tagged(info, theirs)
-        return row
-
-    def body(self, paths: set[str]) -> dict[str, Any]:
-        there = {_plain(path) for path in paths}
-        infos = [
-            info
-            for path, info in self._infos.items()
-            if path in there and info.keys() - {"fieldPath"}
-        ]
-        return {**self._body, "editableSchemaFieldInfo": infos}
-
-    def _info(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return self._infos.get(_plain(row["fieldPath"]), {})
-
-
-def _plain(path: str) -> str:
-    if not path.startswith(field_paths.VERSION):
-        return path
-    return ".".join(step.name for step in field_paths.parsed(path).steps)
-
-
-def _tags(holder: Mapping[str, Any]) -> tuple[str, ...]:
-    tags = holder.get("globalTags")
-    return values(tags.get("tags") or (), _tag_name) if tags else ()
-
-
-def _tagged(holder: dict[str, Any], tags: list[str]) -> dict[str, Any]:
-    """A row or an edit of one with exactly these tags."""
-    old = holder.get("globalTags") or {}
-    items = listed(old.get("tags") or (), _tag_name, tags, _tag)
-    rest = {key: value for key, value in holder.items() if key != "globalTags"}
-    return {**rest, "globalTags": {**old, "tags": items}} if items else rest

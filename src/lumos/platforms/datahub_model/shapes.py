@@ -60,6 +60,7 @@ class _Row(TypedDict):
     nullable: NotRequired[bool | None]
     description: NotRequired[str | None]
     globalTags: NotRequired[_Tags | None]
+    glossaryTerms: NotRequired[_Terms | None]
     isPartOfKey: NotRequired[bool | None]
     isPartitioningKey: NotRequired[bool | None]
     jsonProps: NotRequired[str | None]
@@ -73,6 +74,7 @@ class _Edit(TypedDict):
     fieldPath: str
     description: NotRequired[str | None]
     globalTags: NotRequired[_Tags | None]
+    glossaryTerms: NotRequired[_Terms | None]
 
 
 class _Edits(TypedDict):
