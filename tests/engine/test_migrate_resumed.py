@@ -193,3 +193,53 @@ def test_a_source_that_fails_does_not_wait_for_the_target(
         with pytest.raises(LumosError, match="light went out"):
             act("local", slow)
         assert not Slow.answer.is_set()
+
+
+def test_a_target_that_does_not_answer_is_told_before_anything_is_exported(
+    lumos: Lumos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumos.engine.migration.desk.export", broken_off)
+    with pytest.raises(CatalogError, match=r"openmetadata:http://127\.0\.0\.1:1"):
+        lumos.migration.try_migrate("local", "openmetadata:http://127.0.0.1:1")
+
+
+def test_a_run_that_changed_nothing_leaves_the_one_before_it_to_be_taken_back(
+    lumos: Lumos,
+) -> None:
+    lumos.migration.migrate("local", FILE, keep="first.jsonl")
+    lumos.migration.migrate("local", FILE)
+    Path("mapping.yaml").write_text("tags: {unknown: known}")
+    lumos.migration.migrate("local", FILE, mapping="mapping.yaml")
+    assert lumos.migration.roll_back("local", FILE).erased == 3
+    assert held(lumos) == {}
+
+
+def test_what_was_exported_can_be_kept_by_those_who_go_on(
+    lumos: Lumos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with breaking(monkeypatch, "snapshots.targets.CatalogTarget.write"):
+        lumos.migration.migrate("local", FILE)
+    report = lumos.migration.migrate("local", FILE, resume=True, keep="kept.yaml")
+    assert (report.is_whole, report.snapshot) == (True, "kept.yaml")
+    whole = lumos.snapshot.export("whole.json", include_ranges=True)
+    assert lumos.snapshot.validate("kept.yaml").hash == whole.hash
+
+
+def test_a_catalog_that_is_lost_while_it_is_taken_back_is_taken_back_later(
+    lumos: Lumos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lumos.migration.migrate("local", FILE)
+    with monkeypatch.context() as patch:
+        patch.setattr("lumos.engine.snapshots.targets.CatalogTarget.undo", broken_off)
+        with pytest.raises(LumosError, match="half taken back") as lost:
+            lumos.migration.roll_back("local", FILE)
+    assert "--resume" not in str(lost.value)
+    lumos.migration.roll_back("local", FILE)
+    assert held(lumos) == {}
+
+
+def test_progress_names_the_catalog_and_no_file_of_our_own(lumos: Lumos) -> None:
+    steps: list[str] = []
+    lumos.migration.migrate("local", FILE, announce=lambda step, **_: steps.append(step))
+    assert any(step.startswith("importing into datahub-file:") for step in steps)
+    assert not [step for step in steps if "lumos.migrations" in step]

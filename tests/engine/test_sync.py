@@ -220,8 +220,29 @@ def test_a_wrong_name_is_refused_before_anything_is_scanned(
 
 def test_a_configuration_without_sources_has_nothing_to_sync(workplace: Path) -> None:
     (workplace / "lumos.yaml").write_text("platform: local", encoding="utf-8")
-    with pytest.raises(MisuseError, match="no source to scan"):
-        Lumos().migration.sync(outputs=[COPY])
+    with pytest.raises(MisuseError, match="neither a source to scan nor a catalog"):
+        Lumos().migration.sync()
+
+
+@pytest.mark.parametrize("words", [["--all"], []])
+def test_without_sources_a_catalog_is_told_what_waits(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    from lumos.cli import main as cli
+
+    (workplace / "lumos.yaml").write_text(f"platform: {COPY}", encoding="utf-8")
+    known = Entry(urn="lumos://s3/lake/known", name="known", platform="s3")
+    fill(Lumos(), {"datasets": [known]})
+    monkeypatch.setattr("sys.argv", ["lumos", "sync", *words])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    assert set(told()) == {"known"}
+
+
+@pytest.mark.usefixtures("place")
+def test_nothing_is_scanned_where_that_is_not_asked_for() -> None:
+    report = Lumos().migration.sync(outputs=[COPY], scan=False)
+    assert (report.sources, report.scanned, report.told[0].told) == ((), None, 0)
 
 
 @pytest.mark.usefixtures("place")
@@ -254,5 +275,16 @@ def test_the_command_tells_what_was_scanned_and_told(
     assert (code, out.splitlines()[-1]) == (0, f"[ok] {name}: nothing new to tell")
     code, out = run("sync", "shop", "stock", "--output", COPY, "--json")
     assert json.loads(out)["told"][0]["told"] == 0
-    assert run("sync", "--output", COPY)[0] == 2
+    assert run("sync", "--output", COPY) == (0, f"[ok] {name}: nothing new to tell\n")
     assert run("sync", "shop", "--all")[0] == 2
+
+
+def test_more_refusals_than_are_shown_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
+    from lumos.cli.screen import stdout
+    from lumos.cli.sync import _show_told
+    from lumos.engine.reports import RefusedNews, TellingReport
+
+    refused = tuple(RefusedNews(kind="dataset", key=str(n), problem="no") for n in range(25))
+    report = TellingReport(platform="busy:x", kind="busy", refused=refused)
+    _show_told(stdout(), report)
+    assert "... and 5 more; --json lists them." in capfd.readouterr().out

@@ -7,6 +7,8 @@ import typer
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from lumos.engine.migration.reports import SyncReport
@@ -20,6 +22,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog="Examples:\n\n"
         "lumos sync --all --output datahub\n\n"
+        "lumos sync --output datahub\n\n"
         "lumos sync aws-data-lake shop --output openmetadata --output datahub-file:copy.json"
     )(sync)
 
@@ -53,15 +56,22 @@ def sync(
 
     Only what changed is read and told, but a catalog hears of everything the first time. A source
     that fails is named and the others go on; what a catalog cannot take now waits for the next run.
-    Exit code 1 where either happened.
+    Exit code 1 where either happened. Without names and --all, nothing is scanned, and catalogs
+    hear of what waits.
     """
     from lumos.cli.screen import steps
 
-    if bool(sources) == all:
+    if sources and all:
         raise typer.BadParameter("name sources, or give --all")
     desk = lumos_of(config, store).migration
     with steps() as announce:
-        report = desk.sync(*(sources or ()), outputs=output or (), full=full, announce=announce)
+        report = desk.sync(
+            *(sources or ()),
+            outputs=output or (),
+            scan=all or bool(sources),
+            full=full,
+            announce=announce,
+        )
     if json:
         print_json(report)
     else:
@@ -97,9 +107,11 @@ def _show_told(console: "Console", told: "TellingReport") -> None:
     for conflict in told.conflicts[:_MOST]:
         console.print("[kept]", style="yellow", end=" ")
         console.print(f"{conflict.key} {conflict.path}: {conflict.theirs!r}, not {conflict.ours!r}")
+    _show_rest(console, told.conflicts)
     for refused in told.refused[:_MOST]:
         console.print("[error]", style="red", end=" ")
         console.print(f"{refused.kind} {refused.key}: {refused.problem}")
+    _show_rest(console, told.refused)
     heard = told.told + told.hidden + told.items
     if heard:
         parts = [f"{plural(told.told, 'dataset')} told, {told.unchanged:,} as they were"]
@@ -110,6 +122,11 @@ def _show_told(console: "Console", told: "TellingReport") -> None:
         _ok(console, f"{told.platform}: nothing new to tell")
     if told.complaint is not None:
         _warn(console, told.complaint)
+
+
+def _show_rest(console: "Console", some: "Sequence[object]") -> None:
+    if (rest := len(some) - _MOST) > 0:
+        console.print(f"... and {rest:,} more; --json lists them.")
 
 
 def _ok(console: "Console", text: str) -> None:

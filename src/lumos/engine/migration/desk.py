@@ -17,13 +17,14 @@ from lumos.engine.migration.reports import MigrationReport, Need, SyncReport
 from lumos.engine.migration.surveying import Survey, needs
 from lumos.engine.snapshots import Snapshots
 from lumos.engine.snapshots.beside import Wish, begun
-from lumos.engine.snapshots.catalogs import Catalog, Catalogs
+from lumos.engine.snapshots.catalogs import Catalog, Catalogs, PlatformCatalog
 from lumos.engine.snapshots.exporting import Wanted, export
 from lumos.engine.snapshots.reports import RollbackReport
 from lumos.errors import LumosError, MisuseError
+from lumos.platforms import Connects
 from lumos.snapshot import open_snapshot
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, USERS
-from lumos.store import Store
+from lumos.store import NoStore, Store
 from lumos.store.locks import AlreadyHeld
 
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ class MigrationDesk:
             waiting = log.waiting() if resume else None
             if isinstance(waiting, Record):
                 record = log.reopened(waiting, store)
+                if keep is not None and str(keep) != record.kept:
+                    record = _kept_as(record, Path(keep), folder)
+                    log.save(record)
             else:
                 order = Order(
                     source=here.name,
@@ -97,8 +101,7 @@ class MigrationDesk:
                 )
                 # An export takes hours: what was asked for must outlive it.
                 log.begin(order)
-                record = self._exported(here, there, order, folder, announce)
-                log.save(record)
+                record = log.add(self._exported(here, there, order, store, folder, announce))
             if record.imported is None:
                 imported = self._snapshots().load(
                     record.file,
@@ -136,7 +139,11 @@ class MigrationDesk:
                 mapping=wanted or Mapping(),
                 keep=None if keep is None else str(keep),
             )
-            found = self._exported(here, there, order, Path(folder), announce)
+            try:
+                store = self._store()
+            except NoStore:
+                store = None
+            found = self._exported(here, there, order, store, Path(folder), announce)
             tried = self._snapshots().try_load(
                 found.file, platform=target, allow_dangling=True, announce=announce
             )
@@ -170,7 +177,7 @@ class MigrationDesk:
             last = log.last()
             if last is None:
                 raise MisuseError(f"Nothing was migrated from {source} to {target} yet.")
-            file = None if _is_newest(store, there, last, folder) else last.file
+            file = _to_take_back(store, there, last, folder)
             report = self._snapshots().roll_back(file, platform=target, announce=announce)
             log.save(msgspec.structs.replace(last, over=True))
             return report
@@ -179,19 +186,21 @@ class MigrationDesk:
         self,
         *sources: str,
         outputs: Iterable[str] = (),
+        scan: bool = True,
         full: bool = False,
         announce: "Announce" = _say_nothing,
     ) -> SyncReport:
         """Scans the sources of these names, or all, and tells catalogs what they lack.
 
-        A source that fails keeps the others from nothing. A catalog that is told for the first
-        time, or with `full`, hears of all that the store knows; without outputs it is the one that
-        is configured. What a catalog could not take now it hears of the next time.
+        Without `scan`, or where no sources are configured, they only hear what waits. A source
+        that fails keeps the others from nothing. A catalog that is told for the first time, or
+        with `full`, hears of all that the store knows; without outputs it is the one that is
+        configured. What a catalog could not take now it hears of the next time.
         """
         from lumos.engine.migration.syncing import Syncing
 
         syncing = Syncing(self._settings, self._scan, self._make_store)
-        return syncing.run(sources, outputs=tuple(outputs), full=full, announce=announce)
+        return syncing.run(sources, outputs=tuple(outputs), scan=scan, full=full, announce=announce)
 
     @staticmethod
     @contextmanager
@@ -219,10 +228,15 @@ class MigrationDesk:
         here: Catalog,
         there: Catalog,
         order: Order,
+        store: Store | None,
         folder: Path,
         announce: "Announce",
     ) -> Record:
         """Takes a snapshot of the source, while it is looked what the target holds."""
+        for catalog in (here, there):
+            # Somebody waits for an answer: now, and not after an export of hours.
+            if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, Connects):
+                catalog.platform.check()
         file = Path(order.keep) if order.keep else folder / _EXPORTED
         mapping = order.mapping
         wish = Wish()
@@ -243,10 +257,11 @@ class MigrationDesk:
         with open_snapshot(file) as snapshot:
             source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
             unsettled = needs(source, target, mapping)
+            unheard = _unheard(mapping, source, target)
             if not mapping.is_empty:
                 announce(f"mapping {here.name}")
                 mapped = folder / _MAPPED
-                write_mapped(snapshot, mapping, mapped)
+                write_mapped(snapshot, mapping, mapped, moved=_moved(mapping, target, store, there))
                 file = mapped
         return Record(
             source=order.source,
@@ -256,7 +271,7 @@ class MigrationDesk:
             kept=order.keep,
             mapping=mapping,
             needs=unsettled,
-            remarks=(*_validated(file, here), *_unused(mapping, source)),
+            remarks=(*_validated(file, here), *_unused(mapping, source), *unheard),
         )
 
     @staticmethod
@@ -304,12 +319,24 @@ def _survey(catalog: Catalog, wish: Wish) -> Survey:
     return Survey.of(wish.while_wanted(catalog.datasets()), wish.while_wanted(items))
 
 
-def _is_newest(store: Store, there: Catalog, last: Record, folder: Path) -> bool:
-    """Whether the newest import is of a migration, whatever its file holds by now."""
+def _to_take_back(store: Store, there: Catalog, last: Record, folder: Path) -> str | None:
+    """The file of the import that is to be taken back; nothing where that is the newest one,
+    whatever its file holds by now."""
     run, newest = store.journal.open(there.name), store.journal.last(there.name)
-    if run is None or newest is None or run.id != newest.id:
-        return False
-    return run.file == last.file or Path(run.file).parent == folder.resolve()
+    if run is None or newest is None:
+        return last.file
+    is_ours = run.file in (last.file, *last.earlier) or Path(run.file).parent == folder.resolve()
+    if not is_ours:
+        return last.file
+    return None if run.id == newest.id else run.file
+
+
+def _kept_as(record: Record, keep: Path, folder: Path) -> Record:
+    """A migration whose export is also kept as another file."""
+    exported = Path(record.kept) if record.kept else folder / _EXPORTED
+    with open_snapshot(exported) as snapshot:
+        write_mapped(snapshot, Mapping(), keep)
+    return msgspec.structs.replace(record, kept=str(keep))
 
 
 def _items(snapshot: Any) -> Iterator[object]:
@@ -335,8 +362,30 @@ def _validated(file: Path, source: Catalog) -> tuple[str, ...]:
     )
 
 
+def _unheard(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...]:
+    """Names that a mapping leads to and that are new to the target, as a slip of the pen is."""
+    return tuple(
+        f"The mapping leads to {what[:-1]} '{new}', which the target does not have yet: "
+        f"'{name}' goes there under that name."
+        for what in ("terms", "owners")
+        for name, new in getattr(mapping, what).items()
+        if name != new and name in getattr(source, what) and new not in getattr(target, what)
+    )
+
+
+def _moved(mapping: Mapping, target: Survey, store: Store | None, there: Catalog) -> frozenset[str]:
+    """Terms and people whose new names in the target are nobody else's: they go there whole."""
+    known = {*target.terms, *target.owners}
+    wanted = {*mapping.terms.values(), *mapping.owners.values()}
+    if store is not None:
+        # What an earlier migration brought there is still that of the source.
+        for kind in _NAMING:
+            known -= store.journal.bases(there.name, kind.plural, wanted).keys()
+    return frozenset(wanted - known)
+
+
 def _unused(mapping: Mapping, source: Survey) -> Iterator[str]:
-    for what in ("tags", "terms", "owners", "datasets"):
+    for what in ("tags", "terms", "owners", "services", "datasets"):
         for name in getattr(mapping, what):
             if name not in getattr(source, what):
                 yield f"The mapping names {what[:-1]} '{name}', which the source does not have."

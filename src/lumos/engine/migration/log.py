@@ -61,6 +61,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     mapping: Mapping
     needs: tuple[Need, ...]
     remarks: tuple[str, ...]
+    # The files of migrations before it, of which one may be the last that changed anything.
+    earlier: tuple[str, ...] = ()
     imported: ImportReport | None = None
     lacking: bool = False
     over: bool = False
@@ -87,6 +89,15 @@ class Log:
     def begin(self, order: Order) -> None:
         """Notes what is about to be exported; the last migration can still be taken back."""
         _write(self._order, order)
+
+    def add(self, record: Record) -> Record:
+        """Notes a migration that was exported."""
+        last = self.last()
+        if last is not None:
+            files = dict.fromkeys((*last.earlier, last.file))
+            record = msgspec.structs.replace(record, earlier=tuple(files))
+        self.save(record)
+        return record
 
     def save(self, record: Record) -> None:
         """Notes how far a migration is."""

@@ -82,28 +82,55 @@ def _checked(urn: str, what: str) -> None:
         raise MisuseError(f"The {what} cannot be: {problem}") from None
 
 
-def write_mapped(snapshot: Snapshot, mapping: Mapping, file: Path) -> None:
+def write_mapped(
+    snapshot: Snapshot, mapping: Mapping, file: Path, *, moved: frozenset[str] = frozenset()
+) -> None:
     """Writes a snapshot as it is called in the target.
 
     A term or somebody under another name is one that the target has: it is referred to, and left
-    as it is there.
+    as it is there. What gets one of the names in `moved` goes along under that name.
     """
+    _check_distinct(snapshot, mapping)
     given = {
-        kind.plural: _mapped(kind, snapshot.entries(kind), mapping)
+        kind.plural: _mapped(kind, snapshot, mapping, moved)
         for kind in KINDS
         if kind is not DATASETS
     }
-    datasets = _mapped(DATASETS, snapshot.entries(DATASETS), mapping)
+    datasets = _mapped(DATASETS, snapshot, mapping, moved)
     write_snapshot(file, snapshot.header.facts, datasets, **given)
 
 
-def _mapped(kind: Kind, values: Iterable[Any], mapping: Mapping) -> Iterator[Any]:
+def _check_distinct(snapshot: Snapshot, mapping: Mapping) -> None:
+    """Refuses to make one dataset of two."""
+    if not (mapping.datasets or mapping.services):
+        return
+    origins: dict[str, str] = {}
+    for entry in snapshot.entries(DATASETS):
+        urn = mapping.urn(entry.urn)
+        first = origins.setdefault(urn, entry.urn)
+        if first != entry.urn:
+            raise MisuseError(
+                f"The mapping makes one dataset of two: {first} and {entry.urn} would both be "
+                f"{urn}. Give one of them another name under 'datasets'."
+            )
+
+
+def _mapped(
+    kind: Kind, snapshot: Snapshot, mapping: Mapping, moved: frozenset[str]
+) -> Iterator[Any]:
     change = _CHANGES.get(kind)
     renamed = {GLOSSARY: mapping.terms, USERS: mapping.owners, GROUPS: mapping.owners}.get(kind, {})
-    for value in values:
+    # Of several that get one name the first goes along, unless one has that name already.
+    taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if renamed else set()
+    for value in snapshot.entries(kind):
         key = getattr(value, kind.key)
-        if renamed.get(key, key) == key:
-            yield value if change is None else change(value, mapping)
+        name = renamed.get(key, key)
+        if name != key:
+            if name in taken or name not in moved:
+                continue
+            taken.add(name)
+            value = msgspec.structs.replace(value, **{kind.key: name})
+        yield value if change is None else change(value, mapping)
 
 
 def _dataset(entry: Entry, mapping: Mapping) -> Entry:

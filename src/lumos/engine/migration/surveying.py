@@ -57,6 +57,11 @@ class Survey:
             for nested in field.nested:
                 self._label(nested)
 
+    @property
+    def services(self) -> set[str]:
+        """The platforms of the datasets, with their instances."""
+        return {service_of(Urn.parse(urn)) for urn in self.datasets}
+
     def _label(self, labelled: Field | NestedField) -> None:
         self.tags.update(labelled.tags)
         self.terms.update(labelled.terms)

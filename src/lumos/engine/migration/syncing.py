@@ -41,12 +41,19 @@ class Syncing:
         names: Sequence[str],
         *,
         outputs: Sequence[str],
+        scan: bool,
         full: bool,
         announce: "Announce",
     ) -> SyncReport:
         """Scans the sources of these names, or all, and then tells each output what it lacks."""
-        sections = self._sections(names)
+        sections = self._sections(names) if scan else []
         platforms = self._platforms(outputs)
+        if not (sections or platforms):
+            raise MisuseError(
+                "There is neither a source to scan nor a catalog to tell. List sources in "
+                "lumos.yaml (lumos init writes one) and scan them with --all, or name a catalog "
+                "with --output."
+            )
         installed = plugins.names(plugins.SOURCES)
         usable = [section for section in sections if section.type in installed]
         scanned, failures = self._scanned(usable, announce) if usable else (None, ())
@@ -60,10 +67,6 @@ class Syncing:
 
     def _sections(self, names: Sequence[str]) -> list[Any]:
         configured = self._settings.sources
-        if not configured:
-            raise MisuseError(
-                "There is no source to scan. List sources in lumos.yaml (lumos init writes one)."
-            )
         known: dict[str, list[Any]] = {}
         for section in configured:
             known.setdefault(name_of(section), []).append(section)

@@ -61,13 +61,16 @@ class UnfinishedImport(MisuseError):
 
 
 class ImportStopped(LumosError):
-    """An import that met a fault on its way."""
+    """An import that met a fault on its way, there or back."""
 
-    def __init__(self, problem: BaseException) -> None:
-        super().__init__(
-            f"{str(problem).rstrip('.')}. The import is not finished: run it again with --resume "
-            "to go on, or with --rollback to take it back."
+    def __init__(self, problem: BaseException, *, back: bool = False) -> None:
+        way_out = (
+            "It is half taken back: run it again with --rollback to take back the rest."
+            if back
+            else "The import is not finished: run it again with --resume to go on, or with "
+            "--rollback to take it back."
         )
+        super().__init__(f"{str(problem).rstrip('.')}. {way_out}")
 
 
 class Importer:
@@ -119,7 +122,7 @@ class Importer:
             with self._store.transaction() as transaction:
                 account.turn(transaction, "rolling_back", at=self._now())
             total = self._store.journal.count(run.id)
-            self._announce(f"taking the import of {run.file} back")
+            self._announce(f"taking back what was imported into {self._target.name}")
             done = restored = erased = 0
             kept: list[EntryReport] = []
             steps = self._store.journal.steps(run.id)
@@ -137,7 +140,7 @@ class Importer:
                     account.turn(transaction, "rolled_back", at=self._now())
                     self._audit(transaction, "roll back import", run.file)
             except (LumosError, OSError) as problem:
-                raise ImportStopped(problem) from problem
+                raise ImportStopped(problem, back=True) from problem
         return RollbackReport(
             file=run.file,
             platform=self._target.name,
@@ -149,7 +152,7 @@ class Importer:
 
     def _check(self, file: Path, *, allow_dangling: bool) -> None:
         """Refuses a snapshot with errors before anything is written."""
-        self._announce(f"checking {file}")
+        self._announce(f"checking {file.name}")
         found = validated(file)
         errors = tuple(
             problem
@@ -215,7 +218,7 @@ class Importer:
     ) -> Iterator[tuple[Kind, list[Any]]]:
         counts = snapshot.header.counts
         total = sum(getattr(counts, kind.plural) for kind in KINDS) if counts else 0
-        self._announce(f"importing {snapshot.file}")
+        self._announce(f"importing into {self._target.name}")
         done = 0
         for kind in KINDS:
             if not self._target.holds(kind):
