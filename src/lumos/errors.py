@@ -73,8 +73,9 @@ class CatalogRefused(CatalogUnavailable):
             else "knows who asks and does not allow it: the token's owner lacks the right"
         )
         super().__init__(
-            f"{platform} {problem} ({status}). Give a token in platform_config.{key} "
-            f"or in the environment variable {variable}.",
+            f"{platform} {problem} ({status}). Give a token in platform_config.{key} if this is "
+            f"the address that is configured there, or else in the environment variable "
+            f"{variable}.",
             platform=platform,
             status=status,
         )

@@ -243,3 +243,15 @@ def test_progress_names_the_catalog_and_no_file_of_our_own(lumos: Lumos) -> None
     lumos.migration.migrate("local", FILE, announce=lambda step, **_: steps.append(step))
     assert any(step.startswith("importing into datahub-file:") for step in steps)
     assert not [step for step in steps if "lumos.migrations" in step]
+
+
+def test_taking_back_the_last_migration_forgets_nothing_of_the_one_that_was_broken_off(
+    lumos: Lumos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lumos.migration.migrate("local", FILE)
+    Path("mapping.yaml").write_text("tags: {sensitive: PII.Sensitive}")
+    with breaking(monkeypatch, "migration.desk.export"):
+        lumos.migration.migrate("local", FILE, mapping="mapping.yaml")
+    lumos.migration.roll_back("local", FILE)
+    assert lumos.migration.migrate("local", FILE, resume=True).is_whole
+    assert held(lumos)["orders"].governance == Governance(tags=("PII.Sensitive",))

@@ -97,12 +97,12 @@ class Log:
             files = dict.fromkeys((*last.earlier, last.file))
             record = msgspec.structs.replace(record, earlier=tuple(files))
         self.save(record)
+        self._order.unlink(missing_ok=True)
         return record
 
     def save(self, record: Record) -> None:
         """Notes how far a migration is."""
         _write(self._record, record)
-        self._order.unlink(missing_ok=True)
 
     def reopened(self, record: Record, store: Store) -> Record:
         """A migration with those entries ahead of it that had not arrived."""
