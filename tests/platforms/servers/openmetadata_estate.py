@@ -124,6 +124,10 @@ class Estate:
                 told[key] = self._references(key, others)
         if entity.kind.type == "user" and "teams" in shown:
             told["teams"] = [each.reference for each in self._teams(entity)]
+        if entity.kind.type in ("user", "team") and "owns" in shown:
+            told["owns"] = [each.reference for each in self._owned(entity)]
+        if "usageCount" in optional and "usageCount" in shown:
+            told["usageCount"] = self._uses(entity)
         for key in ("tags", "owners", "domains"):
             if key in optional and key in shown:
                 told.setdefault(key, [])
@@ -132,6 +136,18 @@ class Estate:
         if entity.kind.type in ("table", "container", "topic", "pipeline"):
             told["serviceType"] = root_of(entity).facts["serviceType"]
         return told
+
+    def _owned(self, owner: Entity) -> list[Entity]:
+        return [each for each in self._by_id.values() if owner in each.refers.get("owners", ())]
+
+    def _uses(self, label: Entity) -> int:
+        """How often entities and columns are labelled with something."""
+        return sum(
+            each["tagFQN"] == label.fqn
+            for other in self._by_id.values()
+            for holder in (other.facts, *all_columns(other.facts))
+            for each in holder.get("tags") or ()
+        )
 
     @staticmethod
     def _references(key: str, others: list[Entity]) -> list[dict[str, Any]]:

@@ -101,7 +101,7 @@ KINDS = {
         _data("glossary", "glossaries", {})._replace(bulk=False),
         _data(
             "glossaryTerm", "glossaryTerms", {"glossary": "glossary", "parent": "glossaryTerm"},
-            "parent", "relatedTerms", "reviewers", "children",
+            "parent", "relatedTerms", "reviewers", "children", "usageCount",
         )._replace(lasting=frozenset({"relatedTerms"}), bulk=False),
         Kind(
             "classification", "classifications", "api/classification/createClassification.json",
@@ -109,7 +109,7 @@ KINDS = {
         ),
         Kind(
             "tag", "tags", "api/classification/createTag.json", "entity/classification/tag.json",
-            {"classification": "classification", "parent": "tag"},
+            {"classification": "classification", "parent": "tag"}, _COMMON | {"usageCount"},
         ),
         Kind(
             "domain", "domains", "api/domains/createDomain.json", "entity/domains/domain.json",

@@ -136,6 +136,7 @@ class Importer:
                         if undone.left.kept and len(kept) < _MOST_KEPT:
                             kept.append(_kept(undone))
                     self._tell(done, total)
+                self._target.tidy()
                 with self._store.transaction() as transaction:
                     account.turn(transaction, "rolled_back", at=self._now())
                     self._audit(transaction, "roll back import", run.file)

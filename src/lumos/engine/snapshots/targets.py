@@ -39,6 +39,7 @@ from lumos.platforms import (
 )
 from lumos.platforms.interface import sides_in
 from lumos.platforms.merging import merged_item
+from lumos.platforms.tidying import Tidies
 from lumos.snapshot import Snapshot
 from lumos.snapshot.document import DATASETS, KINDS, Kind
 from lumos.store import Store, Transaction
@@ -106,6 +107,9 @@ class Target(ABC):
     @abstractmethod
     def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
         """Takes some steps of an import back, and accounts for it."""
+
+    def tidy(self) -> None:  # noqa: B027
+        """Takes out what was only made for entries that are gone, where that is a thing."""
 
 
 def by_kind(steps: Iterable[ImportStep]) -> Iterator[tuple[Kind, list[ImportStep]]]:
@@ -219,6 +223,10 @@ class CatalogTarget(Target):
         if refused:
             raise refused[0]
         return undone
+
+    def tidy(self) -> None:
+        if isinstance(self._platform, Tidies):
+            self._platform.tidy()
 
     def _plans(
         self,

@@ -197,6 +197,31 @@ class Index:
             for route, parts in sorted(holders, key=lambda holder: -len(holder[1])):
                 self._drop_empty(route, joined(*parts))
 
+    def tidy_all(self) -> None:
+        """Takes out all that Lumos made to hold datasets, if nothing is in it."""
+        with self._making:
+            for home in HOMES.values():
+                route = f"services/{home.services}"
+                for service in list(self._server.pages(route, include="non-deleted")):
+                    if service.get("description") == _MADE:
+                        for inner, fqn in self._made_inside(home.type, service):
+                            self._drop_empty(inner, fqn)
+                        self._drop_empty(route, service["fullyQualifiedName"])
+
+    def _made_inside(self, home: str, service: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """What may have been made to hold datasets in a service, the deepest first."""
+        fqn = service["fullyQualifiedName"]
+        match home:
+            case "table":
+                for database in list(self._server.pages("databases", service=fqn)):
+                    above = database["fullyQualifiedName"]
+                    for schema in list(self._server.pages("databaseSchemas", database=above)):
+                        yield "databaseSchemas", schema["fullyQualifiedName"]
+                    yield "databases", above
+            case "container":
+                for bucket in list(self._server.pages("containers", service=fqn, root="true")):
+                    yield "containers", bucket["fullyQualifiedName"]
+
     def _drop_empty(self, route: str, fqn: str) -> None:
         asked = {"fields": "extension"} if route == "containers" else {}
         raw = self._server.named(route, fqn, **asked)

@@ -24,7 +24,7 @@ from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.server import Outdated, Server
 
 _KEPT: Final = "lumosItem"
-_ABOUT: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
+ABOUT: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
 _TERM_FIELDS: Final = "relatedTerms,owners,domains,extension"
 _ATTEMPTS: Final = 3
 
@@ -32,12 +32,15 @@ _ATTEMPTS: Final = 3
 class Kept(NamedTuple):
     """An item as it was put, and as the catalog showed it then.
 
-    `made` says whether the entity was made for it, and may go with it.
+    `made` says whether the entity was made for it, and may go with it. One that is `begun` is laid
+    before anything is shown: a process that is killed in between leaves nothing that looks like
+    people's own, nor like something finished.
     """
 
     item: Any
     shown: Any
     made: bool
+    begun: bool = False
 
 
 class _Kind(NamedTuple):
@@ -70,6 +73,11 @@ _KINDS: Final = {
     )
 }  # fmt: skip
 _BESIDE: Final = (User, Group, Other)
+OWN_HOLDERS: Final = (
+    *(("containers", joined(OWN_SERVICE, _KINDS[type].word)) for type in _BESIDE),
+    ("services/storageServices", OWN_SERVICE),
+    ("services/pipelineServices", OWN_SERVICE),
+)
 
 
 class Items:
@@ -119,17 +127,29 @@ class Items:
         kind, key = _KINDS[type(item)], _key(item)
         entity = self._entity(kind, key)
         before = self._kept(kind, key, entity)
-        if self._item(kind, entity, before) == item:
+        is_begun = before is not None and before.begun
+        if not is_begun and self._item(kind, entity, before) == item:
             return
         # What was only referred to so far was made by Lumos, too.
         is_new = entity is None or bool(kind.is_bare and kind.is_bare(entity))
+        made = is_new if before is None else before.made
+        if before is None and is_new and self._can_show(kind, item, entity):
+            before, entity = self._begin(kind, item, entity)
         entity = self._written(kind, item, entity)
         shown = kind.read(entity) if kind.read is not None and entity is not None else None
-        made = is_new if before is None else before.made
         is_shown = entity is not None and shown == item and not self._is_no_item(kind, entity)
         kept = None if is_shown and not made else Kept(item, shown, made)
-        if kept != before:
+        laid = before if kind.type in _BESIDE else _inside(kind, entity)
+        if kept != laid:
             self._keep(kind, key, entity, kept)
+
+    def _begin(self, kind: _Kind, item: Any, entity: Any) -> tuple[Kept, Any]:
+        """Lays an item beside before it is shown, unless it comes with what is made for it."""
+        begun = _begun(item)
+        if kind.type in _BESIDE or entity is not None:
+            self._keep(kind, _key(item), entity, begun)
+            entity = self._entity(kind, _key(item))
+        return begun, entity
 
     def erase(self, item: Item) -> None:
         """Takes an item out; what people made stays, without what was kept of it."""
@@ -143,6 +163,10 @@ class Items:
         if kept is not None and (kind.type in _BESIDE or not is_ours):
             self._keep(kind, key, entity, None)
 
+    def forget_holders(self) -> None:
+        """Looks again for what items are in when it is needed next."""
+        self._folders.clear()
+
     def _item(
         self, kind: _Kind, entity: Mapping[str, Any] | None, kept: Kept | None
     ) -> Item | None:
@@ -152,6 +176,9 @@ class Items:
             assert kind.read is not None
             found: Item = kind.read(entity)
             return found
+        if kept.begun:
+            unfinished: Item = people.bare(kept.item)
+            return unfinished
         exact: Item = kept.item
         if entity is None or kept.shown is None or kind.read is None:
             return exact
@@ -194,12 +221,17 @@ class Items:
             for entity in self._server.pages("pipelines", fields="extension", service=OWN_SERVICE):
                 yield _KINDS[Job], entity
 
+    @staticmethod
+    def _can_show(kind: _Kind, item: Any, entity: Any) -> bool:
+        """Whether there is an entity, or can be one, that is for Lumos to change."""
+        if kind.facts is None or (entity is not None and people.is_built_in(entity)):
+            return False
+        return kind.type is not User or people.has_account(item.name)
+
     def _written(self, kind: _Kind, item: Any, entity: Any) -> Any:
         """The entity once it shows as much of an item as it can, or nothing."""
-        if kind.facts is None or (entity is not None and people.is_built_in(entity)):
+        if not self._can_show(kind, item, entity):
             return entity
-        if kind.type is User and not people.has_account(item.name):
-            return None
         if entity is None or entity.get("deleted") or (kind.is_bare and kind.is_bare(entity)):
             return self._made(kind, item, entity)
         return self._changed(kind, item, entity)
@@ -210,6 +242,7 @@ class Items:
         match kind.word:
             case "glossaryTerm":
                 known_as = None if entity is None else entity["name"]
+                facts |= self._mark(kind, item, entity)
                 self._labels.make_term(item.name, known_as=known_as, **facts)
             case "users":
                 self._labels.make_user(item.name, people.mail_of(item), **facts, **_teams(entity))
@@ -219,10 +252,18 @@ class Items:
                 self._server.put("teams", body | facts)
             case _:
                 self._service("pipeline", "CustomPipeline")
+                facts |= self._mark(kind, item, entity)
                 body = {"name": shortened(spelled(item.urn)), "service": OWN_SERVICE}
                 self._server.put("pipelines", body | facts)
         # A PUT by a bot keeps words that are there, and tells not all fields.
         return self._changed(kind, item, self._entity(kind, _key(item)))
+
+    def _mark(self, kind: _Kind, item: Any, entity: Any) -> dict[str, Any]:
+        """What says of a new entity from its first moment that it was made for an item."""
+        if entity is not None:
+            return {}
+        self._properties.declare(kind.word, [_KEPT])
+        return {"extension": {_KEPT: _text(_begun(item))}}
 
     def _changed(self, kind: _Kind, item: Any, entity: Any) -> Any:
         assert kind.facts is not None
@@ -320,7 +361,7 @@ class Items:
             self._service("storage", "CustomStorage")
             there = self._server.named("containers", joined(OWN_SERVICE, word))
             if there is None:
-                body = {"name": word, "service": OWN_SERVICE, "description": _ABOUT}
+                body = {"name": word, "service": OWN_SERVICE, "description": ABOUT}
                 there = self._server.put("containers", body)
             self._folders[word] = there["id"]
         return self._folders[word]
@@ -328,13 +369,21 @@ class Items:
     def _service(self, kind: str, type: str) -> None:
         route = f"services/{kind}Services"
         if self._server.named(route, OWN_SERVICE) is None:
-            body = {"name": OWN_SERVICE, "serviceType": type, "description": _ABOUT}
+            body = {"name": OWN_SERVICE, "serviceType": type, "description": ABOUT}
             self._server.put(route, body)
 
 
 def _key(item: Any) -> str:
     key: str = item.urn if isinstance(item, Job | Other) else item.name
     return key
+
+
+def _begun(item: Any) -> Kept:
+    """What is laid of an item before it is shown; one that says nothing is finished with that."""
+    if item != people.bare(item):
+        return Kept(item, None, made=True, begun=True)
+    shown = people.read_job(people.job_facts(item)) if isinstance(item, Job) else item
+    return Kept(item, shown, made=True)
 
 
 def _teams(user: Mapping[str, Any] | None) -> dict[str, list[str]]:
@@ -356,7 +405,8 @@ def _exchanged(entity: Mapping[str, Any], field: str, value: str | None) -> list
 
 def _text(kept: Kept) -> str:
     shown = None if kept.shown is None else to_plain(kept.shown)
-    return to_json({"item": to_plain(kept.item), "shown": shown, "made": kept.made}).decode()
+    said = {"item": to_plain(kept.item), "shown": shown, "made": kept.made}
+    return to_json(said | ({"begun": True} if kept.begun else {})).decode()
 
 
 def _inside(kind: _Kind, entity: Any) -> Kept | None:
@@ -367,6 +417,7 @@ def _inside(kind: _Kind, entity: Any) -> Kept | None:
     try:
         said = msgspec.json.decode(text)
         shown = None if said["shown"] is None else from_plain(said["shown"], kind.type)
-        return Kept(from_plain(said["item"], kind.type), shown, bool(said["made"]))
+        item, made = from_plain(said["item"], kind.type), bool(said["made"])
+        return Kept(item, shown, made, bool(said.get("begun")))
     except (msgspec.MsgspecError, KeyError, TypeError):
         return None

@@ -17,7 +17,7 @@ from lumos.platforms.openmetadata.names import joined, meant, shortened, spelled
 from lumos.platforms.openmetadata.server import Server
 
 OWN: Final = "Lumos"
-_ABOUT: Final = "What Lumos found or brought from another catalog."
+ABOUT: Final = "What Lumos found or brought from another catalog."
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
 # Terms of one glossary may not differ by case alone: the second has a hash of its name at the end.
@@ -154,6 +154,13 @@ class Labels:
             self._terms = {name: each for name, each in self._terms.items() if each != fqn}
             self._owners = {key: each for key, each in self._owners.items() if each != id}
 
+    def forget_all(self) -> None:
+        """Looks for everything again when it is needed next."""
+        with self._lock:
+            for known in (self._tags, self._terms, self._exclusive, self._owners, self._domains):
+                known.clear()
+            self._homes.clear()
+
     @staticmethod
     def _once(known: dict[str, Any], name: str, find: Callable[[str], Any]) -> None:
         if name not in known:
@@ -257,7 +264,7 @@ class Labels:
         """Makes sure of the classification or glossary that everything of Lumos is in."""
         if route not in self._homes:
             if self._server.named(route, OWN) is None:
-                self._server.put(route, {"name": OWN, "description": _ABOUT})
+                self._server.put(route, {"name": OWN, "description": ABOUT})
             self._homes.add(route)
 
 

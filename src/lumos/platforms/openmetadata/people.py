@@ -122,6 +122,13 @@ def job_facts(job: Job) -> dict[str, Any]:
     return {"description": sent(job.description), **named(job.name), **schedule}
 
 
+def bare(item: Any) -> Any:
+    """An item of that name of which nothing is said."""
+    if isinstance(item, Job):
+        return Job(urn=item.urn, name=item.name, platform=item.platform)
+    return type(item)(name=item.name)
+
+
 def since(exact: Any, then: Any, now: Any) -> Any:
     """The exact item, with what people changed since it was written."""
     changed = {

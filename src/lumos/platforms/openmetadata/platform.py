@@ -31,8 +31,10 @@ from lumos.platforms.openmetadata.labels import Labels
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
 from lumos.platforms.openmetadata.server import KIND, Server
+from lumos.platforms.openmetadata.tidying import Tidier
 from lumos.platforms.openmetadata.writing import MOST, Writer
 from lumos.platforms.searching import found
+from lumos.platforms.tidying import Tidies
 
 
 class _Opened(NamedTuple):
@@ -41,9 +43,12 @@ class _Opened(NamedTuple):
     reader: Reader
     writer: Writer
     items: Items
+    tidier: Tidier
 
 
-class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, HoldsItems):
+class Openmetadata(
+    Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, HoldsItems, Tidies
+):
     """An OpenMetadata server; nothing is asked of it before something is asked of this."""
 
     kind: ClassVar[str] = KIND
@@ -170,6 +175,10 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
     def erase_item(self, item: Item) -> None:
         self._opened.items.erase(item)
 
+    def tidy(self) -> None:
+        self._forget()
+        self._opened.tidier.tidy()
+
     def _forget(self) -> None:
         self._asked, self._read = set(), {}
 
@@ -182,4 +191,6 @@ class Openmetadata(Platform, HasAddress, Connects, WritesMany, MergesWrites, Sea
         index = Index(server, properties, dict(self._settings.services))
         reader = Reader(server, index, entries)
         writer = Writer(server, index, entries, labels, properties, reader)
-        return _Opened(server, index, reader, writer, Items(server, labels, properties))
+        items = Items(server, labels, properties)
+        tidier = Tidier(server, index, labels, items)
+        return _Opened(server, index, reader, writer, items, tidier)
