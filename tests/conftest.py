@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from coverage import Coverage
-from hypothesis import is_hypothesis_test
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from pyspark.sql import SparkSession
 
 from lumos.pipeline.session import spark_session
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from databases import PostgresDatabase
 
 _measured: set[str] = set()
+
+# How long an example takes says more of what else the machine does than of the code.
+settings.register_profile(
+    "without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("without a clock")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -46,8 +52,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the whole run; everything that wants one finds it active."""
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
-    with spark_session(master="local[2]", settings=settings) as session:
+    options = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+    with spark_session(master="local[2]", settings=options) as session:
         yield session
 
 
