@@ -263,7 +263,8 @@ def test_a_fake_whose_answers_are_lost_is_known_by_what_was_planned(
     fake.calls.clear()
     report = load(lumos, file, resume=True)
     assert report.sums.tally("datasets").created == 20
-    assert fake.calls == ["check", "get 17"]
+    # What reads as written may lack what a catalog writes last.
+    assert fake.calls == ["check", "get 17", "put 10", "put 7"]
     assert lumos.snapshot.roll_back(platform="fake").erased == 20
 
 

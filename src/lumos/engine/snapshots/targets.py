@@ -190,7 +190,13 @@ class CatalogTarget(Target):
         with self._store.transaction() as transaction:
             steps = [plan.step("planned") for plan in plans if plan.is_step]
             transaction.journal.plan(run, steps)
-        moves = [plan for plan in plans if plan.writes]
+        # One that was under way when an import was broken off may read as written and yet lack what
+        # is written last, such as edges.
+        moves = [
+            plan
+            for plan in plans
+            if plan.writes or (plan.key in planned and plan.after is not None)
+        ]
         if self._takes_all_or_none:
             held = self._put_all(moves)
             recorded: set[str] = set()

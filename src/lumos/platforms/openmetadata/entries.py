@@ -43,6 +43,7 @@ URN: Final = "lumosUrn"
 PARENT: Final = "lumosParent"
 HIDDEN: Final = "lumosHidden"
 EDGES: Final = "lumosEdges"
+LINEAGE: Final = "lumosLineage"
 _DISPLAYED: Final = "lumosDisplayed"
 _MARKS: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAYED})
 # The parts of an entry that people may edit where they are shown.

@@ -12,7 +12,7 @@ from lumos.model.dataset import UpstreamEdge
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.interface import How
 from lumos.platforms.openmetadata import lineage
-from lumos.platforms.openmetadata.entries import EDGES
+from lumos.platforms.openmetadata.entries import EDGES, LINEAGE
 from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.index import Found, Index
 from lumos.platforms.openmetadata.lineage import Edges, Mark, Marks, NativeEdge
@@ -124,14 +124,15 @@ class Linker:
         if known.edges.keys() - wanted.keys():
             return True
         marks = _marks(job)
+        is_told = LINEAGE in (job.raw.get("extension") or {})
         for urn, edges in wanted.items():
-            end, native = ends[urn], known.edges.get(urn)
+            end, native, mark = ends[urn], known.edges.get(urn), marks.get(urn)
             if end is None:
                 continue
-            if native is None:
+            # One that Lumos tells of and did not note was broken off in between.
+            if native is None or (is_told and mark is None):
                 return True
             pairs = lineage.pairs_of(edges, end.place.parts, job.place.parts).keys()
-            mark = marks.get(urn)
             # Columns that the server does not know were sent before, in vain.
             unknown = mark.unknown if mark is not None and mark.id == native.id else ()
             if pairs - set(unknown) != native.columns.keys():
