@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from lumos import Lumos
+from lumos.errors import CatalogRefused
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Item, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.platforms.openmetadata.server import Server
@@ -201,6 +202,23 @@ def test_what_people_use_or_changed_stays_when_an_import_is_taken_back(
         "databaseSchema": ["postgres.shop.public"], "table": ["postgres.shop.public.theirs"],
         "storageService": ["lumos"], "container": ["lumos.theirs"],
     }  # fmt: skip
+
+
+def test_labels_that_lumos_may_not_remove_stay_and_stop_nothing(
+    stub: Openmetadata, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot(*small())
+    load(workplace, "a.db")
+    delete = Server.delete
+
+    def denied(server: Server, path: str, **query: Any) -> bool:
+        if path.startswith("tags/"):
+            raise CatalogRefused("openmetadata", status=403, key="x", variable="X")
+        return delete(server, path, **query)
+
+    monkeypatch.setattr(Server, "delete", denied)
+    roll_back(workplace, "a.db")
+    assert held(stub) == {"classification": ["Lumos"], "tag": ["Lumos.pii"]}
 
 
 def found(stub: Openmetadata, kind: str, name: str) -> str:

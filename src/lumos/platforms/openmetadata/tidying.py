@@ -18,7 +18,8 @@ from lumos.platforms.openmetadata.server import Server
 
 # An entity that was never changed since it was made.
 _FIRST_VERSION: Final = 0.1
-_BAD_REQUEST: Final = 400
+# Something is in it, or it is not for us to remove.
+_STAYS: Final = (400, 403)
 
 
 class Tidier:
@@ -57,8 +58,7 @@ class Tidier:
         try:
             self._server.delete(f"{route}/{entity['id']}", hardDelete=True)
         except CatalogError as problem:
-            # Something is in it.
-            if problem.status != _BAD_REQUEST:
+            if problem.status not in _STAYS:
                 raise
 
     def _unused_terms(self) -> Iterator[Mapping[str, Any]]:
