@@ -21,7 +21,7 @@ SECRETS = st.text(alphabet="QXZ0123456789#?/@:%&= '\"\\{}$é☃", min_size=6, ma
     lambda text: text.strip() == text and "***" not in text
 )
 # The file that a check of secrets writes anew for every example.
-REUSED = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+REUSED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def pieces(secret: str) -> set[str]:

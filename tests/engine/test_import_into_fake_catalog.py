@@ -320,9 +320,7 @@ def test_what_a_fake_refuses_to_restore_is_told_and_tried_again(
     assert fake.entries == before
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     loses=st.sets(st.integers(1, 90), max_size=6),
     finish=st.sampled_from(["resume", "rollback"]),

@@ -148,7 +148,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(numbers=NUMBERS, options=OPTIONS)
 def test_counts_are_those_that_pyarrow_reads(
     numbers: list[int | None], options: dict[str, Any]

@@ -277,7 +277,7 @@ def test_what_a_dialect_lacks_becomes_its_nearest_relative(line: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(type=TYPES)
 def test_every_type_converts_and_what_comes_back_converts_to_itself(
     dialect: Dialect, type: DataType
@@ -290,7 +290,7 @@ def test_every_type_converts_and_what_comes_back_converts_to_itself(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     text=TEXTS
     | st.lists(
@@ -362,7 +362,7 @@ HIVE_NATIVE = nested(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.tuples(st.just("postgres"), POSTGRES_NATIVE),

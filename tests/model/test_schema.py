@@ -62,13 +62,13 @@ def test_a_schema_prints_the_canonical_form() -> None:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(schemas())
 def test_every_schema_comes_back_from_its_text(schema: Schema) -> None:
     assert parse_schema(str(schema)) == schema
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(schemas())
 def test_every_schema_comes_back_from_its_json(schema: Schema) -> None:
     assert from_json(to_json(schema), Schema) == schema

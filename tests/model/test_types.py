@@ -49,7 +49,7 @@ def structure(value: Any) -> Any:
 
 @pytest.mark.parametrize("examples", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_every_type_comes_back_from_its_text(examples: int) -> None:
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(TYPES)
     def comes_back(type: DataType) -> None:
         parsed = parse_type(type.text)
@@ -135,7 +135,7 @@ def test_types_cannot_be_changed(value: Any) -> None:
         del value.text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TYPES)
 def test_types_survive_pickling_and_copying(type: DataType) -> None:
     assert structure(pickle.loads(pickle.dumps(type))) == structure(type)

@@ -12,7 +12,7 @@ SEGMENTS = st.sampled_from((*ODD_NAMES, "%", "%41", "a/b", "?env=DEV", "@", ".",
 TEXTS = SEGMENTS | st.text(max_size=8)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     platform=st.from_regex(r"[a-z][a-z0-9_.+-]{0,8}", fullmatch=True),
     path=st.lists(TEXTS, min_size=1, max_size=4).filter(lambda path: path != [""]),

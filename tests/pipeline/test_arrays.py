@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lumos.pipeline.arrays import column
@@ -20,7 +20,6 @@ KINDS = {
 
 
 @pytest.mark.parametrize("type", KINDS, ids=str)
-@settings(deadline=None)  # the first `pa.array` imports pandas
 @given(data=st.data())
 def test_an_array_holds_what_arrow_itself_would_put_there(type: pa.DataType, data: Any) -> None:
     values = data.draw(st.lists(st.none() | KINDS[type], max_size=40))

@@ -50,7 +50,7 @@ def brought_up_to_date(before: Sequence[FileRow], after: Sequence[FileRow]) -> S
     return summarise(after, root=ROOT, earlier=earlier)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(before=lakes, after=lakes, crowded=st.booleans())
 def test_a_sum_that_is_brought_up_to_date_is_the_sum_made_anew(
     before: dict[str, FileRow], after: dict[str, FileRow], crowded: bool

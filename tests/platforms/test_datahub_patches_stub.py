@@ -59,7 +59,7 @@ def beside(aspect: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("aspect", LISTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_a_patch_of_a_list_leaves_exactly_what_is_wanted(aspect: str, data: st.DataObject) -> None:
     name, lists = LISTS[aspect]
@@ -78,7 +78,7 @@ def test_a_patch_of_a_list_leaves_exactly_what_is_wanted(aspect: str, data: st.D
 
 
 @pytest.mark.parametrize("aspect", LISTS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_what_others_add_meanwhile_stays(aspect: str, data: st.DataObject) -> None:
     name, lists = LISTS[aspect]
@@ -99,7 +99,7 @@ def test_what_others_add_meanwhile_stays(aspect: str, data: st.DataObject) -> No
     assert sorted(map(str, body[name])) == sorted(map(str, [*new[name], theirs]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     old=st.dictionaries(st.sampled_from(("a", "b/c", "~d", "lumos.x")), st.text(max_size=2)),
     new=st.dictionaries(st.sampled_from(("a", "b/c", "~d", "lumos.x")), st.text(max_size=2)),

@@ -50,7 +50,7 @@ def test_datahub_finds_the_oddest_estates_valid(datahub: DataHub, tmp_path: Path
     estate: dict[str, Entry] = {}
     things: list[Item] = []
 
-    @settings(max_examples=300, deadline=None, phases=(Phase.generate,))
+    @settings(max_examples=300, phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
     def collect(entry: Entry, item: Item) -> None:
         estate[entry.urn] = entry

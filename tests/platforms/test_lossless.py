@@ -22,7 +22,7 @@ from .catalogs import CATALOGS, Catalog, called, datahub_file, together
 from .estates import items, rich
 from .strategies import ITEMS, entries
 
-MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 # Each example is dozens of calls to a server.
 FEW = settings(MANY, max_examples=8)
 ESTATES = st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn)

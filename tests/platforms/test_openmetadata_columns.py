@@ -129,7 +129,7 @@ def test_columns_of_others_are_understood(column: dict[str, Any], type: DataType
     assert schema.fields[0].type == type
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(schema=SCHEMAS)
 def test_what_the_server_would_refuse_is_never_written(schema: Schema) -> None:
     def check(each: list[dict[str, Any]]) -> None:

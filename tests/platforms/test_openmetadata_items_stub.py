@@ -33,9 +33,7 @@ from .servers.openmetadata_kinds import Writer
 from .servers.spec import specification
 from .strategies import ITEMS, WORDS
 
-FEW = settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FEW = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Catalog:

@@ -68,7 +68,7 @@ def test_an_estate_comes_back_from_a_real_server(opened: Opened) -> None:
     assert by_name(opened().items()) == by_name(items())
 
 
-@settings(max_examples=6, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))  # fmt: skip
+@settings(max_examples=6, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_comes_back_from_a_real_server(
     server: Server, estate: list[Entry], things: list[Any]

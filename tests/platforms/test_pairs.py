@@ -20,7 +20,7 @@ from .estates import items, rich
 from .test_lossless import ESTATES, THINGS, by_name, emptied_catalog, fill, restore, snapshot
 
 PAIRS = list(permutations(CATALOGS, 2))
-FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=3, suppress_health_check=list(HealthCheck))
 MANY = settings(FEW, max_examples=400 // len(PAIRS))
 
 Emptied = Callable[[], Catalog]

@@ -103,7 +103,7 @@ def test_datahub_finds_the_oddest_estates_valid_that_are_sent(
     estate: dict[str, Entry] = {}
     things: list[Item] = []
 
-    @settings(max_examples=200, deadline=None, phases=(Phase.generate,))
+    @settings(max_examples=200, phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
     def collect(entry: Entry, item: Item) -> None:
         estate[entry.urn] = entry

@@ -19,7 +19,7 @@ from snapshot.estates import FACTS
 from snapshot.test_encodings import NAMES, all_bytes, content
 
 KINDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", Other: "others"}
-MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 def by_kind(items: list[Any]) -> dict[str, list[Any]]:

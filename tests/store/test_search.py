@@ -116,9 +116,7 @@ def test_operators_are_text_and_never_syntax(filled: Store, query: str) -> None:
     names(filled, query)
 
 
-@settings(
-    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=60))
 def test_no_query_fails(filled: Store, query: str) -> None:
     filled.search(query, Facets(owner=query, tag=query), limit=5)

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.cost.exact import exact_attribution, random_graph
@@ -257,7 +257,6 @@ def test_attribution_equals_exact_fractions_on_random_graphs(graphs: int) -> Non
     assert min(cyclic, closed, assumed) > 50
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_what_is_retained_adds_up_to_what_was_spent(seed: int) -> None:
     graph, method = random_graph(random.Random(seed), most=20)

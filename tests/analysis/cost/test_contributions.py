@@ -49,7 +49,7 @@ def graphs(draw: some.DrawFn) -> CostGraph:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(graphs())
 def test_what_a_total_is_made_of_gives_the_total(graph: CostGraph) -> None:
     attribution = attribute(graph, "equal_split")

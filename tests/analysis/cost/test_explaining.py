@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.cost.exact import random_graph
@@ -60,7 +60,6 @@ def test_what_goes_round_in_a_cycle_is_the_remainder() -> None:
     assert told(graph, "out", 9) == ([("a > b > out", 50)], 50, True)
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_paths_and_remainder_give_the_loaded_cost(seed: int) -> None:
     chance = random.Random(seed)

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.cost.exact import random_graph, reached, tried_savings
@@ -91,7 +91,6 @@ def test_savings_equal_trying_it_out(graphs: int, most: int) -> None:
         assert set(found.gone.tolist()) == gone
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_what_is_removed_gone_broken_and_staying_fits_together(seed: int) -> None:
     chance = random.Random(seed)

@@ -121,7 +121,7 @@ def verdict(queries: list[str], after: str) -> Verdict:
     return next((each.verdict for each in found if each.urn == "model"), Verdict.COMPATIBLE)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from(QUERIES), min_size=1, max_size=2),
     st.sampled_from(QUERIES),
@@ -131,7 +131,7 @@ def test_more_uses_never_make_a_verdict_milder(few: list[str], one: str, after: 
     assert rank(verdict([*few, one], after)) <= rank(verdict(few, after))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.sampled_from([each for each in UNUSING if "*" not in each]), min_size=1, max_size=3)
 )
@@ -139,7 +139,7 @@ def test_dropping_what_nobody_uses_harms_nobody(queries: list[str]) -> None:
     assert verdict(queries, "amount INT32\nday DATE") is Verdict.COMPATIBLE
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from(QUERIES), st.sampled_from(AFTERS))
 def test_edges_alone_never_call_safe_what_the_sql_shows_to_break(query: str, after: str) -> None:
     estate = World({"events": EVENTS}, {"model": f"create table model as {query}"})
