@@ -177,6 +177,12 @@ class Scan(Section, frozen=True, kw_only=True):
     max_removed_share: Share = 0.3
     column_stats: bool = False
     datasets: tuple[DatasetHint, ...] = ()
+    # Whether the logs of Delta, Iceberg and Hudi are read; without it their files are loose ones.
+    tables: bool = True
+    # How many of a table's last commits are opened for the history of its schema.
+    table_history: Annotated[int, Meta(ge=0, description="a number of commits, at least 0")] = (
+        10_000
+    )
 
 
 class UsageSettings(Section, frozen=True, kw_only=True):

@@ -196,7 +196,8 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return tuple(dict.fromkeys(owner for each in self.datasets for owner in each.owners))
 
 
-Cause: TypeAlias = Literal["scan", "event", "ci", "import", "user"]
+# `log`: a table's own log told of it, with its own time.
+Cause: TypeAlias = Literal["scan", "event", "ci", "import", "user", "log"]
 
 
 class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

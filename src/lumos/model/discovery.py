@@ -1,5 +1,7 @@
 """What a scan brings home."""
 
+from datetime import datetime
+
 import msgspec
 
 from lumos.model.dataset import Definition, DriftedShape, Location, Owner, Properties, Statistics
@@ -13,6 +15,27 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     owner: Owner | None = None
     definition: Definition | None = None
     properties: Properties = {}
+
+
+class PastSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema that a table's log tells of, and since when the table had it."""
+
+    schema: Schema
+    at: datetime
+    version: str
+    operation: str | None = None
+    author: str | None = None
+    # Whether the log itself tells the time, in a zone that is known.
+    exact_time: bool = True
+
+
+class TableState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a table's own log says of its current version and of its way there, oldest first."""
+
+    version: str
+    operation: str | None = None
+    past: tuple[PastSchema, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +57,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     drift: tuple[DriftedShape, ...]
     content: str
     told: Told | None = None
+    table: TableState | None = None
     reverted: bool = False
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()

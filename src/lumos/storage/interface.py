@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -38,6 +38,13 @@ class Unlisted(NamedTuple):
     path: str
     code: str
     reason: str
+
+
+class Marker(NamedTuple):
+    """The root of a table whose own log says which files are its data; none are listed below."""
+
+    folder: str
+    kind: Literal["delta", "hudi", "iceberg"]
 
 
 Listing: TypeAlias = Listed | Unlisted
