@@ -1,0 +1,27 @@
+"""Containers of Azure Blob Storage or Data Lake Storage."""
+
+from typing import ClassVar
+
+from lumos.config.sources import AzureSource as Settings
+from lumos.model.urn import Urn
+from lumos.sources.interface import LakeSource, SourceNotUsable
+from lumos.storage import Selection
+
+
+class AzureSource(LakeSource):
+    kind: ClassVar[str] = "azure"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.instance = settings.instance
+
+    def roots(self) -> tuple[Selection, ...]:
+        raise SourceNotUsable("This version cannot scan 'azure'.", "Leave the source out.")
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        return Urn.of(
+            self.kind,
+            path.removeprefix("abfss://").split("/"),
+            instance=self.instance,
+            environment=environment,
+        )

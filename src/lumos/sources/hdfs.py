@@ -1,0 +1,27 @@
+"""Folders of a Hadoop file system."""
+
+from typing import ClassVar
+
+from lumos.config.sources import HdfsSource as Settings
+from lumos.model.urn import Urn
+from lumos.sources.interface import LakeSource, SourceNotUsable
+from lumos.storage import Selection
+
+
+class HdfsSource(LakeSource):
+    kind: ClassVar[str] = "hdfs"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.instance = settings.instance
+
+    def roots(self) -> tuple[Selection, ...]:
+        raise SourceNotUsable("This version cannot scan 'hdfs'.", "Leave the source out.")
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        return Urn.of(
+            self.kind,
+            path.removeprefix("hdfs://").split("/"),
+            instance=self.instance,
+            environment=environment,
+        )

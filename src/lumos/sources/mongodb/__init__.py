@@ -1,0 +1,1 @@
+"""Collections of MongoDB, whose schemas are learnt from samples."""
