@@ -32,7 +32,7 @@ MISTAKES = {
         "scan:\n  frobnicate: 1",
         [
             "lumos.yaml:2: unknown key 'frobnicate' in scan. "
-            "Valid keys: column_stats, datasets, exclude, file_patterns, max_removed_share."
+            "Valid keys: column_stats, datasets, exclude, file_patterns, max_removed_share, table_history, tables."
         ],
     ),
     "a key like no other among many": (

@@ -31,9 +31,6 @@ lumos_config:
     - type: file
       name: stock
       paths: [stock]
-    - type: gcs
-      name: gcp-analytics
-      buckets: [analytics-prod, reporting]
     - type: snowflake
       name: snowflake-prod
       account: ${SNOWFLAKE_ACCOUNT}
@@ -72,7 +69,7 @@ def test_all_sources_go_into_a_catalog_and_then_only_what_changed(place: Path) -
     report = Lumos().migration.sync(outputs=[COPY])
     assert report.sources == ("shop", "stock")
     assert report.passed_over == (
-        "gcp-analytics", "snowflake-prod", "bigquery-analytics", "databricks-ml", "kafka-prod",
+        "snowflake-prod", "bigquery-analytics", "databricks-ml", "kafka-prod",
     )  # fmt: skip
     assert (report.is_complete, report.told[0].told) == (True, 3)
     assert set(told()) == {"orders", "parts", "known"}

@@ -116,7 +116,11 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             raise AssertionError(f"The source '{kind}' has no place to be tried on.")
 
 
-@pytest.fixture(params=sorted(plugins.names(plugins.SOURCES)))
+# Sources that are named but cannot be scanned yet.
+TO_COME = {"azure", "gcs", "hdfs", "mongodb"}
+
+
+@pytest.fixture(params=sorted(plugins.names(plugins.SOURCES) - TO_COME))
 def place(request: pytest.FixtureRequest) -> Place:
     """A place with four tables, for each source that is installed."""
     made = _place(request.param, request)
