@@ -8,8 +8,8 @@ import pytest
 
 from lumos.pipeline.reading import Reader
 from lumos.storage import Listed, Stretch
+from lumos.storage.http import Patience
 from lumos.storage.s3 import S3Access, S3Storage
-from lumos.storage.s3.transport import Patience
 from s3_server import Request, Response, S3Server, error
 
 

@@ -12,10 +12,10 @@ import pytest
 from lumos.config.secret import Secret
 from lumos.config.sources import S3Source
 from lumos.storage import Selection, Stretch, storage_of
+from lumos.storage.errors import NoCredentials
+from lumos.storage.http import Transport
 from lumos.storage.s3 import S3Access, S3Storage
 from lumos.storage.s3.credentials import CredentialSource
-from lumos.storage.s3.errors import NoCredentials
-from lumos.storage.s3.transport import Transport
 from s3_server import Request, Response, S3Server, error
 
 SECRETS = {

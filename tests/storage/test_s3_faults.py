@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from lumos.storage import Stretch, Unlisted
+from lumos.storage.errors import StorageBusy
+from lumos.storage.fuse import Fuse
+from lumos.storage.http import Patience
 from lumos.storage.s3 import S3Access, S3Storage
-from lumos.storage.s3.errors import S3Busy
-from lumos.storage.s3.fuse import Fuse
-from lumos.storage.s3.transport import Patience
 from s3_server import Request, Response, S3Server, error
 
 BRIEF = Patience(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
@@ -139,13 +139,13 @@ def test_a_server_that_is_gone_does_not_cost_patience_for_every_file() -> None:
     ask(None)
     for _ in range(200):
         with pytest.raises(OSError, match=r"busy|left alone"):
-            ask(S3Busy("busy"))
+            ask(StorageBusy("busy"))
     assert 10 < len(asked) < 100
     now[0] += 60
     ask(None)
     for _ in range(10):
         with pytest.raises(OSError, match="busy"):
-            ask(S3Busy("busy"))
+            ask(StorageBusy("busy"))
     ask(None)
 
 

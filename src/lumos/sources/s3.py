@@ -10,20 +10,20 @@ from lumos.config.sources import S3Source as S3Settings
 from lumos.model.urn import Urn
 from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
 from lumos.storage import Selection
-from lumos.storage.s3 import S3Access, S3Storage
-from lumos.storage.s3.errors import (
+from lumos.storage.errors import (
     NoCredentials,
-    S3Busy,
-    S3Denied,
-    S3Error,
-    S3Missing,
-    S3Unreachable,
+    StorageBusy,
+    StorageDenied,
+    StorageFault,
+    StorageMissing,
+    StorageUnreachable,
 )
-from lumos.storage.s3.storage import SCHEME
-from lumos.storage.s3.transport import Patience
+from lumos.storage.http import Patience
+from lumos.storage.s3 import S3Access, S3Storage
 
 # Somebody waits for the answer, and a wrong address does not get better.
 _WHILE_SOMEBODY_WAITS: Final = Patience(seconds=10, tries=3)
+SCHEME: Final = "s3://"
 _log = logging.getLogger(__name__)
 
 
@@ -99,10 +99,10 @@ def _looked_at(storage: S3Storage, bucket: str, prefix: str) -> _Look:
         beside = opened.page(prefix, limit=1).entries if prefix and not first else []
         if prefix and not first and not any(entry.key == prefix for entry in beside):
             problem = _nothing_at(root, bucket, prefix, beside[0].key if beside else "")
-    except S3Unreachable as silent:
+    except StorageUnreachable as silent:
         # All roots of a source have the same endpoint, and waiting for each helps nobody.
         raise _in_words(silent, root, storage) from None
-    except S3Error as refused:
+    except StorageFault as refused:
         problem = _in_words(refused, root, storage)
     access = msgspec.structs.replace(storage.access, region=opened.region)
     return _Look(root, access, problem)
@@ -130,26 +130,26 @@ _LOG_IN: Final = (
 )
 
 
-def _in_words(problem: S3Error, root: str, storage: S3Storage) -> SourceNotUsable:
+def _in_words(problem: StorageFault, root: str, storage: S3Storage) -> SourceNotUsable:
     where = storage.access.endpoint_url or "Amazon S3"
     match problem:
         case NoCredentials(code="NoCredentials"):
             return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
         case NoCredentials():
             return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
-        case S3Missing():
+        case StorageMissing():
             name = root.removeprefix(SCHEME).partition("/")[0]
             found = f"There is no bucket '{name}' at {where}."
             return SourceNotUsable(found, "Check its name and, for other makers, 'endpoint_url'.")
-        case S3Denied():
+        case StorageDenied():
             found = f"No permission to list {root}: {problem}."
             return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
-        case S3Unreachable():
+        case StorageUnreachable():
             step = "Check 'endpoint_url', the network and that the server runs."
             if "certificate" in str(problem).lower():
                 step = "Set AWS_CA_BUNDLE to a file with the certificate that signed its own."
             return SourceNotUsable(f"{problem}.", step)
-        case S3Busy():
+        case StorageBusy():
             found = f"{where} refuses {root} for now: {problem}."
             return SourceNotUsable(found, "Try again in some minutes.")
         case _:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from lumos.storage.s3.errors import NoCredentials, S3Denied, S3Error, error_of
+from lumos.storage.errors import NoCredentials, StorageDenied, StorageFault, error_of
+from lumos.storage.http import Patience, Transport
 from lumos.storage.s3.profiles import Profiles
 from lumos.storage.s3.signing import Credentials, amazon_domain, query_text, signed
-from lumos.storage.s3.transport import Patience, Transport
 
 if TYPE_CHECKING:
     from lumos.storage.s3.access import S3Access
@@ -136,7 +136,7 @@ class _Finder:
                 headers=lambda: {"X-aws-ec2-metadata-token-ttl-seconds": "21600"},
                 connect_seconds=_METADATA_SECONDS,
             )
-        except S3Error:
+        except StorageFault:
             return None
         if token.status != 200:
             return None
@@ -202,7 +202,7 @@ class _Finder:
                 f"{base}/federation/credentials?{query}",
                 {"x-amz-sso_bearer_token": login["token"]},
             )["roleCredentials"]
-        except S3Denied:
+        except StorageDenied:
             raise NoCredentials(
                 f"the login of the profile '{name}' has ended; run: aws sso login --profile {name}"
             ) from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from configparser import ConfigParser, Error
 from pathlib import Path
 
-from lumos.storage.s3.errors import NoCredentials
+from lumos.storage.errors import NoCredentials
 
 
 class Profiles:

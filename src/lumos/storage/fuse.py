@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from lumos.storage.s3.errors import S3Busy, S3Unreachable
+from lumos.storage.errors import StorageBusy, StorageUnreachable
 
 # Twice as many as a task has under way at a time.
 _MOST_FAILURES: Final = 64
@@ -28,10 +28,12 @@ class Fuse:
     def guarded(self) -> Iterator[None]:
         """Counts a request that is made inside."""
         if self._clock() < self._resting_until:
-            raise S3Busy("the server kept failing and is left alone for a while", code="GivenUp")
+            raise StorageBusy(
+                "the server kept failing and is left alone for a while", code="GivenUp"
+            )
         try:
             yield
-        except (S3Busy, S3Unreachable):
+        except (StorageBusy, StorageUnreachable):
             self._failures += 1
             if self._failures >= _MOST_FAILURES:
                 self._resting_until = self._clock() + _REST_SECONDS

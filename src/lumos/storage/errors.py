@@ -9,7 +9,7 @@ _ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 
 
-class S3Error(OSError):
+class StorageFault(OSError):
     """A request that failed; `code` is the server's word for it, `status` 0 without an answer."""
 
     def __init__(self, text: str, *, code: str = "", status: int = 0, region: str = "") -> None:
@@ -25,7 +25,7 @@ class S3Error(OSError):
         return "not_listed"
 
 
-class S3Denied(S3Error, PermissionError):
+class StorageDenied(StorageFault, PermissionError):
     """No permission, or credentials that are not accepted."""
 
     @property
@@ -33,11 +33,11 @@ class S3Denied(S3Error, PermissionError):
         return "permission_denied"
 
 
-class S3Missing(S3Error, FileNotFoundError):
+class StorageMissing(StorageFault, FileNotFoundError):
     """No such bucket or key."""
 
 
-class S3Busy(S3Error):
+class StorageBusy(StorageFault):
     """The server kept refusing for the time being until patience ran out."""
 
     @property
@@ -45,11 +45,11 @@ class S3Busy(S3Error):
         return "storage_busy"
 
 
-class S3Unreachable(S3Error, ConnectionError):
+class StorageUnreachable(StorageFault, ConnectionError):
     """No answer from the endpoint at all."""
 
 
-class NoCredentials(S3Denied):
+class NoCredentials(StorageDenied):
     """No place where credentials are looked for has any."""
 
 
@@ -58,36 +58,38 @@ def is_passing(status: int) -> bool:
     return status in _THROTTLED
 
 
-def error_of(status: int, body: bytes, *, region: str = "") -> S3Error:
+def error_of(status: int, body: bytes, *, region: str = "") -> StorageFault:
     """The error that an answer means; only its code and message are passed on."""
     facts = dict(_ELEMENT.findall(body.decode(errors="replace")))
     return _error(status, facts, region=region)
 
 
-def error_in(text: str) -> S3Error:
+def error_in(text: str) -> StorageFault:
     """The error behind the long text that obstore makes of it."""
     status = _STATUS.search(text)
     facts = dict(_ELEMENT.findall(text))
     if status is None and "error sending request" in text:
-        return S3Unreachable("the endpoint does not answer")
+        return StorageUnreachable("the endpoint does not answer")
     if status is None and "redirect" in text:
-        return S3Error("the bucket lies in another region", code="PermanentRedirect", status=301)
+        return StorageFault(
+            "the bucket lies in another region", code="PermanentRedirect", status=301
+        )
     return _error(int(status.group(1)) if status else 0, facts)
 
 
-def _error(status: int, facts: dict[str, str], *, region: str = "") -> S3Error:
+def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFault:
     code = facts.get("Code", "")
     message = ElementTree.fromstring(f"<m>{facts.get('Message', '')}</m>").text or ""
     told = message.rstrip(".") or "the request failed"
     text = f"{told} ({code or (f'status {status}' if status else 'no answer')})"
     where = region or facts.get("Region", "")
-    kind: type[S3Error] = S3Error
+    kind: type[StorageFault] = StorageFault
     if code == "InvalidObjectState":
         text = "it is archived; restore it before it can be read (InvalidObjectState)"
     elif status == 404:
-        kind = S3Missing
+        kind = StorageMissing
     elif status in (401, 403):
-        kind = S3Denied
+        kind = StorageDenied
     elif is_passing(status):
-        kind = S3Busy
+        kind = StorageBusy
     return kind(text, code=code, status=status, region=where)

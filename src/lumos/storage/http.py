@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from lumos.storage.s3.errors import S3Unreachable, is_passing
+from lumos.storage.errors import StorageUnreachable, is_passing
 
 _CONNECT_SECONDS: Final = 5.0
 _READ_SECONDS: Final = 30.0
@@ -79,7 +79,7 @@ class Transport:
             if tried >= patience.tries or too_late:
                 if answer is not None:
                     return answer
-                raise S3Unreachable(_in_words(failure, url)) from failure
+                raise StorageUnreachable(_in_words(failure, url)) from failure
             time.sleep(wait)
 
     def _once(

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from lumos.storage.s3.bucket import Bucket, Range
-from lumos.storage.s3.errors import S3Error
+from lumos.storage.errors import StorageFault
+from lumos.storage.objects.bucket import Bucket, Range
 
 # One request costs more time than this many bytes, so smaller objects are fetched whole.
 _WHOLE: Final = 64 * 1024
 _RANGE_NOT_SATISFIABLE: Final = 416
 
 
-class S3File:
+class ObjectFile:
     """An object; what was fetched of its beginning and its end is kept while it is open."""
 
     def __init__(self, bucket: Bucket, key: str, size: int | None) -> None:
@@ -74,7 +74,7 @@ class S3File:
         try:
             # Later pieces must be of the same object as the first one.
             piece = self._bucket.get(self._key, wanted, etag=self._etag)
-        except S3Error as problem:
+        except StorageFault as problem:
             if problem.status != _RANGE_NOT_SATISFIABLE or self._etag:
                 raise
             # An object without bytes has no range at all.
