@@ -54,7 +54,8 @@ def migrate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="YAML with names of tags, terms, owners, services and datasets in the target.",
+            help="YAML with names of tags, terms, owners, domains, services and datasets in the "
+            "target.",
         ),
     ] = None,
     keep: Annotated[
@@ -148,6 +149,7 @@ _ASKED: Final = {
     "tag": ("tag", "tags"),
     "term": ("term", "terms"),
     "owner": ("owner", "owners"),
+    "domain": ("domain", "domains"),
     "service": ("service", "services"),
     "dataset": ("dataset", "datasets"),
 }
@@ -163,7 +165,11 @@ def _show_needs(console: "Console", needs: "Sequence[Need]") -> None:
     pasted = [need for need in needs if need.like]
     if not pasted:
         return
-    console.print("Like others in the target; to join them, give --mapping a file with:")
+    if any(need.by_title for need in pasted):
+        why = "Like others in the target, or known by ids in the source; to name them"
+    else:
+        why = "Like others in the target; to join them"
+    console.print(f"{why}, give --mapping a file with:")
     for kind, some in groupby(pasted, key=lambda need: need.kind):
         found = list(some)
         console.print(f"  {_ASKED[kind][1]}:")

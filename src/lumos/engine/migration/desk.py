@@ -22,8 +22,9 @@ from lumos.engine.snapshots.exporting import Wanted, export
 from lumos.engine.snapshots.reports import RollbackReport
 from lumos.errors import LumosError, MisuseError
 from lumos.platforms import Connects
+from lumos.platforms.datahub_model.labels import LabelName
 from lumos.snapshot import open_snapshot
-from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, USERS
+from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, OTHERS, USERS
 from lumos.store import NoStore, Store
 from lumos.store.locks import AlreadyHeld
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 _EXPORTED: Final = "exported.jsonl.zst"
 _MAPPED: Final = "mapped.jsonl.zst"
-_NAMING: Final = (GLOSSARY, USERS, GROUPS)
+_NAMING: Final = (GLOSSARY, USERS, GROUPS, OTHERS)
+# Catalogs that have tags and domains as DataHub has them, with their titles.
+_LIKE_DATAHUB: Final = ("datahub", "datahub-file")
 
 
 def _say_nothing(_step: str, **_progress: object) -> None:
@@ -256,7 +259,8 @@ class MigrationDesk:
             wish.drop()
         with open_snapshot(file) as snapshot:
             source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
-            unsettled = needs(source, target, mapping)
+            keeps_ids = there.kind in _LIKE_DATAHUB
+            unsettled = needs(source, target, mapping, keeps_ids=keeps_ids)
             unheard = _unheard(mapping, source, target)
             if not mapping.is_empty:
                 announce(f"mapping {here.name}")
@@ -374,9 +378,13 @@ def _unheard(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...
 
 
 def _moved(mapping: Mapping, target: Survey, store: Store | None, there: Catalog) -> frozenset[str]:
-    """Terms and people whose new names in the target are nobody else's: they go there whole."""
-    known = {*target.terms, *target.owners}
-    wanted = {*mapping.terms.values(), *mapping.owners.values()}
+    """Names in the target that are nobody else's: what gets them goes there whole."""
+    labels = (
+        *(LabelName("tag", name) for name in target.tags),
+        *(LabelName("domain", name) for name in target.domains),
+    )
+    known = {*target.terms, *target.owners, *(label.urn for label in labels)}
+    wanted = mapping.targets
     if store is not None:
         # What an earlier migration brought there is still that of the source.
         for kind in _NAMING:
@@ -385,7 +393,7 @@ def _moved(mapping: Mapping, target: Survey, store: Store | None, there: Catalog
 
 
 def _unused(mapping: Mapping, source: Survey) -> Iterator[str]:
-    for what in ("tags", "terms", "owners", "services", "datasets"):
+    for what in ("tags", "terms", "owners", "domains", "services", "datasets"):
         for name in getattr(mapping, what):
             if name not in getattr(source, what):
                 yield f"The mapping names {what[:-1]} '{name}', which the source does not have."

@@ -11,12 +11,13 @@ from lumos.config.section import Section
 from lumos.config.tree import ConfigurationError
 from lumos.config.yaml_tree import read
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, User
+from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
+from lumos.platforms.datahub_model.labels import LabelName, label_of, renamed
 from lumos.snapshot import Snapshot, write_snapshot
-from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, KINDS, USERS, Kind
+from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, KINDS, OTHERS, USERS, Kind
 
 Names: TypeAlias = dict[str, str]
 
@@ -31,6 +32,7 @@ class Mapping(Section, frozen=True, kw_only=True):
     tags: Names = msgspec.field(default_factory=dict)
     terms: Names = msgspec.field(default_factory=dict)
     owners: Names = msgspec.field(default_factory=dict)
+    domains: Names = msgspec.field(default_factory=dict)
     services: Names = msgspec.field(default_factory=dict)
     datasets: Names = msgspec.field(default_factory=dict)
 
@@ -55,6 +57,25 @@ class Mapping(Section, frozen=True, kw_only=True):
         """Whether everything keeps its name."""
         given = (getattr(self, name) for name in self.__struct_fields__)
         return not any(key != value for names in given for key, value in names.items())
+
+    @property
+    def labels(self) -> dict[LabelName, LabelName]:
+        """Tags and domains that are called otherwise."""
+        return {
+            LabelName("tag", name): LabelName("tag", new)
+            for name, new in self.tags.items()
+            if name != new
+        } | {
+            LabelName("domain", name): LabelName("domain", new)
+            for name, new in self.domains.items()
+            if name != new
+        }
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """The names that terms, people, tags and domains get, the last two as URNs of DataHub."""
+        labels = (label.urn for label in self.labels.values())
+        return frozenset((*self.terms.values(), *self.owners.values(), *labels))
 
     def urn(self, urn: str) -> str:
         """A dataset's URN in the target."""
@@ -87,8 +108,9 @@ def write_mapped(
 ) -> None:
     """Writes a snapshot as it is called in the target.
 
-    A term or somebody under another name is one that the target has: it is referred to, and left
-    as it is there. What gets one of the names in `moved` goes along under that name.
+    A term, somebody, a tag or a domain under another name is one that the target has: it is
+    referred to, and left as it is there. What gets one of the names in `moved` goes along under
+    that name; of a tag or a domain that name is its URN in DataHub.
     """
     _check_distinct(snapshot, mapping)
     given = {
@@ -119,18 +141,28 @@ def _mapped(
     kind: Kind, snapshot: Snapshot, mapping: Mapping, moved: frozenset[str]
 ) -> Iterator[Any]:
     change = _CHANGES.get(kind)
-    renamed = {GLOSSARY: mapping.terms, USERS: mapping.owners, GROUPS: mapping.owners}.get(kind, {})
+    names = _names_of(kind, mapping)
     # Of several that get one name the first goes along, unless one has that name already.
-    taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if renamed else set()
+    taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if names else set()
     for value in snapshot.entries(kind):
         key = getattr(value, kind.key)
-        name = renamed.get(key, key)
+        name = names.get(key, key)
         if name != key:
             if name in taken or name not in moved:
                 continue
             taken.add(name)
-            value = msgspec.structs.replace(value, **{kind.key: name})
+            if kind is not OTHERS:
+                value = msgspec.structs.replace(value, **{kind.key: name})
         yield value if change is None else change(value, mapping)
+
+
+def _names_of(kind: Kind, mapping: Mapping) -> Names:
+    """What entries of a kind are known by, and what they are known by in the target."""
+    if kind is GLOSSARY:
+        return mapping.terms
+    if kind is OTHERS:
+        return {label.urn: new.urn for label, new in mapping.labels.items()}
+    return mapping.owners if kind in (USERS, GROUPS) else {}
 
 
 def _dataset(entry: Entry, mapping: Mapping) -> Entry:
@@ -156,6 +188,10 @@ def _dataset(entry: Entry, mapping: Mapping) -> Entry:
         )
         changes["ownership"] = msgspec.structs.replace(
             entry.ownership, owners=tuple(dict.fromkeys(owners))
+        )
+    if entry.documentation is not None:
+        changes["documentation"] = msgspec.structs.replace(
+            entry.documentation, domain=_other_domain(entry.documentation.domain, mapping)
         )
     if entry.schema is not None and (mapping.tags or mapping.terms):
         changes["schema"] = _schema(entry.schema, mapping)
@@ -188,6 +224,7 @@ def _term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
         term,
         parent=None if term.parent is None else mapping.terms.get(term.parent, term.parent),
         related=_named(term.related, mapping.terms),
+        domain=_other_domain(term.domain, mapping),
         owners=_named(term.owners, mapping.owners),
     )
 
@@ -209,6 +246,14 @@ def _job(job: Job, mapping: Mapping) -> Job:
     )
 
 
+def _other(other: Other, mapping: Mapping) -> Other:
+    return renamed(other, mapping.labels) if label_of(other.urn) is not None else other
+
+
+def _other_domain(domain: str | None, mapping: Mapping) -> str | None:
+    return None if domain is None else mapping.domains.get(domain, domain)
+
+
 def _named(names: Iterable[str], mapping: Names) -> tuple[str, ...]:
     """The names in the target; two that become one stand once."""
     return tuple(dict.fromkeys(mapping.get(name, name) for name in names))
@@ -220,4 +265,5 @@ _CHANGES: Final[dict[Kind, Callable[[Any, Mapping], Any]]] = {
     USERS: _user,
     GROUPS: _group,
     JOBS: _job,
+    OTHERS: _other,
 }

@@ -7,19 +7,22 @@ from lumos.engine.snapshots.reports import DiffSummary, ImportReport, Migrated
 from lumos.model.discovery import Problem
 from lumos.snapshot import Counts
 
-NeedKind: TypeAlias = Literal["tag", "term", "owner", "service", "dataset"]
+NeedKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service", "dataset"]
 
 
 class Need(Report, frozen=True, kw_only=True):
     """A name that somebody should map by hand, on how many datasets, and what it may be.
 
-    Nothing like it is there where the target did not take it.
+    Nothing like it is there where the target did not take it. `by_title` says that a tag or a
+    domain is only known by an id, and may be called by its title in the source; nothing is
+    suggested where several have one title.
     """
 
     kind: NeedKind
     name: str
     like: tuple[str, ...] = ()
     datasets: int = 0
+    by_title: bool = False
 
 
 class Verification(Report, frozen=True, kw_only=True):

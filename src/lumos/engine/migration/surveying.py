@@ -1,7 +1,8 @@
 """Which names of the source would stand beside the same thing under another name in the target.
 
 Nobody can be sure that `pii` and `PII.Sensitive` mean the same. So they are told, with the lines of
-a mapping that would join them, and a migration goes on without.
+a mapping that would join them, and a migration goes on without. So are tags and domains that the
+source knows by ids which say nothing to anybody, with the titles that they have there.
 """
 
 import re
@@ -11,13 +12,16 @@ from typing import Final
 
 from lumos.engine.migration.mapping import Mapping, Names, service_of
 from lumos.engine.migration.reports import Need, NeedKind
-from lumos.model.catalog import Entry, GlossaryTerm, Group, User
+from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
+from lumos.platforms.datahub_model.labels import LabelKind, label_of, words_of
 
 _MARKS: Final = re.compile(r"[\W_]+")
 _PARTS: Final = re.compile(r"[./:]")
 _MOST_LIKE: Final = 5
+# What a catalog makes up itself where nobody gives a name: a UUID, or as many digits in one piece.
+_ID: Final = re.compile(r"(?=.*\d)[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Survey:
@@ -27,6 +31,9 @@ class Survey:
         self.tags: Counter[str] = Counter()
         self.terms: Counter[str] = Counter()
         self.owners: Counter[str] = Counter()
+        self.domains: Counter[str] = Counter()
+        # What people call tags and domains that are known by other names.
+        self.titles: dict[LabelKind, Names] = {"tag": {}, "domain": {}}
         self.datasets: dict[str, str] = {}
 
     @classmethod
@@ -40,8 +47,12 @@ class Survey:
             match item:
                 case GlossaryTerm():
                     survey.terms[item.name] += 0
+                    if item.domain:
+                        survey.domains[item.domain] += 0
                 case User() | Group():
                     survey.owners[item.name] += 0
+                case Other():
+                    survey.add_label(item)
         return survey
 
     def add(self, entry: Entry) -> None:
@@ -52,10 +63,25 @@ class Survey:
             self.terms.update(entry.governance.terms)
         if entry.ownership is not None:
             self.owners.update({owner.name for owner in entry.ownership.owners})
+        if entry.documentation is not None and entry.documentation.domain:
+            self.domains[entry.documentation.domain] += 1
         for field in entry.schema.fields if entry.schema else ():
             self._label(field)
             for nested in field.nested:
                 self._label(nested)
+
+    def add_label(self, other: Other) -> None:
+        """Takes note of a tag or a domain that is a thing of its own in its catalog."""
+        label = label_of(other.urn)
+        if label is None:
+            return
+        self.labels(label.kind)[label.name] += 0
+        if title := words_of(label, other).title:
+            self.titles[label.kind][label.name] = title
+
+    def labels(self, kind: LabelKind) -> Counter[str]:
+        """The names of tags or of domains."""
+        return self.tags if kind == "tag" else self.domains
 
     @property
     def services(self) -> set[str]:
@@ -67,19 +93,48 @@ class Survey:
         self.terms.update(labelled.terms)
 
 
-def needs(source: Survey, target: Survey, mapping: Mapping) -> tuple[Need, ...]:
-    """What somebody should decide on before the target has two names for one thing."""
+def needs(
+    source: Survey, target: Survey, mapping: Mapping, *, keeps_ids: bool = False
+) -> tuple[Need, ...]:
+    """What somebody should decide on before the target has two names for one thing, or none.
+
+    A target that `keeps_ids` shows tags and domains of such names by their titles itself.
+    """
     return (
-        *_alike("tag", source.tags, target.tags, mapping.tags),
+        *_labels("tag", source, target, mapping.tags, keeps_ids=keeps_ids),
         *_alike("term", source.terms, target.terms, mapping.terms),
         *_alike("owner", source.owners, target.owners, mapping.owners),
+        *_labels("domain", source, target, mapping.domains, keeps_ids=keeps_ids),
         *_services(source, target, mapping),
         *_cased(source, target, mapping),
     )
 
 
+def _labels(
+    kind: LabelKind, source: Survey, target: Survey, mapping: Names, *, keeps_ids: bool
+) -> list[Need]:
+    """Tags or domains that are like others in the target, and those whose names say nothing."""
+    known, titles = source.labels(kind), source.titles[kind]
+    found = list(_alike(kind, known, target.labels(kind), mapping, titles))
+    if keeps_ids:
+        return found
+    told, shared = {need.name for need in found}, Counter(titles.values())
+    for name, count in known.items():
+        title = titles.get(name)
+        if not count or not title or name in mapping or name in told or not _ID.fullmatch(name):
+            continue
+        # Two of one title would become one thing by lines that are only pasted.
+        like = (title,) if shared[title] == 1 else ()
+        found.append(Need(kind=kind, name=name, like=like, datasets=count, by_title=True))
+    return sorted(found, key=lambda need: need.name)
+
+
 def _alike(
-    kind: NeedKind, source: Counter[str], target: Counter[str], mapping: Names
+    kind: NeedKind,
+    source: Counter[str],
+    target: Counter[str],
+    mapping: Names,
+    titles: Names | None = None,
 ) -> Iterator[Need]:
     by_form: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(target):
@@ -88,7 +143,8 @@ def _alike(
     for name, count in sorted(source.items()):
         if name in target or name in mapping:
             continue
-        like = dict.fromkeys(each for form in _forms(kind, name) for each in by_form.get(form, ()))
+        forms = _forms(kind, name) | _forms(kind, (titles or {}).get(name, ""))
+        like = dict.fromkeys(each for form in sorted(forms) for each in by_form.get(form, ()))
         if like:
             yield Need(kind=kind, name=name, like=tuple(like)[:_MOST_LIKE], datasets=count)
 

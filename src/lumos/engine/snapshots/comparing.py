@@ -51,7 +51,8 @@ def diff(
         if names is not None and not names.is_empty:
             mapped = Path(folder) / "mapped.jsonl"
             with open_snapshot(before) as snapshot:
-                write_mapped(snapshot, names, mapped)
+                # Whether the target had them before or not: they are to be compared.
+                write_mapped(snapshot, names, mapped, moved=names.targets)
             before = mapped
         announce("comparing")
         findings = Findings()
