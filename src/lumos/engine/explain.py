@@ -71,7 +71,7 @@ def explain(
             explained = [lens.file(wanted)]
         except FileNotFoundError:
             raise NothingToExplain(wanted) from None
-    return _report(wanted, place, explained, _urns(settings, place))
+    return _report(wanted, place, explained, urns_in(settings, place.selection.root))
 
 
 def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
@@ -79,14 +79,14 @@ def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
     seen = [root for root in by_root if _is_in(path, root)]
     if seen:
         root = max(seen, key=len)
-        return _Place(_selection(settings, root), by_root[root])
+        return _Place(selection_of(settings, root), by_root[root])
     if not is_address(path) and not os.path.lexists(path):
         raise NothingToExplain(path)
     configured = [
         root for section in settings.sources for root in _roots(section) if _is_in(path, root)
     ]
     root = max(configured, key=len) if configured else _neighbourhood(path)
-    return _Place(_selection(settings, root), None)
+    return _Place(selection_of(settings, root), None)
 
 
 def _is_in(path: str, root: str) -> bool:
@@ -121,7 +121,8 @@ def _neighbourhood(path: str) -> str:
     return folder
 
 
-def _selection(settings: Settings, root: str) -> Selection:
+def selection_of(settings: Settings, root: str) -> Selection:
+    """What is looked at in a root, as its source or the usual settings have it."""
     always = settings.scan
     access = access_of(root, settings.sources)
     for section in settings.sources:
@@ -160,8 +161,8 @@ def _is_folder(path: str, selection: Selection) -> bool:
     return any(each.path.startswith(f"{path}/") for each in listings)
 
 
-def _urns(settings: Settings, place: _Place) -> Callable[[str], Urn]:
-    root = place.selection.root
+def urns_in(settings: Settings, root: str) -> Callable[[str], Urn]:
+    """Gives the URNs of what lies in a root."""
     known = (
         source_of(section)
         for section in settings.sources

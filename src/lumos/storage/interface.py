@@ -72,6 +72,8 @@ class ReadableFile(Protocol):
 
     def tail(self, length: int) -> bytes: ...
 
+    def part(self, start: int, length: int) -> bytes: ...
+
 
 class Storage(ABC):
     """A place where files lie; whatever fails there raises some OSError."""

@@ -105,6 +105,9 @@ class _LocalFile:
         start = max(0, self.size - length)
         return os.pread(self._descriptor, self.size - start, start)
 
+    def part(self, start: int, length: int) -> bytes:
+        return os.pread(self._descriptor, length, start)
+
 
 def _scan(folder: str) -> tuple[list[Listing], list[str]]:
     found: list[Listing] = []

@@ -39,6 +39,12 @@ class ObjectFile:
         kept = self._tail
         return kept[max(0, len(kept) - length) :]
 
+    def part(self, start: int, length: int) -> bytes:
+        end = min(start + length, self.size)
+        if start >= end:
+            return b""
+        return self._tail[start:end] if self._is_whole() else self._got(Range(start, end))
+
     def _is_whole(self) -> bool:
         """Whether all bytes are here, which then stand in the tail."""
         if self._size is not None and len(self._head) + len(self._tail) >= self._size:
