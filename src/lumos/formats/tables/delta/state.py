@@ -1,0 +1,259 @@
+"""What the actions of a log amount to: the live files, the schema and its history."""
+
+import posixpath
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+
+from lumos.formats.tables.delta.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    Damaged,
+    DeletionVector,
+    Domain,
+    Metadata,
+    Protocol,
+    rows_of,
+)
+from lumos.formats.tables.delta.log import Identity
+from lumos.formats.tables.delta.vectors import deletes_of, id_of
+from lumos.formats.tables.interface import Deletes, Folder
+
+# Memories of another layout are of no use.
+_LAYOUT: Final = 1
+_CLUSTERING: Final = "delta.clustering"
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
+_LOCAL: Final = re.compile(r"file:/+")
+
+Partition = tuple[tuple[str, str | None], ...]
+
+
+class Live(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A live file; `partition` is its place in the list of partitions."""
+
+    path: str
+    size: int
+    rows: int | None
+    partition: int
+    deletes: Deletes | None = None
+    vector: str = ""
+
+    @property
+    def key(self) -> str:
+        """A file with another deletion vector is another file."""
+        return f"{self.path}\n{self.vector}" if self.vector else self.path
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A schema that a commit brought; `at` is in microseconds since 1970."""
+
+    version: int
+    at: int
+    exact_time: bool
+    schema_string: str | None
+    partition_columns: list[str]
+    operation: str | None = None
+    author: str | None = None
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """All that one reading leaves for the next."""
+
+    layout: int = _LAYOUT
+    version: int
+    # The commit of that version as it was listed; nothing where only a checkpoint is left of it.
+    last: Identity | None
+    at: int
+    operation: str | None
+    metadata: Metadata
+    protocol: Protocol
+    clustering: str
+    partitions: list[Partition]
+    live: list[Live]
+    told: list[Told]
+    # Commits of the past that could not be read.
+    unread: list[int]
+
+
+class State:
+    """A table between two actions."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self.live: dict[str, Live] = {}
+        self.partitions: dict[Partition, int] = {}
+        self.metadata: Metadata | None = None
+        self.protocol: Protocol | None = None
+        self.clustering = ""
+
+    @classmethod
+    def of(cls, folder: Folder, memory: Memory) -> "State":
+        """The state as an earlier reading left it."""
+        state = cls(folder)
+        state.live = {live.key: live for live in memory.live}
+        state.partitions = {each: number for number, each in enumerate(memory.partitions)}
+        state.metadata = memory.metadata
+        state.protocol = memory.protocol
+        state.clustering = memory.clustering
+        return state
+
+    def apply(self, action: Action) -> None:
+        """One more action."""
+        if action.add is not None:
+            self.add(action.add, rows_of(action.add.stats))
+        elif action.remove is not None:
+            path = self._resolved(action.remove.path)
+            self.live.pop(_key(path, action.remove.deletion_vector), None)
+        elif action.meta_data is not None:
+            self.metadata = action.meta_data
+        elif action.protocol is not None:
+            self.protocol = action.protocol
+        elif action.domain_metadata is not None:
+            self.note(action.domain_metadata)
+
+    def add(self, add: Add, rows: int | None) -> None:
+        """One more live file."""
+        vector = add.deletion_vector
+        partition = tuple((add.partition_values or {}).items())
+        live = Live(
+            path=self._resolved(add.path),
+            size=add.size,
+            rows=rows,
+            partition=self.partitions.setdefault(partition, len(self.partitions)),
+            deletes=None if vector is None else deletes_of(vector, self._resolved),
+            vector=(vector and id_of(vector)) or "",
+        )
+        self.live[live.key] = live
+
+    def note(self, domain: Domain) -> None:
+        """What one of Delta's features set."""
+        if domain.domain == _CLUSTERING:
+            self.clustering = "" if domain.removed else domain.configuration
+
+    def _resolved(self, path: str) -> str:
+        """A path below the root, or an address elsewhere; in the log it is spelled as a URI."""
+        plain = unquote(path) if "%" in path else path
+        if not is_address(plain):
+            if ".." not in plain:
+                return plain
+            plain = posixpath.normpath(plain)
+            if not plain.startswith("../"):
+                return plain
+            # Up and away: it is an address like any other.
+            plain = _joined(self._folder.root, plain)
+        plain = _LOCAL.sub("/", plain, count=1) if plain.startswith("file:") else plain
+        return self._folder.inside(plain, self._folder.root) or plain
+
+    def memory(
+        self,
+        *,
+        version: int,
+        last: Identity | None,
+        at: int,
+        operation: str | None,
+        told: list[Told],
+        unread: list[int],
+    ) -> Memory:
+        """What the next reading is to know; raises Damaged where it is no table yet."""
+        if self.metadata is None:
+            raise Damaged("nothing in it says what the table's schema is")
+        if self.protocol is None:
+            raise Damaged("nothing in it says which protocol it follows")
+        return Memory(
+            version=version,
+            last=last,
+            at=at,
+            operation=operation,
+            metadata=self.metadata,
+            protocol=self.protocol,
+            clustering=self.clustering,
+            partitions=list(self.partitions),
+            live=list(self.live.values()),
+            told=told,
+            unread=unread,
+        )
+
+
+def is_address(path: str) -> bool:
+    """Whether a path says for itself where it is, and is not one below the table's root."""
+    return _ADDRESS.match(path) is not None
+
+
+def _key(path: str, vector: DeletionVector | None) -> str:
+    return path if vector is None else f"{path}\n{id_of(vector)}"
+
+
+def _joined(root: str, path: str) -> str:
+    scheme, separator, place = root.rpartition("://")
+    return f"{scheme}{separator}{posixpath.normpath(posixpath.join(place, path))}"
+
+
+def told_of(
+    metadata: Metadata, version: int, info: CommitInfo, *, modified: int, exact: bool = True
+) -> Told:
+    """The schema that a commit brought."""
+    at = microseconds(info, modified)
+    return Told(
+        version=version,
+        at=at,
+        exact_time=exact and _is_time(info.milliseconds),
+        schema_string=metadata.schema_string,
+        partition_columns=metadata.partition_columns or [],
+        operation=info.operation,
+        author=info.author,
+    )
+
+
+def microseconds(info: CommitInfo, modified: int) -> int:
+    """When a commit was made: as it says, else when its file was written."""
+    if info.milliseconds is None or not _is_time(info.milliseconds):
+        return modified
+    return info.milliseconds * 1000
+
+
+def _is_time(milliseconds: int | None) -> bool:
+    if milliseconds is None or milliseconds <= 0:
+        return False
+    try:
+        datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return False
+    return True
+
+
+def only_changes(told: list[Told]) -> list[Told]:
+    """Those that differ from the one before, in the order of their versions."""
+    changes: list[Told] = []
+    for each in sorted(told, key=lambda told: told.version):
+        same = changes and (
+            changes[-1].schema_string == each.schema_string
+            and changes[-1].partition_columns == each.partition_columns
+        )
+        if not same:
+            changes.append(each)
+    return changes
+
+
+_encode: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
+_decoder: Final = msgspec.msgpack.Decoder(Memory)
+
+
+def packed(memory: Memory) -> bytes:
+    """The memory as bytes."""
+    return _encode(memory)
+
+
+def unpacked(memory: bytes | None) -> Memory | None:
+    """The memory of those bytes; nothing where they are of no use."""
+    if memory is None:
+        return None
+    try:
+        known = _decoder.decode(memory)
+    except (ValueError, RecursionError):
+        return None
+    return known if known.layout == _LAYOUT else None
