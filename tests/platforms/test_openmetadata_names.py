@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from lumos.errors import MisuseError
@@ -67,6 +67,8 @@ ESTATE = (
 
 
 @given(text=ODD)
+@example("%3A::")
+@example("::%3A")
 def test_every_text_has_a_name_and_comes_back_from_it(text: str) -> None:
     name = spelled(text)
     assert meant(name) == text

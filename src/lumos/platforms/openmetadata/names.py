@@ -75,7 +75,7 @@ class _Spelling:
     def __init__(self, encoded: str = "") -> None:
         characters = f"{_REFUSED}{encoded}"
         ends = [_percent(character)[1:] for character in characters]
-        ends += ["ED%[AB][0-9A-F]%[89AB][0-9A-F]", "3A(?:%3A)+", "_"]
+        ends += ["ED%[AB][0-9A-F]%[89AB][0-9A-F]", "3A", "_"]
         self._escapes = re.compile(f"%((?:25)*)(?:{'|'.join(ends)})")
         self._characters = re.compile(f"[{re.escape(characters)}\ud800-\udfff]|::+")
 
