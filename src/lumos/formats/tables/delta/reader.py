@@ -48,7 +48,7 @@ class DeltaReader(TableReader):
     ) -> tuple[TableFacts, bytes]:
         log = log_of(folder.entries(FOLDER))
         if log.latest is None:
-            raise UnreadableFile(_HALF_WRITTEN, "The Delta log holds no commit yet.")
+            raise _no_commit()
         known = unpacked(memory)
         reading = _Reading(folder, log)
         try:
@@ -65,6 +65,10 @@ class DeltaReader(TableReader):
         if known is None:
             raise ValueError("This memory was not left by a reading of a Delta table.")
         return live_of(known)
+
+
+def _no_commit() -> UnreadableFile:
+    return UnreadableFile(_HALF_WRITTEN, "The Delta log holds no commit yet.")
 
 
 class _Commit(NamedTuple):
@@ -119,6 +123,8 @@ class _Reading:
         commits = self._to_read(base, most_commits)
         first = min((commit.version for commit in commits), default=base + 1)
         version, modified = self._replay(state, commits, base=base, modified=modified)
+        if version < 0:
+            raise _no_commit()
         if first > 0:
             self._told += self._before(first, base, state, known)
         return self._memory(state, version, modified)
