@@ -1,0 +1,5 @@
+"""Iceberg tables, versions 1 to 3, by their metadata files alone."""
+
+from lumos.formats.tables.iceberg.reader import IcebergReader
+
+__all__ = ["IcebergReader"]
