@@ -8,44 +8,22 @@ import base64
 import bisect
 import hashlib
 import re
-import socketserver
-import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from email.utils import formatdate
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple, Self
-from urllib.parse import parse_qsl, quote_plus, unquote, urlsplit
+from urllib.parse import quote_plus, unquote
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
+
+from http_server import RecordingServer, Request, Response
 
 _MODIFIED = 1_700_000_000
 _LAST = "\U0010ffff"
 
 
-class Request(NamedTuple):
-    """A request as it came; `query` decoded, `headers` with names in lower case."""
-
-    method: str
-    target: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-
-
-class Response(NamedTuple):
-    """What to answer."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = MappingProxyType({})
-
-
-class S3Server:
+class S3Server(RecordingServer):
     """Serves buckets of objects, given as bytes or as files, on a free port of this machine."""
 
     def __init__(
@@ -58,44 +36,9 @@ class S3Server:
         certificate: Path | None = None,
     ) -> None:
         self.buckets = {name: dict(objects) for name, objects in (buckets or {}).items()}
-        self.latency = latency
-        self.answer = answer
+        super().__init__(latency=latency, answer=answer, certificate=certificate)
         self.keys = keys
-        self.certificate = certificate
-        self.requests: list[Request] = []
         self._order: dict[str, list[str]] = {}
-
-    def __enter__(self) -> Self:
-        owner = self
-
-        class Handler(socketserver.StreamRequestHandler):
-            disable_nagle_algorithm = True
-
-            def handle(self) -> None:
-                for request in _requests(self.rfile):
-                    owner.requests.append(request)
-                    if owner.latency:
-                        time.sleep(owner.latency)
-                    self.wfile.write(_encoded(owner.respond(request), request.method))
-
-        class Listener(socketserver.ThreadingTCPServer):
-            allow_reuse_address = True
-            daemon_threads = True
-            request_queue_size = 128
-
-        self._listener = Listener(("127.0.0.1", 0), Handler)
-        if self.certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(self.certificate)
-            self._listener.socket = context.wrap_socket(self._listener.socket, server_side=True)
-        scheme = "http" if self.certificate is None else "https"
-        self.url = f"{scheme}://127.0.0.1:{self._listener.server_address[1]}"
-        threading.Thread(target=self._listener.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.shutdown()
-        self._listener.server_close()
 
     def counted(self, method: str, *, listing: bool) -> int:
         """How many requests of a kind have come."""
@@ -104,10 +47,18 @@ class S3Server:
             for request in self.requests
         )
 
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        """An object, in place of the one that was there."""
+        self._order.pop(bucket, None)
+        self.buckets.setdefault(bucket, {})[key] = data
+
+    def drop(self, bucket: str, key: str) -> None:
+        """No object any more."""
+        self._order.pop(bucket, None)
+        del self.buckets[bucket][key]
+
     def respond(self, request: Request) -> Response:
         """The answer to a request."""
-        if (prepared := self.answer(request)) is not None:
-            return prepared
         if self.keys is not None and (refused := self._refused(request)) is not None:
             return refused
         bucket, _, key = unquote(request.path[1:]).partition("/")
@@ -116,8 +67,7 @@ class S3Server:
         if request.method == "POST" and "delete" in request.query:
             return self._delete(bucket, request.body)
         if request.method == "PUT":
-            self._order.pop(bucket, None)
-            self.buckets[bucket][key] = request.body
+            self.put(bucket, key, request.body)
             return Response(200, headers={"ETag": _etag(request.body)})
         if request.method == "DELETE":
             self._order.pop(bucket, None)
@@ -243,25 +193,3 @@ def _facts(data: bytes | Path) -> str:
 @lru_cache(maxsize=100_000)
 def _etag(data: bytes) -> str:
     return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
-
-
-def _requests(stream: object) -> Iterator[Request]:
-    """The requests of one connection, until it is closed."""
-    readline, read = stream.readline, stream.read  # type: ignore[attr-defined]
-    while line := readline().decode():
-        method, target, _ = line.split(" ", 2)
-        headers = {}
-        while (header := readline().decode("latin-1").strip()) != "":
-            name, _, value = header.partition(":")
-            headers[name.lower()] = value.strip()
-        body = read(int(headers.get("content-length", "0")))
-        parts = urlsplit(target)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        yield Request(method, target, parts.path, query, headers, body)
-
-
-def _encoded(response: Response, method: str) -> bytes:
-    headers = {"Content-Length": str(len(response.body)), **response.headers}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = f"HTTP/1.1 {response.status} Answer\r\n{lines}\r\n".encode()
-    return head if method == "HEAD" else head + response.body

@@ -243,9 +243,9 @@ def test_what_is_held_back_can_be_confirmed(lumos: Any, lake: Path) -> None:
 
 
 def test_an_address_that_cannot_be_read_yet_is_named(lumos: Any) -> None:
-    result = lumos("ingest", "gs://bucket/raw")
+    result = lumos("ingest", "ftp://bucket/raw")
     assert result.code == 2
-    assert "'gs://' cannot be read" in result.err
+    assert "'ftp://' cannot be read" in result.err
 
 
 def test_explain_says_in_words_what_was_decided(lumos: Any, lake: Path) -> None:

@@ -1,6 +1,8 @@
 """What every source keeps to, ours and those that come; each tries it on a real place."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from conftest import Bucket
 from databases import PostgresDatabase
 from files import write_text
+from gcs_server import GcsServer
 from lumos import Lumos, plugins
 from lumos.engine.doctor import _sources
 from lumos.engine.scanning import source_of
@@ -76,11 +79,35 @@ class InBucket(Place):
         return self._bucket.section(bucket="no-such-bucket")
 
     def put(self, name: str, *columns: str) -> None:
-        text = f"{','.join(columns)}\n{','.join('x' for _ in columns)}\n"
-        self._bucket.put(f"{name}.csv", text.encode())
+        self._bucket.put(f"{name}.csv", _csv(columns))
 
     def drop(self, name: str) -> None:
         self._bucket.made.Object(f"{name}.csv").delete()
+
+
+class InGoogle(Place):
+    secrets = (HUSH, "PRIVATE KEY")
+
+    def __init__(self, server: GcsServer) -> None:
+        self._server = server
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {
+            "type": "gcs",
+            "bucket": "lake",
+            "endpoint_url": self._server.url,
+            "credentials": self._server.account(),
+            **facts,
+        }
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(bucket="no-such-bucket")
+
+    def put(self, name: str, *columns: str) -> None:
+        self._server.put("lake", f"{name}.csv", _csv(columns))
+
+    def drop(self, name: str) -> None:
+        self._server.drop("lake", f"{name}.csv")
 
 
 class InDatabase(Place):
@@ -104,12 +131,18 @@ class InDatabase(Place):
         self._database.run(f"DROP TABLE {name}")
 
 
+def _csv(columns: Sequence[str]) -> bytes:
+    return f"{','.join(columns)}\n{','.join('x' for _ in columns)}\n".encode()
+
+
 def _place(kind: str, request: pytest.FixtureRequest) -> Place:
     match kind:
         case "file":
             return Folder(request.getfixturevalue("tmp_path") / "lake")
         case "s3":
             return InBucket(request.getfixturevalue("bucket"))
+        case "gcs":
+            return InGoogle(request.getfixturevalue("servers").enter_context(GcsServer()))
         case "postgres":
             return InDatabase(request.getfixturevalue("database"))
         case _:
@@ -117,7 +150,14 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
 
 
 # Sources that are named but cannot be scanned yet.
-TO_COME = {"azure", "gcs", "hdfs", "mongodb"}
+TO_COME = {"azure", "hdfs", "mongodb"}
+
+
+@pytest.fixture
+def servers() -> Iterator[ExitStack]:
+    """What is closed when a test is over."""
+    with ExitStack() as opened:
+        yield opened
 
 
 @pytest.fixture(params=sorted(plugins.names(plugins.SOURCES) - TO_COME))

@@ -14,6 +14,7 @@ from lumos.sources import SourceNotUsable
 from lumos.sources import s3 as s3_source
 from lumos.sources.addresses import access_of, normal, section_of
 from lumos.storage import USUAL, UnknownStorage
+from lumos.storage.http import Patience
 from lumos.storage.s3 import S3Access
 from s3_server import Request, Response, S3Server, error
 
@@ -122,7 +123,7 @@ def answering(answer: Response) -> S3Server:
 def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step(
     answer: Response, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_source, "_WHILE_SOMEBODY_WAITS", s3_source.Patience(tries=1))
+    monkeypatch.setattr(s3_source, "WHILE_SOMEBODY_WAITS", Patience(tries=1))
     with answering(answer) as server:
         with pytest.raises(SourceNotUsable) as caught:
             source(server).roots()
@@ -239,5 +240,5 @@ def test_an_address_has_one_spelling() -> None:
 def test_an_address_that_means_nothing_is_refused() -> None:
     with pytest.raises(MisuseError, match="names no bucket"):
         section_of("s3:///raw", [])
-    with pytest.raises(UnknownStorage, match="gs://"):
-        section_of("gs://lake/raw", [])
+    with pytest.raises(UnknownStorage, match="ftp://"):
+        section_of("ftp://lake/raw", [])

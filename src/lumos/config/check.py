@@ -10,6 +10,7 @@ import msgspec
 from lumos import plugins
 from lumos.config.platforms import LOCAL, ServerPlatform
 from lumos.config.prices import features_of, method_of, prices_of
+from lumos.config.schemes import SHOWN, STORES
 from lumos.config.settings import Settings, WatchedSource
 from lumos.config.variables import unused_variables
 from lumos.errors import MisuseError, did_you_mean
@@ -19,7 +20,6 @@ _NOT_USED_YET: Final = {
 }
 # The library that a catalog of ours needs, and the extra that brings it.
 _LIBRARIES: Final = {"datahub": ("datahub", "datahub"), "openmetadata": ("httpx", "openmetadata")}
-_STATE_SCHEMES: Final = ("s3", "s3a", "s3n")
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
 
@@ -181,9 +181,9 @@ def _features(settings: Settings) -> Iterator[Note]:
 
 def _state(settings: Settings) -> Iterator[Note]:
     scheme, is_address, _ = (settings.state_uri or "").partition("://")
-    if is_address and scheme not in _STATE_SCHEMES:
+    if is_address and scheme not in STORES:
         text = (
-            f"This version keeps no state at {scheme}://, only in local folders and at s3://; "
+            f"This version keeps no state at {scheme}://, only in local folders and at {SHOWN}; "
             "lumos ingest will refuse this one."
         )
         yield _note(settings, "warning", "state_uri", text)

@@ -102,6 +102,7 @@ class GcsSource(ObjectStore, frozen=True, kw_only=True):
 
     type: Literal["gcs"] = "gcs"
     project: str | None = None
+    endpoint_url: Annotated[Address | None, spelled(also=("endpoint",))] = None
     credentials_file: Location | None = None
     credentials: Secret | None = None
     anonymous: bool = False

@@ -133,7 +133,7 @@ def _state(settings: Settings) -> Iterator[Check]:
     if settings.state_uri is None or not is_address(settings.state_uri):
         return
     try:
-        state = normal(settings.state_uri)
+        state = normal(settings.state_uri, settings.sources)
         check_state(state, access_of(state, settings.sources))
     except StateNotUsable as problem:
         yield Check(name="state", status="failed", found=problem.found, next_step=problem.next_step)

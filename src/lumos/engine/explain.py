@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.sources import FileSource as FileSection
-from lumos.config.sources import FileStore, ObjectStore
+from lumos.config.sources import FileStore
 from lumos.engine.reports import (
     ExplainedDataset,
     ExplainReport,
@@ -22,7 +22,7 @@ from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
 from lumos.sources import hints_of
-from lumos.sources.addresses import access_of, is_address, normal, section_of
+from lumos.sources.addresses import access_of, is_address, normal, roots_of, section_of
 from lumos.storage import Selection, storage_of
 from lumos.store import Scan, Store
 
@@ -53,7 +53,7 @@ def explain(
     """What was decided about a path: by its last scan, or by looking at its folder now."""
     if not path:
         raise MisuseError("The path to explain is empty. Name a file or folder: lumos explain PATH")
-    wanted = normal(path) if is_address(path) else os.path.abspath(path)
+    wanted = normal(path, settings.sources) if is_address(path) else os.path.abspath(path)
     opened = store()
     place = _place(settings, wanted, opened.scans() if opened is not None else ())
     lens = _lens(settings, place, state)
@@ -98,12 +98,8 @@ def _roots(section: object) -> list[str]:
     match section:
         case FileSection():
             return [os.path.abspath(path) for path in section.paths]
-        case ObjectStore():
-            return [
-                normal(f"s3://{bucket}/{prefix}")
-                for bucket in section.buckets
-                for prefix in section.prefixes or ("",)
-            ]
+        case FileStore():
+            return roots_of(section)
         case _:
             return []
 

@@ -490,7 +490,7 @@ class Lumos:
     def state_uri(self) -> str:
         """Where manifests of scans lie: state_uri, or a folder beside the store."""
         if self.settings.state_uri:
-            return normal(self.settings.state_uri)
+            return normal(self.settings.state_uri, self.settings.sources)
         return str(self._folder_beside_store("state"))
 
     def _folder_beside_store(self, name: str) -> Path:

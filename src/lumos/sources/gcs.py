@@ -1,27 +1,78 @@
 """Buckets of Google Cloud Storage."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from lumos.config.sources import GcsSource as Settings
+from lumos.config.sources import GcsSource as GcsSettings
 from lumos.model.urn import Urn
-from lumos.sources.interface import LakeSource, SourceNotUsable
-from lumos.storage import Selection
+from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
+from lumos.sources.interface import SourceNotUsable
+from lumos.storage import Access
+from lumos.storage.errors import (
+    NoCredentials,
+    StorageBusy,
+    StorageDenied,
+    StorageFault,
+    StorageMissing,
+    StorageUnreachable,
+)
+from lumos.storage.gcs import GcsAccess, GcsStorage
+from lumos.storage.gcs.bucket import GcsBucket
+from lumos.storage.objects.storage import ObjectStorage
+
+_LOG_IN: Final = (
+    "Name a 'credentials_file' in the configuration, set GOOGLE_APPLICATION_CREDENTIALS, run "
+    "'gcloud auth application-default login', or say 'anonymous: true' for a public bucket."
+)
+_GRANT: Final = "Grant the role Storage Object Viewer (roles/storage.objectViewer) on the bucket."
+_STEPS: Final = {
+    "UserProjectMissing": "The bucket wants whoever asks to pay: name a 'project' of yours.",
+    "AuthenticationRequired": "Check the credentials, and that their account still exists.",
+    "InvalidAuthentication": "Check the credentials, and that their account still exists.",
+}
 
 
-class GcsSource(LakeSource):
+class GcsSource(BucketSource[GcsSettings, GcsBucket]):
     kind: ClassVar[str] = "gcs"
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
-
-    def roots(self) -> tuple[Selection, ...]:
-        raise SourceNotUsable("This version cannot scan 'gcs'.", "Leave the source out.")
 
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
             self.kind,
+            # Unlike a folder, a key with an empty part is another key.
             path.removeprefix("gs://").split("/"),
             instance=self.instance,
             environment=environment,
         )
+
+    def _storage(self) -> GcsStorage:
+        return GcsStorage(GcsAccess.of(self._settings), patience=WHILE_SOMEBODY_WAITS)
+
+    def _access(self, storage: ObjectStorage[GcsBucket], bucket: GcsBucket) -> Access:  # noqa: ARG002
+        assert isinstance(storage, GcsStorage)
+        return storage.access
+
+    def _shown_by(self, bucket: str) -> str:
+        return f"gcloud storage ls gs://{bucket}/"
+
+    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+        where = self._settings.endpoint_url or "Google Cloud Storage"
+        match problem:
+            case NoCredentials(code="NoCredentials"):
+                return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
+            case NoCredentials():
+                return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
+            case StorageMissing():
+                name = root.removeprefix("gs://").partition("/")[0]
+                return SourceNotUsable(
+                    f"There is no bucket '{name}' at {where}.", "Check its name."
+                )
+            case StorageDenied():
+                found = f"No permission to list {root}: {problem}."
+                return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
+            case StorageUnreachable():
+                return SourceNotUsable(f"{problem}.", "Check 'endpoint_url' and the network.")
+            case StorageBusy():
+                found = f"{where} refuses {root} for now: {problem}."
+                return SourceNotUsable(found, "Try again in some minutes.")
+            case _:
+                step = _STEPS.get(problem.code, "Check the source.")
+                return SourceNotUsable(f"{root} cannot be listed: {problem}.", step)

@@ -1,15 +1,14 @@
 """Buckets of Amazon S3, or of whatever speaks its protocol."""
 
-import logging
-from functools import cached_property
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import msgspec
 
 from lumos.config.sources import S3Source as S3Settings
 from lumos.model.urn import Urn
-from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
-from lumos.storage import Selection
+from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
+from lumos.sources.interface import SourceNotUsable
+from lumos.storage import Access
 from lumos.storage.errors import (
     NoCredentials,
     StorageBusy,
@@ -18,103 +17,9 @@ from lumos.storage.errors import (
     StorageMissing,
     StorageUnreachable,
 )
-from lumos.storage.http import Patience
+from lumos.storage.objects.storage import ObjectStorage
 from lumos.storage.s3 import S3Access, S3Storage
-
-# Somebody waits for the answer, and a wrong address does not get better.
-_WHILE_SOMEBODY_WAITS: Final = Patience(seconds=10, tries=3)
-SCHEME: Final = "s3://"
-_log = logging.getLogger(__name__)
-
-
-class S3Source(LakeSource):
-    kind: ClassVar[str] = "s3"
-
-    def __init__(self, settings: S3Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
-
-    def roots(self) -> tuple[Selection, ...]:
-        """One root for each bucket and prefix.
-
-        Where some of them cannot be used and others can, the scan goes on and reports it.
-        """
-        problems = list(self.problems().values())
-        if len(problems) == len(self._looks):
-            raise problems[0]
-        for problem in problems:
-            _log.warning("%s", problem)
-        settings = self._settings
-        return tuple(
-            Selection(
-                look.root,
-                settings.file_patterns,
-                settings.exclude,
-                settings.recursive,
-                look.access,
-                hints_of(settings.datasets),
-            )
-            for look in self._looks
-        )
-
-    def problems(self) -> dict[str, SourceNotUsable]:
-        return {look.root: look.problem for look in self._looks if look.problem is not None}
-
-    @cached_property
-    def _looks(self) -> "list[_Look]":
-        settings = self._settings
-        try:
-            storage = S3Storage(S3Access.of(settings), patience=_WHILE_SOMEBODY_WAITS)
-        except NoCredentials as problem:
-            raise SourceNotUsable(f"{problem}.", "Repair the file, or name another one.") from None
-        return [
-            _looked_at(storage, bucket, prefix.removesuffix("/"))
-            for bucket in settings.buckets
-            for prefix in settings.prefixes or ("",)
-        ]
-
-    def urn(self, path: str, *, environment: str) -> Urn:
-        return Urn.of(
-            self.kind,
-            # Unlike a folder, a key with an empty part is another key.
-            path.removeprefix(SCHEME).split("/"),
-            instance=self.instance,
-            environment=environment,
-        )
-
-
-class _Look(NamedTuple):
-    root: str
-    access: S3Access
-    problem: SourceNotUsable | None
-
-
-def _looked_at(storage: S3Storage, bucket: str, prefix: str) -> _Look:
-    """A root, with the region in which its bucket turned out to lie, and what is wrong with it."""
-    root = f"{SCHEME}{bucket}/{prefix}" if prefix else f"{SCHEME}{bucket}"
-    opened = storage.bucket(bucket)
-    problem: SourceNotUsable | None = None
-    try:
-        first = opened.page(f"{prefix}/" if prefix else "", limit=1).entries
-        beside = opened.page(prefix, limit=1).entries if prefix and not first else []
-        if prefix and not first and not any(entry.key == prefix for entry in beside):
-            problem = _nothing_at(root, bucket, prefix, beside[0].key if beside else "")
-    except StorageUnreachable as silent:
-        # All roots of a source have the same endpoint, and waiting for each helps nobody.
-        raise _in_words(silent, root, storage) from None
-    except StorageFault as refused:
-        problem = _in_words(refused, root, storage)
-    access = msgspec.structs.replace(storage.access, region=opened.region)
-    return _Look(root, access, problem)
-
-
-def _nothing_at(root: str, bucket: str, prefix: str, near: str) -> SourceNotUsable:
-    found = f"There is nothing at {root}/."
-    if not near:
-        return SourceNotUsable(found, f"Check the prefix; 'aws s3 ls s3://{bucket}/' shows some.")
-    folder = "/".join(near.split("/")[: prefix.count("/") + 1])
-    return SourceNotUsable(found, f"A prefix is a folder; did you mean {SCHEME}{bucket}/{folder}?")
-
+from lumos.storage.s3.bucket import S3Bucket
 
 _STEPS: Final = {
     "InvalidAccessKeyId": "Check the access key, and that it belongs to this endpoint.",
@@ -130,27 +35,52 @@ _LOG_IN: Final = (
 )
 
 
-def _in_words(problem: StorageFault, root: str, storage: S3Storage) -> SourceNotUsable:
-    where = storage.access.endpoint_url or "Amazon S3"
-    match problem:
-        case NoCredentials(code="NoCredentials"):
-            return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
-        case NoCredentials():
-            return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
-        case StorageMissing():
-            name = root.removeprefix(SCHEME).partition("/")[0]
-            found = f"There is no bucket '{name}' at {where}."
-            return SourceNotUsable(found, "Check its name and, for other makers, 'endpoint_url'.")
-        case StorageDenied():
-            found = f"No permission to list {root}: {problem}."
-            return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
-        case StorageUnreachable():
-            step = "Check 'endpoint_url', the network and that the server runs."
-            if "certificate" in str(problem).lower():
-                step = "Set AWS_CA_BUNDLE to a file with the certificate that signed its own."
-            return SourceNotUsable(f"{problem}.", step)
-        case StorageBusy():
-            found = f"{where} refuses {root} for now: {problem}."
-            return SourceNotUsable(found, "Try again in some minutes.")
-        case _:
-            return SourceNotUsable(f"{root} cannot be listed: {problem}.", "Check the source.")
+class S3Source(BucketSource[S3Settings, S3Bucket]):
+    kind: ClassVar[str] = "s3"
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        return Urn.of(
+            self.kind,
+            # Unlike a folder, a key with an empty part is another key.
+            path.removeprefix("s3://").split("/"),
+            instance=self.instance,
+            environment=environment,
+        )
+
+    def _storage(self) -> S3Storage:
+        return S3Storage(S3Access.of(self._settings), patience=WHILE_SOMEBODY_WAITS)
+
+    def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> Access:
+        # With the region in which the bucket turned out to lie.
+        assert isinstance(storage, S3Storage)
+        return msgspec.structs.replace(storage.access, region=bucket.region)
+
+    def _shown_by(self, bucket: str) -> str:
+        return f"aws s3 ls s3://{bucket}/"
+
+    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+        where = S3Access.of(self._settings).settled().endpoint_url or "Amazon S3"
+        match problem:
+            case NoCredentials(code="NoCredentials"):
+                return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
+            case NoCredentials():
+                return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
+            case StorageMissing():
+                name = root.removeprefix("s3://").partition("/")[0]
+                found = f"There is no bucket '{name}' at {where}."
+                return SourceNotUsable(
+                    found, "Check its name and, for other makers, 'endpoint_url'."
+                )
+            case StorageDenied():
+                found = f"No permission to list {root}: {problem}."
+                return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
+            case StorageUnreachable():
+                step = "Check 'endpoint_url', the network and that the server runs."
+                if "certificate" in str(problem).lower():
+                    step = "Set AWS_CA_BUNDLE to a file with the certificate that signed its own."
+                return SourceNotUsable(f"{problem}.", step)
+            case StorageBusy():
+                found = f"{where} refuses {root} for now: {problem}."
+                return SourceNotUsable(found, "Try again in some minutes.")
+            case _:
+                return SourceNotUsable(f"{root} cannot be listed: {problem}.", "Check the source.")

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from lumos.config.schemes import SHOWN, store_of
 from lumos.config.secret import scrubbed
 from lumos.errors import MisuseError
 from lumos.storage.interface import (
@@ -43,23 +44,31 @@ class UnknownStorage(MisuseError):
         scheme = uri.partition("://")[0]
         super().__init__(
             f"{scrubbed(uri)}: '{scheme}://' cannot be read or written by this version. "
-            "Local paths and s3:// can."
+            f"Local paths, {SHOWN} can."
         )
 
 
 def storage_of(uri: str, access: Access = USUAL) -> Storage:
     """The storage that serves a path or URL."""
-    scheme, has_scheme, _ = uri.partition("://")
-    if not has_scheme:
+    if "://" not in uri:
         return LocalStorage()
-    if scheme == "s3":
-        return _s3(access)
-    raise UnknownStorage(uri)
+    kind = store_of(uri)
+    if kind is None:
+        raise UnknownStorage(uri)
+    return _opened(kind, access)
 
 
 @cache
-def _s3(access: Access) -> Storage:
+def _opened(kind: str, access: Access) -> Storage:
     """One storage for each access in a process: it keeps connections and credentials."""
-    from lumos.storage.s3 import S3Access, S3Storage
+    match kind:
+        case "s3":
+            from lumos.storage.s3 import S3Access, S3Storage
 
-    return S3Storage(access if isinstance(access, S3Access) else S3Access())
+            return S3Storage(access if isinstance(access, S3Access) else S3Access())
+        case "gcs":
+            from lumos.storage.gcs import GcsAccess, GcsStorage
+
+            return GcsStorage(access if isinstance(access, GcsAccess) else GcsAccess())
+        case _:
+            raise AssertionError(f"no storage serves {kind}")

@@ -16,6 +16,8 @@ from lumos.storage.errors import StorageUnreachable, is_passing
 _CONNECT_SECONDS: Final = 5.0
 _READ_SECONDS: Final = 30.0
 _MOST_KEPT: Final = 64
+# The variable of OpenSSL, which Python heeds by itself, for certificates to trust.
+CA_BUNDLE: Final = "SSL_CERT_FILE"
 
 
 class Patience(NamedTuple):
@@ -46,7 +48,8 @@ class Answer(NamedTuple):
 class Transport:
     """The way to any server; may be used by many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_bundle: str = CA_BUNDLE) -> None:
+        self._own_bundle = own_bundle
         self._kept: dict[tuple[str, str], LifoQueue[http.client.HTTPConnection]] = {}
         self._tls: ssl.SSLContext | None = None
 
@@ -129,7 +132,7 @@ class Transport:
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:
             self._tls = ssl.create_default_context()
-            if bundle := os.environ.get("AWS_CA_BUNDLE"):
+            if bundle := os.environ.get(self._own_bundle):
                 self._tls.load_verify_locations(bundle)
         return self._tls
 

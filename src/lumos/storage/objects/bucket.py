@@ -4,6 +4,7 @@ obstore moves the bytes. Pages are asked for here, since obstore lists no range 
 storage class, and fails for a whole page that holds a single key such as `a//b`.
 """
 
+import os
 import re
 import threading
 from abc import ABC, abstractmethod
@@ -16,14 +17,14 @@ from obstore.exceptions import BaseError
 
 from lumos.storage.errors import StorageFault, error_in
 from lumos.storage.fuse import Fuse
-from lumos.storage.http import Answer, Patience
+from lumos.storage.http import CA_BUNDLE, Answer, Patience
 from lumos.storage.objects.ranges import LAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from obstore import GetOptions, GetResult, PutResult
-    from obstore.store import RetryConfig
+    from obstore.store import ClientConfig, RetryConfig
 
 PAGE: Final = 1000
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -209,6 +210,15 @@ def is_plain(key: str) -> bool:
     """Whether obstore can name the key: no empty or dotted folders, no control characters."""
     has_odd_part = any(part in ("", ".", "..") for part in key.split("/"))
     return not has_odd_part and _CONTROL.search(key) is None
+
+
+def client_options(own_bundle: str = CA_BUNDLE) -> "ClientConfig":
+    """How obstore connects; `own_bundle` is the variable that names certificates to trust."""
+    options: ClientConfig = {"allow_http": True, "timeout": timedelta(seconds=30)}
+    if bundle := os.environ.get(own_bundle):
+        with open(bundle, "rb") as file:
+            options["root_certificate"] = file.read()
+    return options
 
 
 def bare(etag: str) -> str:

@@ -36,6 +36,8 @@ class ObjectFile:
     def tail(self, length: int) -> bytes:
         if not self._is_whole() and len(self._tail) < length:
             self._fetch_tail(length)
+            # What was fetched may meet the beginning that is here already.
+            self._is_whole()
         kept = self._tail
         return kept[max(0, len(kept) - length) :]
 

@@ -1,9 +1,8 @@
 """One bucket of S3: signed requests, sent to wherever it turns out to lie."""
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -13,14 +12,14 @@ from obstore.store import S3Store
 
 from lumos.storage.errors import StorageFault, error_of
 from lumos.storage.http import Answer, Patience, Transport
-from lumos.storage.objects.bucket import PAGE, Bucket, Page
+from lumos.storage.objects.bucket import PAGE, Bucket, Page, client_options
 from lumos.storage.objects.xml_pages import page_of, page_query
 from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.credentials import CredentialSource
 from lumos.storage.s3.signing import UNRESERVED, query_text, signed
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, S3Credential
+    from obstore.store import S3Credential
 
 # Where a bucket is said to lie, and where it then turns out to.
 _MOST_PLACES: Final = 2
@@ -123,7 +122,7 @@ class S3Bucket(Bucket):
             region=self._access.signing_region(self.region),
             skip_signature=self._access.anonymous,
             credential_provider=None if self._access.anonymous else self._credentials_for_obstore,
-            client_options=_client_options(),
+            client_options=client_options("AWS_CA_BUNDLE"),
             retry_config=self._retries(),
         )
 
@@ -137,11 +136,3 @@ class S3Bucket(Bucket):
             "token": found.token or None,
             "expires_at": ends,
         }
-
-
-def _client_options() -> "ClientConfig":
-    options: ClientConfig = {"allow_http": True, "timeout": timedelta(seconds=30)}
-    if bundle := os.environ.get("AWS_CA_BUNDLE"):
-        with open(bundle, "rb") as file:
-            options["root_certificate"] = file.read()
-    return options

@@ -27,7 +27,7 @@ class S3Storage(ObjectStorage[S3Bucket]):
         super().__init__()
         self.access = access.settled(environment)
         self._patience = patience
-        self._transport = Transport()
+        self._transport = Transport("AWS_CA_BUNDLE")
         self._credentials = CredentialSource(self.access, self._transport, environment)
 
     def _new_bucket(self, name: str) -> S3Bucket:

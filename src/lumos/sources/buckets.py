@@ -1,0 +1,114 @@
+"""What all sources made of buckets have in common."""
+
+import logging
+from abc import abstractmethod
+from functools import cached_property
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from lumos.config.sources import ObjectStore
+from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
+from lumos.storage import Access, Selection
+from lumos.storage.errors import NoCredentials, StorageFault, StorageUnreachable
+from lumos.storage.http import Patience
+from lumos.storage.objects.storage import AnyBucket, ObjectStorage
+
+# Somebody waits for the answer, and a wrong address does not get better.
+WHILE_SOMEBODY_WAITS: Final = Patience(seconds=10, tries=3)
+_log = logging.getLogger(__name__)
+
+Settings = TypeVar("Settings", bound=ObjectStore)
+
+
+class _Look(NamedTuple):
+    root: str
+    access: Access
+    problem: SourceNotUsable | None
+
+
+class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
+    """One root for each bucket and prefix."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.instance = settings.instance
+
+    @abstractmethod
+    def _storage(self) -> ObjectStorage[AnyBucket]:
+        """The storage, opened for somebody who waits."""
+
+    @abstractmethod
+    def _access(self, storage: ObjectStorage[AnyBucket], bucket: AnyBucket) -> Access:
+        """How executors reach a bucket that was looked at."""
+
+    @abstractmethod
+    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+        """What to do about a bucket that cannot be listed."""
+
+    @abstractmethod
+    def _shown_by(self, bucket: str) -> str:
+        """The command by which the maker's own program shows what is in a bucket."""
+
+    def roots(self) -> tuple[Selection, ...]:
+        """Where some roots cannot be used and others can, the scan goes on and reports it."""
+        problems = list(self.problems().values())
+        if len(problems) == len(self._looks):
+            raise problems[0]
+        for problem in problems:
+            _log.warning("%s", problem)
+        settings = self._settings
+        return tuple(
+            Selection(
+                look.root,
+                settings.file_patterns,
+                settings.exclude,
+                settings.recursive,
+                look.access,
+                hints_of(settings.datasets),
+            )
+            for look in self._looks
+        )
+
+    def problems(self) -> dict[str, SourceNotUsable]:
+        return {look.root: look.problem for look in self._looks if look.problem is not None}
+
+    @cached_property
+    def _looks(self) -> list[_Look]:
+        try:
+            storage = self._storage()
+        except NoCredentials as problem:
+            raise SourceNotUsable(f"{problem}.", "Repair the file, or name another one.") from None
+        return [
+            self._looked_at(storage, bucket, prefix.removesuffix("/"))
+            for bucket in self._settings.buckets
+            for prefix in self._settings.prefixes or ("",)
+        ]
+
+    def _looked_at(self, storage: ObjectStorage[AnyBucket], name: str, prefix: str) -> _Look:
+        """A root, and what is wrong with it."""
+        root = f"{storage.scheme}://{name}/{prefix}".removesuffix("/")
+        bucket = storage.bucket(name)
+        problem: SourceNotUsable | None = None
+        try:
+            first = bucket.page(f"{prefix}/" if prefix else "", limit=1).entries
+            beside = bucket.page(prefix, limit=1).entries if prefix and not first else []
+            if prefix and not first and not any(entry.key == prefix for entry in beside):
+                near = beside[0].key if beside else ""
+                problem = self._nothing_at(storage, root, name, prefix, near)
+        except StorageUnreachable as silent:
+            # All roots of a source have the same endpoint, and waiting for each helps nobody.
+            raise self._in_words(silent, root) from None
+        except StorageFault as refused:
+            problem = self._in_words(refused, root)
+        return _Look(root, self._access(storage, bucket), problem)
+
+    def _nothing_at(
+        self, storage: ObjectStorage[AnyBucket], root: str, bucket: str, prefix: str, near: str
+    ) -> SourceNotUsable:
+        found = f"There is nothing at {root}/."
+        if not near:
+            return SourceNotUsable(
+                found, f"Check the prefix; '{self._shown_by(bucket)}' shows some."
+            )
+        folder = "/".join(near.split("/")[: prefix.count("/") + 1])
+        there = f"{storage.scheme}://{bucket}/{folder}"
+        return SourceNotUsable(found, f"A prefix is a folder; did you mean {there}?")

@@ -1,0 +1,61 @@
+"""How buckets of Google are reached: by the configuration, and else by the usual places."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, Self
+
+import msgspec
+
+from lumos.config.secret import MASK
+from lumos.config.sources import GcsSource
+from lumos.storage.interface import Access
+
+_GOOGLE: Final = "https://storage.googleapis.com"
+
+
+class GcsAccess(Access, frozen=True, kw_only=True):
+    """Endpoint and credentials of buckets; what is empty is found in the usual places.
+
+    `project` pays for requests where a bucket wants whoever asks to pay.
+    """
+
+    endpoint_url: str = ""
+    project: str = ""
+    credentials: str = ""
+    credentials_file: str = ""
+    anonymous: bool = False
+
+    @classmethod
+    def of(cls, source: GcsSource) -> Self:
+        """The access that a section describes; a file of keys travels along, if it can be read."""
+        text = source.credentials.reveal() if source.credentials else ""
+        file = source.credentials_file or ""
+        if file and not text:
+            with suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
+                text = opened.read()
+        return cls(
+            endpoint_url=source.endpoint_url or "",
+            project=source.project or "",
+            credentials=text,
+            credentials_file=file,
+            anonymous=source.anonymous,
+        )
+
+    def __repr__(self) -> str:
+        facts = (
+            f"{name}={MASK if name == 'credentials' else getattr(self, name)!r}"
+            for name in self.__struct_fields__
+            if getattr(self, name)
+        )
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+    def settled(self, environment: Mapping[str, str] = os.environ) -> "GcsAccess":
+        """The same with the endpoint filled in; emulators know no credentials."""
+        emulator = environment.get("STORAGE_EMULATOR_HOST", "")
+        if self.endpoint_url or not emulator:
+            return msgspec.structs.replace(
+                self, endpoint_url=(self.endpoint_url or _GOOGLE).rstrip("/")
+            )
+        url = emulator if "://" in emulator else f"http://{emulator}"
+        return msgspec.structs.replace(self, endpoint_url=url.rstrip("/"), anonymous=True)

@@ -1,0 +1,112 @@
+"""One bucket of Google: its XML API lists as S3 does, and obstore moves the bytes."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
+
+from obstore.store import GCSStore
+
+from lumos.storage.errors import StorageFault, error_of
+from lumos.storage.gcs.access import GcsAccess
+from lumos.storage.gcs.credentials import GcsCredentials
+from lumos.storage.http import Answer, Patience, Transport
+from lumos.storage.objects.bucket import PAGE, Bucket, ByteStore, Page, client_options
+from lumos.storage.objects.xml_pages import page_of, page_query
+
+if TYPE_CHECKING:
+    from obstore.store import GCSCredential
+
+_PAYER: Final = "x-goog-user-project"
+_SOMEBODY_PAYS: Final = "UserProjectMissing"
+
+
+class GcsBucket(Bucket):
+    """A bucket as some access reaches it."""
+
+    def __init__(
+        self,
+        name: str,
+        access: GcsAccess,
+        *,
+        credentials: GcsCredentials,
+        transport: Transport,
+        patience: Patience,
+    ) -> None:
+        super().__init__(name, patience)
+        self._access = access
+        self._credentials = credentials
+        self._transport = transport
+        # Naming a project asks for rights in it, so it is done only where a bucket wants it.
+        self._payer: Mapping[str, str] = {}
+
+    def page(
+        self,
+        prefix: str,
+        *,
+        after: str = "",
+        token: str = "",
+        folders: bool = False,
+        limit: int = PAGE,
+    ) -> Page:
+        query = page_query(prefix, after, token, folders=folders, limit=limit)
+        with self._fuse.guarded():
+            answer = self._asked("", query=query)
+        return page_of(answer.body, after=after, protocol="Google Cloud Storage")
+
+    def scrubbed(self, text: str) -> str:
+        return self._credentials.scrubbed(text)
+
+    def _asked(
+        self,
+        key: str,
+        *,
+        query: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> Answer:
+        path = quote(f"/{self.name}/{key}" if key else f"/{self.name}", safe="/-._~")
+        url = f"{self._access.endpoint_url}{path}{f'?{urlencode(query)}' if query else ''}"
+
+        def to_send() -> Mapping[str, str]:
+            token = self._credentials.current()
+            login = {} if token is None else {"Authorization": f"Bearer {token.text}"}
+            return {**headers, **login, **self._payer}
+
+        answer = self._transport.send("GET", url, headers=to_send, patience=self._patience)
+        problem = error_of(answer.status, answer.body)
+        if problem.code == _SOMEBODY_PAYS and self._access.project and not self._payer:
+            self._payer = {_PAYER: self._access.project}
+            return self._asked(key, query=query, headers=headers)
+        if answer.status not in (200, 206):
+            raise self._without_secrets(problem)
+        return answer
+
+    def _renewed(self) -> None:
+        self._credentials.current()
+
+    def _new_store(self) -> ByteStore:
+        if self._access.project and not self._payer:
+            # Whether somebody has to pay is told by any answer.
+            with suppress(StorageFault):
+                self.page("", limit=1)
+        options = client_options()
+        if self._payer:
+            options["default_headers"] = dict(self._payer)
+        return GCSStore(
+            self.name,
+            base_url=self._access.endpoint_url,
+            skip_signature=self._access.anonymous,
+            # Asked for even where nothing is signed; else obstore looks for one by itself.
+            credential_provider=self._credential,
+            client_options=options,
+            retry_config=self._retries(),
+        )
+
+    def _credential(self) -> "GCSCredential":
+        found = self._credentials.current()
+        if found is None:
+            return {"token": "", "expires_at": None}
+        ends = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
+        return {"token": found.text, "expires_at": ends}

@@ -1,0 +1,111 @@
+"""A small server that lists and serves as Google's XML API does, for tests.
+
+It is not Google's. It is the server of S3, whose listing Google took over, with tokens of OAuth
+instead of signatures: a service account's statement is checked, and whoever has no token is refused.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import count
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from http_server import Request, Response
+from s3_server import S3Server, error
+
+EMAIL = "reader@lake.iam.gserviceaccount.com"
+REFRESH = "1//refresh-hush-hush"
+
+
+@cache
+def private_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def pem(form: PrivateFormat = PrivateFormat.PKCS8) -> str:
+    return private_key().private_bytes(Encoding.PEM, form, NoEncryption()).decode()
+
+
+class GcsServer(S3Server):
+    """Serves buckets to whoever has one of the tokens that it gave."""
+
+    def __init__(
+        self,
+        buckets: dict[str, dict[str, bytes | Path]] | None = None,
+        *,
+        answer: Callable[[Request], Response | None] = lambda _request: None,
+        seconds: int = 3600,
+        payer: str = "",
+    ) -> None:
+        super().__init__(buckets, answer=answer)
+        self.seconds = seconds
+        self.payer = payer
+        self.given: list[str] = []
+        self._numbers = count(1)
+
+    def account(self, **facts: object) -> str:
+        """The text of a key file of a service account."""
+        return json.dumps({
+            "type": "service_account", "client_email": EMAIL, "private_key": pem(),
+            "private_key_id": "key-1", "token_uri": f"{self.url}/token", **facts,
+        })  # fmt: skip
+
+    def user(self, **facts: object) -> str:
+        """The text that a login by gcloud leaves behind."""
+        return json.dumps({
+            "type": "authorized_user", "client_id": "gcloud", "client_secret": "client-hush-hush",
+            "refresh_token": REFRESH, "token_uri": f"{self.url}/token", **facts,
+        })  # fmt: skip
+
+    def respond(self, request: Request) -> Response:
+        if request.path == "/token":
+            return self._token(parse_qs(request.body.decode()))
+        if request.path.startswith("/computeMetadata/"):
+            assert request.headers["metadata-flavor"] == "Google"
+            return self._given()
+        if request.path == "/":
+            return Response(200, headers={"Metadata-Flavor": "Google"})
+        token = request.headers.get("authorization", "").removeprefix("Bearer").strip()
+        if token not in self.given:
+            return error(401, "AuthenticationRequired", f"The token {token} is refused")
+        if self.payer and request.headers.get("x-goog-user-project") != self.payer:
+            return error(400, "UserProjectMissing", "Bucket is requester pays bucket")
+        return super().respond(request)
+
+    def _given(self) -> Response:
+        self.given.append(f"ya29.hush-hush-{next(self._numbers)}")
+        facts = {"access_token": self.given[-1], "expires_in": self.seconds, "token_type": "Bearer"}
+        return Response(200, json.dumps(facts).encode())
+
+    def _token(self, form: Mapping[str, list[str]]) -> Response:
+        if form.get("refresh_token") == [REFRESH] or self._is_signed(*form.get("assertion", [""])):
+            return self._given()
+        told = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
+        return Response(400, json.dumps(told).encode())
+
+    def _is_signed(self, statement: str) -> bool:
+        told, _, signature = statement.rpartition(".")
+        if not told:
+            return False
+        header, claims = (json.loads(_decoded(part)) for part in told.split("."))
+        is_meant = (header["alg"], claims["iss"], claims["aud"]) == (
+            "RS256", EMAIL, f"{self.url}/token",
+        )  # fmt: skip
+        try:
+            private_key().public_key().verify(
+                _decoded(signature), told.encode(), padding.PKCS1v15(), hashes.SHA256()
+            )
+        except InvalidSignature:
+            return False
+        return is_meant and 0 < claims["exp"] - claims["iat"] <= 3600
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,184 @@
+"""How buckets of Google are reached: keys, logins, the machine's account, and who pays."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import PrivateFormat
+
+from gcs_server import REFRESH, GcsServer, pem
+from lumos.config.secret import Secret
+from lumos.config.sources import GcsSource
+from lumos.storage import Stretch, Unlisted
+from lumos.storage.errors import NoCredentials
+from lumos.storage.gcs import GcsAccess, GcsStorage
+from storage_places import BRIEF
+
+NOWHERE = {"NO_GCE_CHECK": "true", "CLOUDSDK_CONFIG": "/nowhere"}
+OBJECTS = {"lake": {"a.csv": b"data"}}
+
+
+def storage_at(
+    server: GcsServer, environment: Mapping[str, str] = NOWHERE, **facts: object
+) -> GcsStorage:
+    access = GcsAccess(endpoint_url=server.url, **facts)  # type: ignore[arg-type]
+    return GcsStorage(access, environment=environment, patience=BRIEF)
+
+
+@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+def test_a_service_account_signs_for_its_token_once(form: PrivateFormat) -> None:
+    with GcsServer(OBJECTS) as server:
+        storage = storage_at(server, credentials=server.account(private_key=pem(form)))
+        assert storage.read("gs://lake/a.csv") == b"data"
+        storage.write("gs://lake/b.csv", b"more")
+        assert storage.files("gs://lake") == ["a.csv", "b.csv"]
+        assert [request.path for request in server.requests].count("/token") == 1
+
+
+def test_a_token_is_renewed_before_it_ends() -> None:
+    with GcsServer(OBJECTS, seconds=299) as server:
+        storage = storage_at(server, credentials=server.account())
+        storage.files("gs://lake")
+        storage.files("gs://lake")
+        used = [request.headers.get("authorization", "") for request in server.requests]
+        assert [each for each in used if each] == [f"Bearer {token}" for token in server.given]
+        assert len(server.given) == 2
+
+
+@pytest.mark.parametrize("way", ["configured file", "variable", "gcloud", "machine"])
+def test_credentials_are_found_in_the_usual_places(way: str, tmp_path: Path) -> None:
+    with GcsServer(OBJECTS) as server:
+        file = tmp_path / "application_default_credentials.json"
+        file.write_text(server.user())
+        facts = {"credentials_file": str(file)} if way == "configured file" else {}
+        environment = {
+            "configured file": NOWHERE,
+            "variable": {**NOWHERE, "GOOGLE_APPLICATION_CREDENTIALS": str(file)},
+            "gcloud": {**NOWHERE, "CLOUDSDK_CONFIG": str(tmp_path)},
+            "machine": {
+                "CLOUDSDK_CONFIG": "/nowhere",
+                "GCE_METADATA_HOST": server.url.removeprefix("http://"),
+            },
+        }[way]
+        assert storage_at(server, environment, **facts).read("gs://lake/a.csv") == b"data"
+
+
+def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
+    with GcsServer(OBJECTS) as server:
+        file = tmp_path / "key.json"
+        file.write_text(server.account())
+        section = GcsSource(buckets=("lake",), credentials_file=str(file), endpoint_url=server.url)
+        access = GcsAccess.of(section)
+        file.unlink()
+        storage = GcsStorage(access, environment=NOWHERE, patience=BRIEF)
+        assert storage.read("gs://lake/a.csv") == b"data"
+        assert "PRIVATE KEY" not in repr(access)
+
+
+@pytest.mark.parametrize(
+    ("credentials", "told"),
+    [
+        ("no json", "'credentials' holds no credentials of Google"),
+        ("[1]", "'credentials' holds no credentials of Google"),
+        ({"type": "service_account", "client_email": "a@b"}, "'credentials' has no 'private_key'"),
+        ({"type": "external_account"}, "'external_account', which this version does not know"),
+        (
+            {"type": "service_account", "client_email": "a", "private_key": "hush-hush"},
+            "the private key is none that RSA knows",
+        ),
+        (
+            {
+                "type": "service_account",
+                "client_email": "a",
+                "private_key": "-----BEGIN PRIVATE KEY-----aHVzaA==-----END PRIVATE KEY-----",
+            },
+            "the private key is none that RSA knows",
+        ),
+    ],
+)
+def test_credentials_that_are_none_are_told_without_their_text(
+    credentials: object, told: str
+) -> None:
+    text = credentials if isinstance(credentials, str) else json.dumps(credentials)
+    with GcsServer(OBJECTS) as server:
+        storage = storage_at(server, credentials=text)
+        with pytest.raises(NoCredentials) as refused:
+            storage.read("gs://lake/a.csv")
+    assert told in str(refused.value)
+    assert "hush" not in str(refused.value)
+
+
+def test_a_refused_statement_is_told_in_the_words_of_google() -> None:
+    with GcsServer(OBJECTS) as server:
+        storage = storage_at(server, credentials=server.account(client_email="other@lake"))
+        with pytest.raises(NoCredentials, match=r"Google gives no token: Invalid JWT Signature\."):
+            storage.read("gs://lake/a.csv")
+        (listing,) = storage.walk(Stretch("gs://lake"))
+        assert isinstance(listing, Unlisted)
+        assert listing.code == "permission_denied"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with GcsServer(OBJECTS) as server:
+        storage = storage_at(server, credentials_file=str(tmp_path / "none.json"))
+        with pytest.raises(NoCredentials, match=r"none\.json cannot be read: No such file"):
+            storage.read("gs://lake/a.csv")
+
+
+def test_nothing_is_found_where_nothing_is() -> None:
+    with GcsServer(OBJECTS) as server, pytest.raises(NoCredentials) as refused:
+        storage_at(server).read("gs://lake/a.csv")
+    assert refused.value.code == "NoCredentials"
+
+
+def test_public_buckets_are_read_without_a_token() -> None:
+    with GcsServer(OBJECTS) as server:
+        server.given.append("")
+        storage = storage_at(server, anonymous=True)
+        assert storage.files("gs://lake") == ["a.csv"]
+        assert storage.read("gs://lake/a.csv") == b"data"
+        storage.write("gs://lake/b.csv", b"more")
+        assert {request.path for request in server.requests} & {"/token"} == set()
+        reads = [request.headers for request in server.requests if request.method == "GET"]
+        assert not any("authorization" in headers for headers in reads)
+
+
+def test_an_emulator_of_the_environment_needs_no_credentials() -> None:
+    host = "localhost:4443"
+    access = GcsAccess().settled({"STORAGE_EMULATOR_HOST": host})
+    assert (access.endpoint_url, access.anonymous) == (f"http://{host}", True)
+    assert GcsAccess().settled({}).endpoint_url == "https://storage.googleapis.com"
+
+
+@pytest.mark.parametrize("first", ["read", "list"])
+def test_a_project_pays_only_where_a_bucket_wants_it(first: str) -> None:
+    for payer in ("", "analytics"):
+        with GcsServer(OBJECTS, payer=payer) as server:
+            storage = storage_at(server, credentials=server.user(), project="analytics")
+            if first == "list":
+                storage.files("gs://lake")
+            assert storage.read("gs://lake/a.csv") == b"data"
+            named = {request.headers.get("x-goog-user-project", "") for request in server.requests}
+            assert named == {"", "analytics"} if payer else {""}
+
+
+def test_no_secret_stands_in_what_is_told() -> None:
+    with GcsServer(OBJECTS) as server:
+        storage = storage_at(server, credentials=server.user())
+        storage.files("gs://lake")
+        server.given.clear()
+        (listing,) = storage.walk(Stretch("gs://lake"))
+        assert isinstance(listing, Unlisted)
+        assert listing.code == "permission_denied"
+        assert "AuthenticationRequired" in listing.reason
+        told = f"{listing} {storage.access!r}"
+    assert "hush" not in told
+    assert REFRESH not in told
+
+
+def test_a_section_becomes_an_access() -> None:
+    section = GcsSource(
+        buckets=("lake",), project="analytics", credentials=Secret("{}"), anonymous=True
+    )
+    assert GcsAccess.of(section) == GcsAccess(project="analytics", credentials="{}", anonymous=True)

@@ -1,0 +1,112 @@
+"""Each store that Lumos reads, with a server of its own kind behind it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+from gcs_server import GcsServer
+from http_server import BROKEN_OFF, RecordingServer, Request, Response
+from lumos.storage import LocalStorage, Storage
+from lumos.storage.gcs import GcsAccess, GcsStorage
+from lumos.storage.http import Patience
+from lumos.storage.interface import Access
+from lumos.storage.s3 import S3Access, S3Storage
+from s3_server import S3Server, error
+
+BRIEF = Patience(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+HUSH = "hush-hush"
+
+
+class Place(ABC):
+    """A folder in a store, and how to fill it."""
+
+    root: str
+    storage: Storage
+
+    @abstractmethod
+    def put(self, files: Mapping[str, bytes]) -> None: ...
+
+
+class OnDisk(Place):
+    def __init__(self, folder: Path) -> None:
+        self.root = str(folder)
+        self.storage = LocalStorage()
+        folder.mkdir()
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            file = Path(self.root, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+
+
+class Served(Place):
+    """A store behind a server, which may fail for a while."""
+
+    server: RecordingServer
+    access: Access
+    # What its server says when it is busy, and to whom it does not know.
+    busy: tuple[Response, ...]
+    denied: Response
+
+    def fail(self, response: Response, times: int = 1_000_000) -> None:
+        """Answers so, and then as usual; who gives tokens stays well."""
+        tries = count()
+        self.server.answer = lambda request: (
+            response if not self.is_login(request) and next(tries) < times else None
+        )
+
+    def is_login(self, request: Request) -> bool:
+        return request.path == "/token"
+
+
+_BUSY = (
+    error(503, "SlowDown", "Please reduce your request rate"),
+    error(429, "TooManyRequests", "Please reduce your request rate"),
+    error(500, "InternalError", "We encountered an internal error"),
+    BROKEN_OFF,
+)
+
+
+class InS3(Served):
+    busy = _BUSY
+    denied = error(403, "AccessDenied", f"Access Denied for {HUSH}")
+
+    def __init__(self, made: ExitStack) -> None:
+        self.root = "s3://lake/raw"
+        self.server = made.enter_context(S3Server({"lake": {}}, keys={"key-id": HUSH}))
+        self.access = S3Access(
+            endpoint_url=self.server.url, access_key_id="key-id", secret_access_key=HUSH
+        )
+        self.storage = S3Storage(self.access, patience=BRIEF)
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            self.server.put("lake", f"raw/{name}", data)
+
+
+class InGcs(Served):
+    busy = _BUSY
+    denied = error(403, "AccessDenied", "Access denied for ya29.hush-hush-1")
+
+    def __init__(self, made: ExitStack) -> None:
+        self.root = "gs://lake/raw"
+        self.server = made.enter_context(GcsServer({"lake": {}}))
+        self.access = GcsAccess(
+            endpoint_url=self.server.url, credentials=self.server.account(private_key_id=HUSH)
+        )
+        self.storage = GcsStorage(self.access, patience=BRIEF)
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            self.server.put("lake", f"raw/{name}", data)
+
+
+SERVED = {"s3": InS3, "gcs": InGcs}
+
+
+def place_of(kind: str, made: ExitStack, folder: Path) -> Place:
+    """A new place of a kind."""
+    return OnDisk(folder / "raw") if kind == "local" else SERVED[kind](made)
