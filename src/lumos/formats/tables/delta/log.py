@@ -39,13 +39,20 @@ class Checkpoint(NamedTuple):
     modified: int
 
 
+class Run(NamedTuple):
+    """A file that says what several commits amount to."""
+
+    first: int
+    last: int
+    entry: Entry
+
+
 class Log(NamedTuple):
     """What is in the folder; checkpoints stand from the newest on, complete ones alone."""
 
     commits: dict[int, Entry]
     checkpoints: tuple[Checkpoint, ...]
-    # By the first version of the run: the last one, and the file.
-    compacted: dict[int, tuple[int, Entry]]
+    runs: tuple[Run, ...]
     # Commits at the end without a byte: somebody began to write them.
     begun: tuple[int, ...]
 
@@ -70,7 +77,7 @@ def is_of_log(name: str) -> bool:
 def log_of(entries: Iterable[Entry]) -> Log:
     """The log of those files."""
     commits: dict[int, Entry] = {}
-    compacted: dict[int, tuple[int, Entry]] = {}
+    runs: list[Run] = []
     parts: _Parts = {}
     for entry in entries:
         if match := _COMMIT.match(entry.name):
@@ -79,14 +86,14 @@ def log_of(entries: Iterable[Entry]) -> Log:
         elif match := _CHECKPOINT.match(entry.name):
             _note_part(parts, match, entry)
         elif match := _COMPACTED.match(entry.name):
-            first, last = int(match[1]), int(match[2])
-            if first <= last <= LARGEST and last > compacted.get(first, (-1, entry))[0]:
-                compacted[first] = (last, entry)
+            run = Run(int(match[1]), int(match[2]), entry)
+            if run.first <= run.last <= LARGEST and entry.size:
+                runs.append(run)
     checkpoints = _complete(parts)
     begun = _begun(commits, checkpoints[0].version if checkpoints else -1)
     for version in begun:
         del commits[version]
-    return Log(commits, checkpoints, compacted, begun)
+    return Log(commits, checkpoints, tuple(runs), begun)
 
 
 def _note_part(parts: _Parts, match: re.Match[str], entry: Entry) -> None:

@@ -80,6 +80,14 @@ class _Commit(NamedTuple):
     is_run: bool = False
 
 
+class _Missing(Exception):
+    """A version that neither a commit nor a run tells of."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
 class _Reading:
     """One reading of one log."""
 
@@ -90,7 +98,8 @@ class _Reading:
         self._latest = log.latest
         self._told: list[Told] = []
         self._unread: list[int] = []
-        self._damaged: list[str] = []
+        # Checkpoints that could not be used, and why.
+        self._damaged: dict[int, str] = {}
         self._blank = list(log.begun)
         # Of the newest commit that was read.
         self._last = CommitInfo()
@@ -104,11 +113,9 @@ class _Reading:
     def later(self, known: Memory) -> Memory:
         """The state after the commits that came since."""
         state = State.of(self._folder, known)
-        new = [
-            self._commit(version)
-            for version in sorted(self._log.commits)
-            if version > known.version
-        ]
+        there = {checkpoint.version for checkpoint in self._log.checkpoints}
+        self._damaged = {at: why for at, why in known.damaged.items() if at in there}
+        new = self._steps(known.version)
         if not new:
             return known
         self._told, self._unread = list(known.told), list(known.unread)
@@ -137,29 +144,42 @@ class _Reading:
             operation=self._last.operation,
             told=only_changes(self._told),
             unread=self._unread,
+            damaged=self._damaged,
         )
 
     def _missing(self, after: int) -> int | None:
         """The first version behind `after` that nothing tells of."""
+        try:
+            self._steps(after)
+        except _Missing as gap:
+            return gap.version
+        return None
+
+    def _steps(self, after: int, *, sparing: int = 0) -> list[_Commit]:
+        """The way from a version to the latest; runs serve for gaps, and before `sparing`."""
+        steps = []
         version = after + 1
         while version <= self._latest:
-            if version in self._log.commits:
-                version += 1
-            elif run := self._run(version):
-                version = run.version + 1
-            else:
-                return version
-        return None
+            run = None
+            if version not in self._log.commits or version < sparing:
+                run = self._run_over(version)
+            if run is None and version not in self._log.commits:
+                raise _Missing(version)
+            steps.append(run or self._commit(version))
+            version = steps[-1].version + 1
+        return steps
 
     def _commit(self, version: int) -> _Commit:
         entry = self._log.commits[version]
         return _Commit(version, in_log(entry.name), entry.modified)
 
-    def _run(self, first: int) -> _Commit | None:
-        last, entry = self._log.compacted.get(first, (None, None))
-        if last is None or entry is None or last > self._latest:
+    def _run_over(self, version: int) -> _Commit | None:
+        # One that begins earlier will do: it tells how every file it knows of ended up.
+        runs = [run for run in self._log.runs if run.first <= version <= run.last <= self._latest]
+        if not runs:
             return None
-        return _Commit(last, in_log(entry.name), entry.modified, is_run=True)
+        longest = max(runs, key=lambda run: run.last)
+        return _Commit(longest.last, in_log(longest.entry.name), longest.entry.modified, True)
 
     def _base(self) -> tuple[int, int, State]:
         """The newest checkpoint that can be read, or the beginning; its version and time."""
@@ -171,14 +191,15 @@ class _Reading:
             try:
                 load(self._folder, checkpoint, state)
             except Damaged as problem:
-                self._damaged.append(f"checkpoint {checkpoint.version}: {problem}")
+                self._damaged[checkpoint.version] = str(problem)
                 continue
             return checkpoint.version, checkpoint.modified, state
         missing = self._missing(after=-1)
         if missing is None:
             return -1, 0, State(self._folder)
         if self._damaged:
-            raise Damaged(f"{self._damaged[0]}, and commit {missing} is gone")
+            version, problem = next(iter(self._damaged.items()))
+            raise Damaged(f"checkpoint {version}: {problem}; and commit {missing} is gone")
         if missing == 0:
             raise Damaged("its first commit is gone, and there is no checkpoint")
         raise Damaged(f"commit {missing} is missing, but there are later ones")
@@ -188,14 +209,7 @@ class _Reading:
         history = sorted(self._log.commits)[-most_commits:] if most_commits > 0 else []
         commits = [self._commit(version) for version in history if version <= base]
         oldest = history[0] if history else self._latest + 1
-        version = base + 1
-        while version <= self._latest:
-            run = self._run(version)
-            is_spared = version < oldest or version not in self._log.commits
-            commit = run if run is not None and is_spared else self._commit(version)
-            commits.append(commit)
-            version = commit.version + 1
-        return commits
+        return commits + self._steps(base, sparing=oldest)
 
     def _replay(
         self, state: State, commits: list[_Commit], *, base: int, modified: int = 0
@@ -275,7 +289,7 @@ class _Reading:
         try:
             load(self._folder, oldest, then, files=False)
         except Damaged as problem:
-            self._damaged.append(f"checkpoint {oldest.version}: {problem}")
+            self._damaged[oldest.version] = str(problem)
             return told
         if then.metadata is not None:
             brought = told_of(
@@ -299,11 +313,7 @@ class _Reading:
                     "before it counts.",
                 )
             )
-        if self._damaged:
-            remarks.append(
-                Remark(
-                    "damaged_checkpoint",
-                    f"What lies before it was read instead of {self._damaged[0]}.",
-                )
-            )
+        for version, problem in self._damaged.items():
+            reason = " ".join(f"Checkpoint {version} was done without: {problem}".split())
+            remarks.append(Remark("damaged_checkpoint", f"{reason.rstrip('.')}."))
         return tuple(remarks)

@@ -78,6 +78,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     told: list[Told]
     # Commits of the past that could not be read.
     unread: list[int]
+    # Checkpoints that could not be used, and why.
+    damaged: dict[int, str]
 
 
 class State:
@@ -158,6 +160,7 @@ class State:
         operation: str | None,
         told: list[Told],
         unread: list[int],
+        damaged: dict[int, str],
     ) -> Memory:
         """What the next reading is to know; raises Damaged where it is no table yet."""
         if self.metadata is None:
@@ -176,6 +179,7 @@ class State:
             live=list(self.live.values()),
             told=told,
             unread=unread,
+            damaged=damaged,
         )
 
 
