@@ -34,7 +34,9 @@ class S3Server(RecordingServer):
         answer: Callable[[Request], Response | None] = lambda _request: None,
         keys: dict[str, str] | None = None,
         certificate: Path | None = None,
+        page_size: int = 1000,
     ) -> None:
+        self.page_size = page_size
         self.buckets = {name: dict(objects) for name, objects in (buckets or {}).items()}
         super().__init__(latency=latency, answer=answer, certificate=certificate)
         self.keys = keys
@@ -100,7 +102,7 @@ class S3Server(RecordingServer):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         token = query.get("continuation-token", "")
         after = base64.b64decode(token).decode() if token else query.get("start-after", "")
-        most = int(query.get("max-keys", "1000"))
+        most = min(self.page_size, int(query.get("max-keys", "1000")))
         at = max(bisect.bisect_right(order, after), bisect.bisect_left(order, prefix))
         found: list[str] = []
         folders: list[str] = []

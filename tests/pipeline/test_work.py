@@ -10,9 +10,10 @@ from files import write_parquet, write_text
 from lumos.pipeline import work
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.parts import Part, PartIndex, read_part
+from lumos.pipeline.piles import Pile
 from lumos.pipeline.summaries import PlaceSummary
 from lumos.pipeline.work import Done, Job, Work
-from lumos.storage import USUAL, Selection
+from lumos.storage import USUAL, Listed, Marker, Selection
 
 _FORMS = ("orders", "users", "clicks")
 
@@ -22,15 +23,17 @@ class Scanner:
 
     def __init__(self, root: Path, state: Path, *, works: int = 4) -> None:
         self.works = works
-        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, ())
+        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, (), ())
         self.parts: list[Part] = []
         self.done: list[Done] = []
+        self.met: list[Marker] = []
 
     def scan(self, *, column_stats: bool = False) -> int:
         """How many files a scan opens."""
         index = PartIndex(self.parts)
         self.job = self.job._replace(column_stats=column_stats)
-        self.done = self.run(plan(self.job.selection, parts=self.works, known=index))
+        works, self.met = plan(self.job.selection, parts=self.works, known=index)
+        self.done = self.run(works)
         left_over = [portion for each in self.done for portion in each.left_over]
         self.done += self.run(plan_left_over(left_over, index))
         self.parts = [each.part for each in self.done if each.part is not None]
@@ -142,3 +145,40 @@ def test_statistics_of_columns_open_files_that_did_not_tell_them(scanner: Scanne
     assert scanner.scan(column_stats=True) == 16
     assert scanner.scan(column_stats=True) == 0
     assert scanner.scan() == 0
+
+
+def test_a_table_is_no_loose_files_and_files_of_a_claimed_folder_are_none(
+    scanner: Scanner, lake: Path
+) -> None:
+    log = lake / "clicks/_delta_log/00000000000000000000.json"
+    log.parent.mkdir()
+    log.touch()
+    scanner.scan()
+    found = [*scanner.met, *(marker for done in scanner.done for marker in done.markers)]
+    assert found == [Marker(str(lake / "clicks"), "delta")]
+    assert {path.split("/")[-3] for path in scanner.paths()} == {
+        "orders",
+        "users",
+        lake.parent.name,
+    }
+    scanner.job = scanner.job._replace(claims=(str(lake / "users"),))
+    scanner.scan()
+    assert not [path for path in scanner.paths() if "/users/" in path]
+    assert {each for done in scanner.done for each in done.left_out} == {str(lake / "users")}
+
+
+def test_where_tables_do_not_count_their_files_are_like_any_others(
+    scanner: Scanner, lake: Path
+) -> None:
+    (lake / "clicks/_delta_log").mkdir()
+    scanner.job = scanner.job._replace(selection=Selection(str(lake), tables=False))
+    assert scanner.scan() == 16
+    assert not scanner.met
+
+
+def test_files_beyond_what_memory_should_hold_wait_on_disk_in_order() -> None:
+    files = [Listed(f"/lake/{number * 7919 % 1000:04d}", number, 0) for number in range(1000)]
+    with Pile(most=64) as pile:
+        for each in files:
+            pile.add(each)
+        assert list(pile.in_order()) == sorted(files)

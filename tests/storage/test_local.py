@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from lumos.storage import Listed, LocalStorage, Selection, Stretch, Unlisted
+from lumos.storage import Listed, LocalStorage, Marker, Selection, Stretch, Unlisted
 
 
 def names(root: Path) -> set[str]:
     found = LocalStorage().walk(Stretch(str(root)))
-    return {listing.path.removeprefix(f"{root}/") for listing in found}
+    return {
+        listing.path.removeprefix(f"{root}/")
+        for listing in found
+        if not isinstance(listing, Marker)
+    }
 
 
 def test_markers_scratch_space_and_hidden_files_are_not_listed(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from lumos.errors import MisuseError
 from lumos.model.urn import Urn
 from lumos.sources import hints_of
 from lumos.sources.addresses import access_of, is_address, normal, roots_of, section_of
-from lumos.storage import Selection, storage_of
+from lumos.storage import Marker, Selection, storage_of
 from lumos.store import Scan, Store
 
 if TYPE_CHECKING:
@@ -130,9 +130,17 @@ def selection_of(settings: Settings, root: str) -> Selection:
                 section.recursive,
                 access,
                 hints_of((*section.datasets, *always.datasets)),
+                always.tables,
+                always.table_history,
             )
     return Selection(
-        root, always.file_patterns, always.exclude, access=access, hints=hints_of(always.datasets)
+        root,
+        always.file_patterns,
+        always.exclude,
+        access=access,
+        hints=hints_of(always.datasets),
+        tables=always.tables,
+        table_history=always.table_history,
     )
 
 
@@ -154,7 +162,7 @@ def _is_folder(path: str, selection: Selection) -> bool:
     storage = storage_of(path, selection.access)
     met, stretches = storage.split(path, parts=1)
     listings = chain(met, chain.from_iterable(map(storage.walk, stretches)))
-    return any(each.path.startswith(f"{path}/") for each in listings)
+    return any(isinstance(each, Marker) or each.path.startswith(f"{path}/") for each in listings)
 
 
 def urns_in(settings: Settings, root: str) -> Callable[[str], Urn]:

@@ -103,7 +103,7 @@ class Recorder:
         # What files tell of themselves only changes with them; tables are counted now and then.
         is_counted_anew = (
             bool(found.statistics.columns) or self._lies_otherwise(urn, found)
-            if found.told is None
+            if not found.is_told_alone
             else self._statistics.get(urn) != found.statistics
         )
         return (
@@ -175,14 +175,14 @@ class Recorder:
         seen = Sighting(
             schema=found.schema,
             content=found.content,
-            told=found.told is not None,
+            told=found.is_told_alone,
             format=found.format,
             reverted=found.reverted,
         )
         decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
         if decision is None:
             assert known is not None
-            if found.told is not None:
+            if found.is_told_alone:
                 self._tell_more(transaction, found, str(urn))
             return msgspec.structs.replace(_unchanged(found, urn, known), event=moved)
         if known is None or known.state == "missing":
@@ -346,9 +346,11 @@ class Recorder:
         facts: dict[str, str | int | None] = {
             "source": self._source,
             "format": found.format,
-            "files": None if found.told else statistics.file_count,
+            "files": None if found.is_told_alone else statistics.file_count,
             "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
             "rows": statistics.row_count if statistics.row_count_exact else None,
+            "table_version": None if found.table is None else found.table.version,
+            "operation": None if found.table is None else found.table.operation,
         }
         return {name: fact for name, fact in facts.items() if fact is not None}
 

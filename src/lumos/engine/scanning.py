@@ -161,6 +161,8 @@ def _roots(lakes: Sequence[Lake], settings: Settings) -> list[Lake]:
                 file_patterns=(*always.file_patterns, *root.file_patterns),
                 exclude=(*always.exclude, *root.exclude),
                 hints=(*root.hints, *hints_of(always.datasets)),
+                tables=always.tables,
+                table_history=always.table_history,
             ),
         )
         for source, root in lakes

@@ -152,8 +152,12 @@ class Scanner:
         elif not discovery.complete or len(absent) > most:
             held = absent
         else:
-            may_be_there = _may_hold if isinstance(source, LakeSource) else _lies_in
-            held = [each for each in absent if may_be_there(each, unreadable)]
+            is_lake = isinstance(source, LakeSource)
+            held = [
+                each
+                for each in absent
+                if _lies_in(each, unreadable) or (is_lake and _may_hold(each, unreadable))
+            ]
         kept = {each.urn for each in held}
         return [each for each in absent if each.urn not in kept], held
 

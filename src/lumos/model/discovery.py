@@ -33,6 +33,7 @@ class TableState(msgspec.Struct, frozen=True, kw_only=True):
     """What a table's own log says of its current version and of its way there, oldest first."""
 
     version: str
+    at: datetime
     operation: str | None = None
     past: tuple[PastSchema, ...] = ()
     features: tuple[str, ...] = ()
@@ -62,6 +63,11 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
 
+    @property
+    def is_told_alone(self) -> bool:
+        """Whether a place tells all that is known of it, and no files do."""
+        return self.told is not None and self.table is None
+
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A file or place that could not be read, and why; a remark is on one that was read."""
@@ -80,4 +86,5 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     files_listed: int = 0
     files_read: int = 0
     files_failed: int = 0
+    tables_read: int = 0
     complete: bool = True

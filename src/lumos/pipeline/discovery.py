@@ -2,24 +2,44 @@
 
 import os
 from collections import ChainMap
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lumos.model.discovery import Discovery
-from lumos.pipeline.grouping import group
+from lumos.formats.tables import TableFacts
+from lumos.model.codec import from_json
+from lumos.model.discovery import Discovery, FoundDataset
+from lumos.pipeline.claims import is_below
+from lumos.pipeline.grouping import Settlement, group
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
-from lumos.pipeline.parts import PartIndex
+from lumos.pipeline.parts import Part, PartIndex
 from lumos.pipeline.session import is_local
 from lumos.pipeline.summaries import merged_places
+from lumos.pipeline.tables import (
+    TableDone,
+    TableJob,
+    TableWork,
+    decode_table,
+    former_of,
+    found_of,
+    table_worker,
+)
 from lumos.pipeline.work import Done, Job, Work, decode_done, worker
-from lumos.storage import USUAL, Access, Selection
+from lumos.storage import USUAL, Access, Marker, Selection, TableKind
+from lumos.storage.markers import outermost
 
 # Several works for every core, so that one slow folder holds up little.
 _WORKS_PER_CORE: Final = 4
 _MOST_WORKS: Final = 256
+# Sorts after whatever may follow in a path.
+_LAST: Final = "\U0010ffff"
+
+Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def discover(
@@ -42,17 +62,145 @@ def discover(
     """
     manifests = Manifests(state, state_access)
     known = manifests.read(before)
-    index = PartIndex(known.parts)
-    job = Job(selection, left_out or state, manifests.parts, state_access, column_stats, ())
-    works = plan(selection, parts=_parts(spark), known=index)
+    scan = _Scan(
+        spark,
+        Job(selection, left_out or state, manifests.parts, state_access, column_stats, (), ()),
+        known,
+    )
+    works, met = plan(selection, parts=_parts(spark), known=scan.index)
     with manifests.watched(watch, works=len(works)):
-        done = _run(spark, job, works)
-        left_over = [portion for each in done for portion in each.left_over]
-        if left_over:
-            done += _run(spark, job, plan_left_over(left_over, index))
-    found, manifest = _collected(done, known, root=selection.root)
+        found, manifest = scan.run(works, met)
     manifests.write(after, manifest)
     return found
+
+
+class _Result(NamedTuple):
+    """A work and what came of it, perhaps by the portions that it left over."""
+
+    work: Work
+    done: Done
+    portions: tuple["_Result", ...] = ()
+
+    @property
+    def all(self) -> tuple["_Result", ...]:
+        return (self, *self.portions)
+
+    @property
+    def parts(self) -> list[Part]:
+        return [each.done.part for each in self.all if each.done.part is not None]
+
+
+class _Scan:
+    """One scan: loose files, then tables, then again what turned out to be theirs."""
+
+    def __init__(self, spark: SparkSession, job: Job, known: Manifest) -> None:
+        self._spark = spark
+        self._job = job
+        self._known = known
+        self.index = PartIndex(known.parts)
+
+    def run(self, works: list[Work], met: list[Marker]) -> tuple[Discovery, Manifest]:
+        """What is there now, and what the next scan must know."""
+        counts = self._job.selection.tables
+        assumed = frozenset(outermost(met)) | (self._known.claims if counts else frozenset())
+        results = self._results(works, assumed, self.index)
+        markers = [*met, *(marker for each in results for marker in each.done.markers)]
+        tables = self._tables(outermost(markers))
+        actual = frozenset(outermost(markers)).union(
+            *((table.root, *table.kept.claims) for table in tables)
+        )
+        results = self._repeated(results, assumed, actual)
+        done = [each.done for result in results for each in result.all]
+        return _collected(done, tables, self._known, root=self._job.selection.root, claims=actual)
+
+    def _results(
+        self, works: list[Work], claims: Collection[str], index: PartIndex
+    ) -> list[_Result]:
+        done = self._run(works, claims)
+        left_over = [plan_left_over(each.left_over, index) for each in done]
+        portions = iter(self._run([work for some in left_over for work in some], claims))
+        return [
+            _Result(work, each, tuple(_Result(below, next(portions)) for below in some))
+            for work, each, some in zip(works, done, left_over, strict=True)
+        ]
+
+    def _run(self, works: list[Work], claims: Collection[str]) -> list[Done]:
+        job = self._job._replace(works=tuple(works), claims=tuple(sorted(claims)))
+        count = len(works)
+        return [decode_done(each) for each in _spread(self._spark, worker(job), count, tasks=count)]
+
+    def _repeated(
+        self, results: list[_Result], assumed: frozenset[str], actual: frozenset[str]
+    ) -> list[_Result]:
+        """The results, those anew that took files of a table for loose ones, or the reverse.
+
+        What was opened already is known by the part that was just written.
+        """
+        outdated = [each for each in results if _is_outdated(each, assumed, actual)]
+        if not outdated:
+            return results
+        works = [
+            msgspec.structs.replace(each.work, known=[part.path for part in each.parts])
+            for each in outdated
+        ]
+        index = PartIndex(part for each in outdated for part in each.parts)
+        again = self._results(works, actual, index)
+        by_work = {
+            id(first): _both(first, second) for first, second in zip(outdated, again, strict=True)
+        }
+        return [by_work.get(id(each), each) for each in results]
+
+    def _tables(self, roots: Mapping[str, tuple[TableKind, ...]]) -> list[TableDone]:
+        """What every table tells, those included that no listing showed though they are there."""
+        selection, before = self._job.selection, self._known.tables
+        if not selection.tables:
+            return []
+        works = [
+            TableWork(root, kinds, before.get(root))
+            for root, kinds in sorted(roots.items())
+            if selection.has_table(root)
+        ]
+        works += [
+            TableWork(root, kept.kinds, kept, met=False)
+            for root, kept in sorted(before.items())
+            if root not in roots and selection.has_table(root)
+        ]
+        job = TableJob(
+            selection,
+            self._job.state,
+            self._job.parts_folder,
+            self._job.state_access,
+            tuple(works),
+        )
+        tasks = min(len(works), _parts(self._spark))
+        done = map(decode_table, _spread(self._spark, table_worker(job), len(works), tasks=tasks))
+        return [each for each in done if not each.gone]
+
+
+def _both(first: _Result, again: _Result) -> _Result:
+    """What came of a work that was done twice: of what the first one opened, it knew."""
+    bodies = dict(ChainMap(again.done.bodies, *(each.done.bodies for each in first.all)))
+    read = min(
+        sum(each.done.read for each in first.all),
+        sum(each.done.summary.listed for each in again.all),
+    )
+    done = msgspec.structs.replace(again.done, bodies=bodies, read=again.done.read + read)
+    return again._replace(done=done)
+
+
+def _is_outdated(result: _Result, assumed: frozenset[str], actual: frozenset[str]) -> bool:
+    """Whether files were taken in that are a table's, or left out though they are not."""
+    for work in result.all:
+        if not actual.issuperset(work.done.left_out):
+            return True
+        part = work.done.part
+        told = {marker.folder for marker in (*result.done.markers, *work.done.markers)}
+        if part is not None and any(
+            part.first <= f"{claim}/{_LAST}" and claim <= part.last
+            for claim in actual - assumed - told
+        ):
+            return True
+    return False
 
 
 def _parts(spark: SparkSession) -> int:
@@ -63,26 +211,36 @@ def _parts(spark: SparkSession) -> int:
     return min(_MOST_WORKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
-def _run(spark: SparkSession, job: Job, works: list[Work]) -> list[Done]:
-    if not works:
+def _spread(spark: SparkSession, do: Task, count: int, *, tasks: int) -> list[bytes]:
+    """What tasks give for the numbers below a count, in that order."""
+    if not count:
         return []
-    numbers = spark.range(0, len(works), 1, len(works))
-    results = numbers.mapInArrow(worker(job._replace(works=tuple(works))), "result binary")
-    return [decode_done(each) for each in results.toArrow().column("result").to_pylist()]
+    numbers = spark.range(0, count, 1, tasks)
+    results = numbers.mapInArrow(do, "result binary")
+    found: list[bytes] = results.toArrow().column("result").to_pylist()
+    return found
 
 
-def _collected(done: list[Done], known: Manifest, *, root: str) -> tuple[Discovery, Manifest]:
+def _collected(
+    done: list[Done],
+    tables: list[TableDone],
+    known: Manifest,
+    *,
+    root: str,
+    claims: frozenset[str],
+) -> tuple[Discovery, Manifest]:
     fresh = [each.bodies for each in done]
     schemas = Schemas(dict(ChainMap(known.schemas, *fresh)))
     places = merged_places(place for each in done for place in each.summary.places)
     # Files that are no dataset's today may be tomorrow's, unopened.
     present = {place.full for place in places}
-    grouping = group(places, schemas, root=root, before=known.settled)
+    grouping = group(places, schemas, root=root, before=_outside(known.settled, claims))
     merged: dict[str, Merged] = {
         each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
         for each in grouping.groups
     }
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
+    problems += [problem for each in tables for problem in each.problems]
     memories = {path: each.memory for path, each in merged.items()}
     remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
@@ -90,13 +248,42 @@ def _collected(done: list[Done], known: Manifest, *, root: str) -> tuple[Discove
         schemas=schemas.bodies(present | remembered),
         memories=memories,
         settled=grouping.settled,
+        tables={each.root: each.kept for each in tables},
     )
     discovery = Discovery(
-        datasets=tuple(each.found for each in merged.values()),
+        datasets=(*(each.found for each in merged.values()), *_found(tables, known)),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),
+        tables_read=sum(each.read for each in tables),
         files_failed=sum(each.summary.failed for each in done),
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest
+
+
+def _outside(settled: Settlement, claims: frozenset[str]) -> Settlement:
+    """What was settled of files that are no table's now."""
+    if not claims:
+        return settled
+    places = [each for each in settled.places if not is_below(each.base, claims)]
+    if len(places) == len(settled.places):
+        return settled
+    datasets = {each.dataset for each in places}
+    groups = [each for each in settled.groups if each.dataset in datasets]
+    return Settlement(places=places, groups=groups)
+
+
+def _found(tables: list[TableDone], known: Manifest) -> Iterator[FoundDataset]:
+    """The tables as datasets, which go on with those that their files were taken for before."""
+    former = former_of((each.root for each in tables), known.tables, known.memories)
+    for each in tables:
+        if each.facts is None:
+            continue
+        found = found_of(each.root, from_json(each.facts, TableFacts))
+        earlier = former.get(each.root, [])
+        if each.root in known.memories or not earlier:
+            yield msgspec.structs.replace(found, merged_from=tuple(earlier))
+        else:
+            first, *others = earlier
+            yield msgspec.structs.replace(found, renamed_from=first, merged_from=tuple(others))

@@ -5,23 +5,25 @@ from zlib import crc32
 
 from lumos.pipeline.parts import PartIndex
 from lumos.pipeline.work import Portion, Work
-from lumos.storage import Listed, Selection, Stretch, Unlisted, storage_of
+from lumos.storage import Listed, Marker, Selection, Stretch, Unlisted, storage_of
 
 
-def plan(selection: Selection, *, parts: int, known: PartIndex) -> list[Work]:
-    """Works that together list the selection, in about `parts` tasks.
+def plan(selection: Selection, *, parts: int, known: PartIndex) -> tuple[list[Work], list[Marker]]:
+    """Works that together list the selection, in about `parts` tasks, and tables met already.
 
     A stretch always comes to the same work, so that new folders beside it leave the part that
     was written for it as it is.
     """
     storage = storage_of(selection.root, selection.access)
-    met, stretches = storage.split(selection.root, parts=parts, deep=selection.recursive)
+    met, stretches = storage.split(
+        selection.root, parts=parts, deep=selection.recursive, tables=selection.tables
+    )
     works = [Work(some) for some in _divided(sorted(stretches), parts)]
-    if met:
-        works.append(_met(met))
+    if files := [each for each in met if not isinstance(each, Marker)]:
+        works.append(_met(files))
     for work in works:
         work.known = [part.path for part in known.of(work.places)]
-    return works
+    return works, [each for each in met if isinstance(each, Marker)]
 
 
 def _divided(stretches: list[Stretch], parts: int) -> list[list[Stretch]]:

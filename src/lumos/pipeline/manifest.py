@@ -16,6 +16,7 @@ import msgspec
 from lumos.pipeline.grouping import NOTHING_SETTLED, Settlement
 from lumos.pipeline.parts import Part
 from lumos.pipeline.succession import Memory
+from lumos.pipeline.tables import TableKept
 from lumos.storage import USUAL, Access, storage_of
 
 _log = logging.getLogger(__name__)
@@ -28,13 +29,25 @@ Watch: TypeAlias = Callable[[int, float], None]
 class Manifest(msgspec.Struct, kw_only=True):
     """What one scan of a root came to, and what the next one must know.
 
-    `schemas` are JSON by their full fingerprint; `memories` are by dataset.
+    `schemas` are JSON by their full fingerprint; `memories` are by dataset, `tables` by root.
     """
 
     parts: list[Part] = []
     schemas: dict[str, bytes] = {}
     memories: dict[str, Memory] = {}
     settled: Settlement = NOTHING_SETTLED
+    tables: dict[str, TableKept] = {}
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The folders that tables own."""
+        return frozenset(self.tables).union(*(kept.claims for kept in self.tables.values()))
+
+    @property
+    def files(self) -> set[str]:
+        """What the manifest refers to."""
+        memories = {kept.memory for kept in self.tables.values() if kept.memory}
+        return memories | {part.path for part in self.parts}
 
 
 def unwatched(_files: int, _share: float) -> None:
@@ -100,7 +113,7 @@ class Manifests:
 
     def forget_all_but(self, names: set[str]) -> None:
         """Removes other manifests, and the parts that none of these refers to."""
-        kept = {part.path.rpartition("/")[2] for name in names for part in self.read(name).parts}
+        kept = {path.rpartition("/")[2] for name in names for path in self.read(name).files}
         others = set(self._storage.files(self._folder)) - names
         unused = set(self._storage.files(self.parts)) - kept
         self._storage.discard([f"{self._folder}/{name}" for name in others])

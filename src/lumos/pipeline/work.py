@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from lumos.model.discovery import Problem
 from lumos.pipeline.arrays import column
+from lumos.pipeline.claims import Claims
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.parts import LOST, Part, read_identities, read_part, write_part
+from lumos.pipeline.piles import Pile
 from lumos.pipeline.reading import Reader
 from lumos.pipeline.summaries import Earlier, FileRow, Summary, summarise
-from lumos.storage import Access, Listed, Selection, Stretch, Unlisted, storage_of
+from lumos.storage import Access, Listed, Listing, Marker, Selection, Stretch, Unlisted, storage_of
 
 # A task that meets more files than this leaves them to others, in portions of their own.
 _MOST_FILES: Final = 50_000
@@ -53,7 +55,11 @@ class Portion(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Done(msgspec.Struct, array_like=True):
-    """What a task found; `bodies` are schemas by their full fingerprint."""
+    """What a task found; `bodies` are schemas by their full fingerprint.
+
+    `markers` are roots of tables. `left_out` are the folders of tables for which files were left
+    out, whether they still are such folders or not.
+    """
 
     summary: Summary
     read: int
@@ -61,16 +67,22 @@ class Done(msgspec.Struct, array_like=True):
     bodies: dict[str, bytes]
     part: Part | None
     left_over: list[Portion]
+    markers: list[Marker] = []
+    left_out: list[str] = []
 
 
 class Job(NamedTuple):
-    """What all tasks of a scan have in common; what lies in `state` is never data."""
+    """What all tasks of a scan have in common; what lies in `state` is never data.
+
+    What lies in `claims` is a table's, as far as is known.
+    """
 
     selection: Selection
     state: str
     parts_folder: str
     state_access: Access
     column_stats: bool
+    claims: tuple[str, ...]
     works: tuple[Work, ...]
 
 
@@ -91,42 +103,64 @@ decode_done: Final = msgspec.msgpack.Decoder(Done).decode
 
 
 def _do(job: Job, work: Work) -> Done:
-    listed, unlisted = _listed(job, work)
-    if len(listed) > _MOST_FILES:
-        return _portioned(job, work, listed, unlisted)
-    unchanged = _unchanged(job, work, listed) if not unlisted else None
-    return unchanged or _scanned(job, work, listed, unlisted)
+    with Pile() as pile:
+        markers, unlisted = _list(job, work, pile)
+        claims = Claims((*job.claims, *(marker.folder for marker in markers)))
+        files = claims.without(pile.in_order())
+        some = list(islice(files, _MOST_FILES + 1))
+        if len(some) > _MOST_FILES:
+            done = _portioned(job, work, chain(some, files), unlisted, claims)
+        else:
+            unchanged = _unchanged(job, work, some) if not unlisted else None
+            done = unchanged or _scanned(job, work, some, unlisted, claims)
+    return msgspec.structs.replace(done, markers=markers, left_out=sorted(claims.used))
 
 
-def _listed(job: Job, work: Work) -> tuple[list[Listed], list[Unlisted]]:
+def _list(job: Job, work: Work, pile: Pile) -> tuple[list[Marker], list[Unlisted]]:
+    """Puts the work's files on a pile, and tells what else was met."""
     selection = job.selection
-    if work.portion:
-        data = storage_of(work.portion, job.state_access).read(work.portion)
-        return msgspec.msgpack.decode(data, type=list[Listed]), []
-    storage = storage_of(selection.root, selection.access)
-    files: list[Listed] = []
+    markers: set[Marker] = set()
     unlisted = list(work.unlisted)
     # A lake may hold the state of its own scans.
     left_out = f"{job.state.rstrip('/')}/"
-    for listing in chain(work.listed, chain.from_iterable(map(storage.walk, work.stretches))):
+    for listing in chain(work.listed, _portion(job, work), _walked(selection, work)):
         if isinstance(listing, Unlisted):
             unlisted.append(listing)
+        elif isinstance(listing, Marker):
+            markers.add(listing)
         elif listing.path in selection and not listing.path.startswith(left_out):
-            files.append(listing)
-    return files, unlisted
+            pile.add(listing)
+    return sorted(markers), unlisted
 
 
-def _portioned(job: Job, work: Work, listed: list[Listed], unlisted: Sequence[Unlisted]) -> Done:
+def _portion(job: Job, work: Work) -> list[Listed]:
+    if not work.portion:
+        return []
+    data = storage_of(work.portion, job.state_access).read(work.portion)
+    return msgspec.msgpack.decode(data, type=list[Listed])
+
+
+def _walked(selection: Selection, work: Work) -> Iterator[Listing]:
+    storage = storage_of(selection.root, selection.access)
+    for stretch in work.stretches:
+        yield from storage.walk(stretch, tables=selection.tables)
+
+
+def _portioned(
+    job: Job,
+    work: Work,
+    files: Iterator[Listed],
+    unlisted: Sequence[Unlisted],
+    claims: Claims,
+) -> Done:
     """Writes too many files down in portions, each of which becomes a work of its own."""
-    listed.sort()
     storage = storage_of(job.parts_folder, job.state_access)
     portions = []
-    for start in range(0, len(listed), _PORTION):
-        some = listed[start : start + _PORTION]
+    while some := list(islice(files, _PORTION)):
         path = f"{job.parts_folder}/{uuid.uuid4().hex}.listed"
         storage.write(path, msgspec.msgpack.encode(some))
         portions.append(Portion(path, work.places, some[0].path, some[-1].path))
-    rest = _scanned(job, work, [], unlisted) if unlisted else None
+    rest = _scanned(job, work, [], unlisted, claims) if unlisted else None
     nothing = Done(Summary([]), 0, [], {}, None, [])
     return msgspec.structs.replace(rest or nothing, left_over=portions)
 
@@ -151,7 +185,13 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
     return Done(summary, 0, [], {}, part, [])
 
 
-def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[Unlisted]) -> Done:
+def _scanned(
+    job: Job,
+    work: Work,
+    listed: Sequence[Listed],
+    unlisted: Sequence[Unlisted],
+    claims: Claims,
+) -> Done:
     known, before = _known(job, work)
     rows: list[FileRow] = []
     fresh: list[tuple[Listed, FileRow | None]] = []
@@ -175,7 +215,9 @@ def _scanned(job: Job, work: Work, listed: Sequence[Listed], unlisted: Sequence[
     hidden_rows = [
         row
         for row in known.values()
-        if row.path.startswith(hidden) and any(_holds(place, row.path) for place in work.places)
+        if row.path.startswith(hidden)
+        and any(_holds(place, row.path) for place in work.places)
+        and claims.of(row.path) is None
     ]
     rows.extend(hidden_rows)
     earlier = None

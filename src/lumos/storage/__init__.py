@@ -14,6 +14,7 @@ from lumos.storage.interface import (
     ReadableFile,
     Storage,
     Stretch,
+    TableKind,
     Unlisted,
 )
 from lumos.storage.local import LocalStorage
@@ -31,6 +32,7 @@ __all__ = [
     "Selection",
     "Storage",
     "Stretch",
+    "TableKind",
     "UnknownStorage",
     "Unlisted",
     "storage_of",

@@ -1,8 +1,11 @@
 """What the pipeline asks of a storage."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -40,14 +43,17 @@ class Unlisted(NamedTuple):
     reason: str
 
 
+TableKind: TypeAlias = Literal["delta", "hudi", "iceberg"]
+
+
 class Marker(NamedTuple):
-    """The root of a table whose own log says which files are its data; none are listed below."""
+    """The root of a table, whose own log says which files are its data."""
 
     folder: str
-    kind: Literal["delta", "hudi", "iceberg"]
+    kind: TableKind
 
 
-Listing: TypeAlias = Listed | Unlisted
+Listing: TypeAlias = Listed | Unlisted | Marker
 
 
 class Stretch(NamedTuple):
@@ -83,13 +89,52 @@ class Storage(ABC):
 
     @abstractmethod
     def split(
-        self, root: str, *, parts: int, deep: bool = True
+        self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[Listing], list[Stretch]]:
         """Lists from the top until about `parts` stretches are left: the files met, and those."""
 
     @abstractmethod
-    def walk(self, stretch: Stretch) -> Iterator[Listing]:
-        """Everything in a stretch that may be data."""
+    def walk(self, stretch: Stretch, *, tables: bool = True) -> Iterator[Listing]:
+        """Everything in a stretch that may be data.
+
+        Where `tables` count, a root of one is a marker. Files below it may be listed all the same,
+        and a table that reaches beyond the stretch may show no marker in it.
+        """
+
+    @abstractmethod
+    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
+        """The files right in a folder, or all below it, hidden ones too, in the order of names.
+
+        Only those whose path behind the folder sorts after `after`; none where there is no folder.
+        """
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
+        """Whole files in that order, several at a time; a failure stands in its file's place."""
+        if self.concurrency == 1:
+            yield from map(self._read_or_failure, paths)
+            return
+        remaining = iter(paths)
+        with ThreadPoolExecutor(self.concurrency) as threads:
+            # No more are asked for ahead than threads can read: they may be large.
+            reads = deque(
+                threads.submit(self._read_or_failure, path)
+                for path in islice(remaining, self.concurrency)
+            )
+            try:
+                while reads:
+                    yield reads.popleft().result()
+                    reads.extend(
+                        threads.submit(self._read_or_failure, path) for path in islice(remaining, 1)
+                    )
+            finally:
+                for read in reads:
+                    read.cancel()
+
+    def _read_or_failure(self, path: str) -> bytes | OSError:
+        try:
+            return self.read(path)
+        except OSError as problem:
+            return problem
 
     @abstractmethod
     def open(self, path: str, *, size: int | None = None) -> AbstractContextManager[ReadableFile]:

@@ -11,12 +11,14 @@ from typing import Final
 from lumos.storage.interface import (
     Listed,
     Listing,
+    Marker,
     ReadableFile,
     Storage,
     Stretch,
     Unlisted,
     is_hidden,
 )
+from lumos.storage.markers import LOGS, METADATA, is_iceberg
 
 # A folder with more files at the top of a root is listed again by a task of its own.
 _MOST_MET: Final = 1000
@@ -26,7 +28,7 @@ class LocalStorage(Storage):
     """Local paths; links to files are followed, links to folders below the root are not."""
 
     def split(
-        self, root: str, *, parts: int, deep: bool = True
+        self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[Listing], list[Stretch]]:
         if not os.path.isdir(root):
             return [_listed(root, os.stat(root))], []
@@ -39,7 +41,7 @@ class LocalStorage(Storage):
             if not folders or len(folders) >= parts:
                 break
             folder = folders.popleft()
-            found, below = _scan(folder)
+            found, below = _scan(folder, tables=tables)
             if len(found) > _MOST_MET:
                 crowded.append(Stretch(folder, deep=False))
             else:
@@ -47,12 +49,17 @@ class LocalStorage(Storage):
             folders.extend(below)
         return met, [*crowded, *map(Stretch, folders)]
 
-    def walk(self, stretch: Stretch) -> Iterator[Listing]:
+    def walk(self, stretch: Stretch, *, tables: bool = True) -> Iterator[Listing]:
         folders = [stretch.folder]
         while folders:
-            found, below = _scan(folders.pop())
+            found, below = _scan(folders.pop(), tables=tables)
             yield from found
             folders.extend(below if stretch.deep else ())
+
+    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
+        inside = f"{folder.rstrip('/')}/"
+        found = _files(folder, deep=deep)
+        yield from sorted(each for each in found if each.path[len(inside) :] > after)
 
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:  # noqa: ARG002
@@ -109,12 +116,16 @@ class _LocalFile:
         return os.pread(self._descriptor, length, start)
 
 
-def _scan(folder: str) -> tuple[list[Listing], list[str]]:
+def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
+    """What lies right in a folder, and the folders in it; of a table, that it is one."""
     found: list[Listing] = []
     below: list[str] = []
+    markers: list[Listing] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
+                if tables:
+                    markers.extend(_markers(folder, entry))
                 if is_hidden(entry.name):
                     continue
                 if entry.is_dir(follow_symlinks=False):
@@ -123,7 +134,34 @@ def _scan(folder: str) -> tuple[list[Listing], list[str]]:
                     found.extend(_entry(entry))
     except OSError as problem:
         found.append(_unlisted(folder, problem))
-    return found, below
+    return (markers, []) if markers else (found, below)
+
+
+def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[Marker]:
+    if entry.name in LOGS and entry.is_dir():
+        yield Marker(folder, LOGS[entry.name])
+    elif entry.name == METADATA and entry.is_dir():
+        # One that must not be listed is met again, and reported, as any other folder.
+        with suppress(OSError), os.scandir(entry.path) as inside:
+            if any(is_iceberg(each.name) for each in inside):
+                yield Marker(folder, "iceberg")
+
+
+def _files(folder: str, *, deep: bool) -> Iterator[Listed]:
+    """All files in a folder, hidden ones too; links to folders are not followed."""
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            if deep:
+                yield from _files(entry.path, deep=True)
+        elif entry.is_file():
+            # A name that is not valid UTF-8 is none that a log could hold.
+            with suppress(FileNotFoundError, UnicodeEncodeError):
+                entry.path.encode()
+                yield _listed(entry.path, entry.stat())
 
 
 def _entry(entry: os.DirEntry[str]) -> Iterator[Listing]:

@@ -17,7 +17,8 @@ class Hint(NamedTuple):
 class Selection(NamedTuple):
     """A root, and which of its files count; a pattern with a slash means the path from the root.
 
-    `hints` say which files are one dataset, or none together.
+    `hints` say which files are one dataset, or none together. Where `tables` count, their logs are
+    read, the last `table_history` commits of each for the history of its schema.
     """
 
     root: str
@@ -26,6 +27,8 @@ class Selection(NamedTuple):
     recursive: bool = True
     access: Access = USUAL
     hints: tuple[Hint, ...] = ()
+    tables: bool = True
+    table_history: int = 10_000
 
     def __contains__(self, path: object) -> bool:
         inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
@@ -33,6 +36,16 @@ class Selection(NamedTuple):
             return False
         wanted = not self.file_patterns or _matches(inside, self.file_patterns)
         return wanted and not _matches(inside, self.exclude)
+
+    def has_table(self, root: str) -> bool:
+        """Whether a table at a root counts; patterns of wanted files say nothing about tables."""
+        inside = root[len(self.root) :].strip("/")
+        if not inside:
+            return True
+        # A pattern for whatever lies in a folder leaves out the table that the folder is.
+        return self.recursive and not any(
+            _matches(path, self.exclude) for path in (inside, f"{inside}/")
+        )
 
 
 def _matches(path: str, patterns: tuple[str, ...]) -> bool:

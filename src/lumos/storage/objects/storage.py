@@ -3,21 +3,24 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import ClassVar, Final, Generic, TypeVar
 
 from lumos.storage.errors import StorageFault
 from lumos.storage.interface import (
     Listed,
     Listing,
+    Marker,
     ReadableFile,
     Storage,
     Stretch,
     Unlisted,
 )
-from lumos.storage.objects.bucket import Bucket, Entry
+from lumos.storage.markers import marker_in
+from lumos.storage.objects.bucket import Bucket, Entry, Page
 from lumos.storage.objects.file import ObjectFile
-from lumos.storage.objects.ranges import chosen, ranges_between
-from lumos.storage.objects.splitting import folder_bounds, is_below_hidden, range_pages
+from lumos.storage.objects.ranges import LAST, chosen, ranges_between
+from lumos.storage.objects.splitting import folder_bounds, is_below_hidden, kinds_of, range_pages
 
 # What Hadoop leaves behind for a folder.
 _FOLDER_MARKERS: Final = ("/", "_$folder$")
@@ -45,7 +48,7 @@ class ObjectStorage(Storage, Generic[AnyBucket]):
         return self._buckets.setdefault(name, self._new_bucket(name))
 
     def split(
-        self, root: str, *, parts: int, deep: bool = True
+        self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[Listing], list[Stretch]]:
         bucket, prefix = self._place(root)
         try:
@@ -56,26 +59,49 @@ class ObjectStorage(Storage, Generic[AnyBucket]):
                 is_file = page.entries and page.entries[0].key == prefix.removesuffix("/")
                 return [self._listed(bucket, page.entries[0])] if is_file else [], []
             if not page.token:
-                return list(self._of_page(bucket, prefix, page.entries)), []
-            bounds = folder_bounds(bucket, prefix, 2 * parts) if deep else set()
+                return list(self._of_pages(bucket, prefix, [page], deep=deep, tables=tables)), []
+            if not deep:
+                return [], [Stretch(root, deep=False)]
+            divided = folder_bounds(bucket, prefix, 2 * parts, tables=tables)
         except StorageFault as problem:
             return [self._unlisted(root, problem)], []
-        ranges = ranges_between(chosen(bounds, 4 * parts), after="", until="")
+        # Of what lies in a table, nothing needs to be listed.
+        within = {(key, key + LAST) for key in divided.tables}
+        bounds = {*chosen(divided.bounds, 4 * parts), *chain.from_iterable(within)}
+        ranges = ranges_between(sorted(bounds), after="", until="")
         path = self._path(bucket, "")
-        return [], [
-            Stretch(root, after and path + after, until and path + until, deep)
+        markers = [
+            Marker(path + key.removesuffix("/"), kind)
+            for key, kinds in divided.tables.items()
+            for kind in sorted(kinds)
+        ]
+        if prefix in divided.tables:
+            return [*markers], []
+        return [*markers], [
+            Stretch(root, after and path + after, until and path + until)
             for after, until in ranges
+            if (after, until) not in within
         ]
 
-    def walk(self, stretch: Stretch) -> Iterator[Listing]:
+    def walk(self, stretch: Stretch, *, tables: bool = True) -> Iterator[Listing]:
         bucket, prefix = self._place(stretch.folder)
         path = self._path(bucket, "")
         after, until = (bound[len(path) :] for bound in (stretch.after, stretch.until))
+        deep = stretch.deep
         try:
-            for page in range_pages(bucket, prefix, after, until, deep=stretch.deep):
-                yield from self._of_page(bucket, prefix, page.entries)
+            pages = range_pages(bucket, prefix, after, until, deep=deep, tables=tables)
+            yield from self._of_pages(bucket, prefix, pages, deep=deep, tables=tables)
         except StorageFault as problem:
             yield self._unlisted(stretch.folder, problem)
+
+    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
+        bucket, prefix = self._place(folder)
+        later = after and prefix + after
+        for page in bucket.pages(prefix, after=later, folders=not deep):
+            for entry in page.entries:
+                is_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
+                if entry.key > later and not is_marker:
+                    yield self._listed(bucket, entry)
 
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:
@@ -118,13 +144,26 @@ class ObjectStorage(Storage, Generic[AnyBucket]):
     def _path(self, bucket: AnyBucket, key: str) -> str:
         return f"{self.scheme}://{bucket.name}/{key}"
 
-    def _of_page(
-        self, bucket: AnyBucket, prefix: str, entries: Iterable[Entry]
+    def _of_pages(
+        self, bucket: AnyBucket, prefix: str, pages: Iterable[Page], *, deep: bool, tables: bool
     ) -> Iterator[Listing]:
-        for entry in entries:
-            is_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
-            if not is_marker and not is_below_hidden(prefix, entry.key):
-                yield self._listed(bucket, entry)
+        told: set[Marker] = set()
+        for page in pages:
+            if tables and not deep:
+                for kind in sorted(kinds_of(bucket, prefix, page._replace(token=""))):
+                    yield Marker(self._path(bucket, prefix).removesuffix("/"), kind)
+            for entry in page.entries:
+                met = marker_in(entry.key[len(prefix) :]) if tables and deep else None
+                if met is not None:
+                    root = f"{prefix}{met.root}".removesuffix("/")
+                    marker = Marker(self._path(bucket, root).removesuffix("/"), met.kind)
+                    if marker not in told:
+                        told.add(marker)
+                        yield marker
+                    continue
+                is_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
+                if not is_marker and not is_below_hidden(prefix, entry.key):
+                    yield self._listed(bucket, entry)
 
     def _listed(self, bucket: AnyBucket, entry: Entry) -> Listed:
         return Listed(self._path(bucket, entry.key), *entry[1:])

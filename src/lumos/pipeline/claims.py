@@ -1,0 +1,44 @@
+"""Which folders belong to tables, so that no file in them is a dataset of its own."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from lumos.storage import Listed
+
+
+class Claims:
+    """Folders of tables: roots, and places outside of them, or single files, with their data."""
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._folders = frozenset(folders)
+        self._around = ("", "")
+        # Those that something was left out for.
+        self.used: set[str] = set()
+
+    def of(self, path: str) -> str | None:
+        """The innermost claimed folder that a file lies in, if there is any."""
+        if path in self._folders:
+            return path
+        folder = path.rpartition("/")[0]
+        if folder != self._around[0]:
+            # Files come folder by folder.
+            self._around = (folder, self._found(folder))
+        return self._around[1] or None
+
+    def _found(self, folder: str) -> str:
+        while folder and folder not in self._folders:
+            folder = folder.rpartition("/")[0]
+        return folder
+
+    def without(self, files: Iterable[Listed]) -> Iterator[Listed]:
+        """The files that no table claims."""
+        for each in files:
+            claim = self.of(each.path)
+            if claim is None:
+                yield each
+            else:
+                self.used.add(claim)
+
+
+def is_below(path: str, folders: Collection[str]) -> bool:
+    """Whether a path is one of the folders or lies below one."""
+    return any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in folders)

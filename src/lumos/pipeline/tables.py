@@ -1,0 +1,309 @@
+"""Tables of a lake: read by their own logs, each in a task, and only where something changed."""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from lumos.formats import Remark, UnreadableFile
+from lumos.formats.tables import KINDS, READERS, Entry, LiveFile, TableFacts
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import Location, Statistics
+from lumos.model.discovery import FoundDataset, PastSchema, Problem, TableState, Told
+from lumos.pipeline.arrays import column
+from lumos.storage import Access, Selection, Storage, storage_of
+from lumos.storage.markers import LOGS, METADATA, is_iceberg
+from lumos.storage.schemes import canonical
+
+RESULT: Final = pa.schema([("result", pa.binary())])
+# A writer that has not come to an end yet, or a folder that somebody left behind.
+_NO_TABLE_YET: Final = "half_written_table"
+
+
+class TableKept(msgspec.Struct, frozen=True, array_like=True):
+    """A table as a manifest remembers it: where what was read of it lies, and what it owns.
+
+    Without a signature it is read anew, whatever its log says.
+    """
+
+    kinds: tuple[str, ...]
+    signature: str
+    memory: str
+    claims: tuple[str, ...] = ()
+
+
+class Memory(msgspec.Struct, frozen=True, array_like=True):
+    """What was read of a table: facts as JSON, and what its reader wants to be given again."""
+
+    kind: str
+    facts: bytes
+    memory: bytes
+
+
+class TableWork(msgspec.Struct, array_like=True):
+    """A table to read, and how it was the last time; one that was not `met` may be gone."""
+
+    root: str
+    kinds: tuple[str, ...]
+    kept: TableKept | None = None
+    met: bool = True
+
+
+class TableDone(msgspec.Struct, array_like=True):
+    """What came of a table: facts as JSON, those of an earlier scan where it can not be read."""
+
+    root: str
+    kept: TableKept
+    facts: bytes | None
+    problems: list[Problem]
+    read: bool
+    gone: bool = False
+
+
+class TableJob(NamedTuple):
+    """What all readings of tables in a scan have in common."""
+
+    selection: Selection
+    state: str
+    parts_folder: str
+    state_access: Access
+    works: tuple[TableWork, ...]
+
+
+def table_worker(job: TableJob) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Reads the tables whose numbers it is given, and gives what each told, encoded."""
+
+    def do(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                done = _do(job, job.works[number])
+                result = column([msgspec.msgpack.encode(done)], pa.binary())
+                yield pa.RecordBatch.from_arrays([result], schema=RESULT)
+
+    return do
+
+
+decode_table: Final = msgspec.msgpack.Decoder(TableDone).decode
+
+
+def memory_of(kept: TableKept, access: Access) -> Memory | None:
+    """What was read of a table; nothing where that is lost."""
+    if not kept.memory:
+        return None
+    try:
+        data = storage_of(kept.memory, access).read(kept.memory)
+        return msgspec.msgpack.decode(data, type=Memory)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+
+
+def live_files(memory: Memory) -> Iterator[LiveFile]:
+    """The files of a table's current version."""
+    return READERS[memory.kind].live(memory.memory)
+
+
+def _do(job: TableJob, work: TableWork) -> TableDone:
+    storage = storage_of(job.selection.root, job.selection.access)
+    folder = StoredFolder(storage, work.root, left_out=job.state)
+    before = None if work.kept is None else memory_of(work.kept, job.state_access)
+    problems: list[Problem] = []
+    if not work.met and work.kept is not None and not _has_log(folder, work.kinds):
+        return TableDone(work.root, work.kept, None, problems, False, gone=True)
+    # Where several logs lie in one root, the first kind that is a table speaks for all.
+    for kind in (kind for kind in KINDS if kind in work.kinds):
+        try:
+            done = _read(job, work, folder, kind, before)
+            remarks = [msgspec.structs.replace(each, remark=True) for each in problems]
+            return msgspec.structs.replace(done, problems=[*remarks, *done.problems])
+        except UnreadableFile as problem:
+            failed = _problem(work.root, problem.code, problem.reason)
+        except FileNotFoundError as problem:
+            failed = _problem(work.root, "broken_table", f"A file of its log is gone: {problem}")
+        except PermissionError:
+            reason = "No permission to read its log; grant read access"
+            failed = _problem(work.root, "permission_denied", reason)
+        except Exception as problem:  # noqa: BLE001 - one hostile table must never end a scan
+            reason = f"It could not be read: {type(problem).__name__}: {problem}"
+            failed = _problem(work.root, "unreadable", reason)
+        problems.append(failed)
+        if failed.code != _NO_TABLE_YET:
+            break
+    return _as_before(work, before, problems)
+
+
+def _has_log(folder: "StoredFolder", kinds: Sequence[str]) -> bool:
+    """Whether a log is there that no listing showed: one may lag behind, or have failed."""
+    try:
+        logs = (name for name, kind in LOGS.items() if kind in kinds)
+        in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
+        return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA))
+    except OSError:
+        return True
+
+
+def _read(
+    job: TableJob, work: TableWork, folder: "StoredFolder", kind: str, before: Memory | None
+) -> TableDone:
+    reader = READERS[kind]
+    signature = "\n".join((kind, reader.signature(folder)))
+    kept = work.kept
+    is_known = before is not None and kept is not None and kept.signature == signature
+    if is_known and kept is not None and before is not None and kept.kinds == work.kinds:
+        facts = from_json(before.facts, TableFacts)
+        return TableDone(work.root, kept, before.facts, _remarks(job, work, facts, kept), False)
+    earlier = before.memory if before is not None and before.kind == kind else None
+    facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
+    body = to_json(_with_others(facts, kind, work.kinds))
+    path = f"{job.parts_folder}/{uuid.uuid4().hex}.table"
+    kept_now = TableKept(work.kinds, signature, path, _claims(facts, work.root, job.selection.root))
+    data = msgspec.msgpack.encode(Memory(kind, body, memory))
+    storage_of(path, job.state_access).write(path, data)
+    return TableDone(work.root, kept_now, body, _remarks(job, work, facts, kept_now), True)
+
+
+def _as_before(work: TableWork, before: Memory | None, problems: list[Problem]) -> TableDone:
+    """A table that cannot be read keeps what was known of it, and is read anew the next time."""
+    kept = work.kept
+    if before is None or kept is None:
+        return TableDone(work.root, TableKept(work.kinds, "", ""), None, problems, False)
+    again = msgspec.structs.replace(kept, kinds=work.kinds, signature="")
+    return TableDone(work.root, again, before.facts, problems, False)
+
+
+def _problem(root: str, code: str, reason: str) -> Problem:
+    words = " ".join(reason.split()).rstrip(".")
+    return Problem(path=root, code=code, reason=f"{words}.")
+
+
+def _remarks(job: TableJob, work: TableWork, facts: TableFacts, kept: TableKept) -> list[Problem]:
+    remarks = list(facts.remarks)
+    scanned = f"{job.selection.root.rstrip('/')}/"
+    if outside := [each for each in kept.claims if not each.startswith(scanned)]:
+        places = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
+        reason = f"Live files lie outside of what is scanned, in {places}; its log tells of them."
+        remarks.append(Remark("outside_data", reason))
+    return [
+        Problem(path=work.root, code=remark.code, reason=remark.reason, remark=True)
+        for remark in remarks
+    ]
+
+
+def _with_others(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFacts:
+    others = ", ".join(other for other in kinds if other != kind)
+    if not others:
+        return facts
+    return msgspec.structs.replace(facts, properties={**facts.properties, "also": others})
+
+
+def _claims(facts: TableFacts, root: str, scanned: str) -> tuple[str, ...]:
+    """What the table owns outside its root; never what holds a whole lake, or the table itself."""
+    around = (f"{root}/", f"{scanned.rstrip('/')}/")
+    owned = {canonical(each).rstrip("/") for each in facts.claims}
+    return tuple(
+        sorted(
+            each
+            for each in owned
+            if each
+            and not each.startswith(f"{root}/")
+            and not any(place.startswith(f"{each}/") for place in around)
+        )
+    )
+
+
+def found_of(root: str, facts: TableFacts) -> FoundDataset:
+    """A table as a dataset."""
+    partitions = tuple(field.name for field in facts.schema.fields if field.partition)
+    return FoundDataset(
+        path=root,
+        format=facts.kind,
+        location=Location(
+            uri=root,
+            partitioning=", ".join(facts.partition_by) or None,
+            partition_keys=partitions,
+            identity=facts.identity or None,
+        ),
+        schema=facts.schema,
+        statistics=Statistics(
+            file_count=facts.files,
+            total_size_bytes=facts.bytes,
+            row_count=facts.rows,
+            row_count_exact=facts.rows is not None and facts.rows_exact,
+            last_modified=facts.at,
+        ),
+        drift=(),
+        content=facts.content,
+        told=Told(description=facts.description, properties=facts.properties),
+        table=TableState(
+            version=facts.version,
+            operation=facts.operation,
+            at=facts.at,
+            past=tuple(
+                PastSchema(
+                    schema=each.schema,
+                    at=each.at,
+                    version=each.version,
+                    operation=each.operation,
+                    author=each.author,
+                    exact_time=each.exact_time,
+                )
+                for each in facts.past
+            ),
+            features=tuple(feature.name for feature in facts.features),
+        ),
+    )
+
+
+class StoredFolder:
+    """A table's root in some storage; what lies in `left_out` is no part of it."""
+
+    def __init__(self, storage: Storage, root: str, *, left_out: str = "") -> None:
+        self.root = root
+        self._storage = storage
+        self._inside = f"{root.rstrip('/')}/"
+        self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
+
+    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+        path = self._inside + folder if folder else self.root
+        for listed in self._storage.entries(path, after=after):
+            name = listed.path.rpartition("/")[2]
+            yield Entry(name, listed.size, listed.modified, listed.etag)
+
+    def below(self) -> Iterator[Entry]:
+        for listed in self._storage.entries(self.root, deep=True):
+            name = listed.path[len(self._inside) :]
+            in_state = self._left_out and listed.path.startswith(self._left_out)
+            if not in_state and name.partition("/")[0] not in LOGS:
+                yield Entry(name, listed.size, listed.modified, listed.etag)
+
+    def read(self, path: str) -> bytes:
+        return self._storage.read(self._inside + path)
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
+        return self._storage.read_many([self._inside + path for path in paths])
+
+    def inside(self, uri: str, location: str) -> str | None:
+        place = canonical(uri)
+        for root in (canonical(location), self.root):
+            around = f"{root.rstrip('/')}/"
+            if root and place.startswith(around):
+                return place.removeprefix(around)
+        return None
+
+
+def former_of(
+    tables: Iterable[str], before: Mapping[str, TableKept], datasets: Iterable[str]
+) -> dict[str, list[str]]:
+    """Which datasets of the last scan lie in tables that it did not know, by table.
+
+    What lies in a folder of metadata comes last: a table rather goes on with the history of its
+    data.
+    """
+    new = [root for root in tables if root not in before]
+    found: dict[str, list[str]] = {}
+    for path in sorted(datasets, key=lambda each: ("/metadata/" in f"{each}/", each)):
+        root = next((root for root in new if path.startswith(f"{root}/")), None)
+        if root is not None:
+            found.setdefault(root, []).append(path)
+    return found
