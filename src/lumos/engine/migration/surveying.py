@@ -15,7 +15,8 @@ from lumos.engine.migration.reports import Need, NeedKind
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_model.labels import LabelKind, label_of, words_of
+from lumos.platforms.datahub_model.labels import LabelKind, label_of
+from lumos.platforms.datahub_model.worded import words_of
 
 _MARKS: Final = re.compile(r"[\W_]+")
 _PARTS: Final = re.compile(r"[./:]")
@@ -76,7 +77,7 @@ class Survey:
         if label is None:
             return
         self.labels(label.kind)[label.name] += 0
-        if title := words_of(label, other).title:
+        if title := words_of(other).title:
             self.titles[label.kind][label.name] = title
 
     def labels(self, kind: LabelKind) -> Counter[str]:

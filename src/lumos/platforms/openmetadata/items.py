@@ -3,7 +3,8 @@
 What it has no place for lies beside, whole, together with what was shown when it was written: so
 people's later edits are told from what never came through. Terms and pipelines have a custom
 property for that, users and teams a container in the storage service `lumos`. So has everything
-that was brought from other catalogs. What people made is never replaced, only changed in part.
+that was brought from other catalogs, some of which is shown all the same. What people made is
+never replaced, only changed in part.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,8 +16,10 @@ import msgspec
 from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
 from lumos.model.codec import from_plain, to_json, to_plain
 from lumos.model.dataset import Owner
+from lumos.platforms.datahub_model.worded import Words, with_words, words_of
 from lumos.platforms.interface import Item
 from lumos.platforms.openmetadata import people
+from lumos.platforms.openmetadata.foreign import ABOUT, Paged, View, view_of
 from lumos.platforms.openmetadata.labels import Labels, team_name
 from lumos.platforms.openmetadata.names import OWN_SERVICE, joined, meant, shortened, spelled
 from lumos.platforms.openmetadata.patching import guard
@@ -24,7 +27,6 @@ from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.server import Outdated, Server
 
 _KEPT: Final = "lumosItem"
-ABOUT: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
 _TERM_FIELDS: Final = "relatedTerms,owners,domains,extension"
 _ATTEMPTS: Final = 3
 
@@ -52,6 +54,7 @@ class _Kind(NamedTuple):
     read: Callable[[Mapping[str, Any]], Any] | None
     is_bare: Callable[[Mapping[str, Any]], bool] | None
     facts: Callable[[Any], dict[str, Any]] | None
+    view: View | None = None
 
 
 _KINDS: Final = {
@@ -100,11 +103,25 @@ class Items:
             )
             if (item := self._item(kind, entity, beside)) is not None:
                 yield item
-        for left in kept.values():
-            yield from (each.item for each in left.values())
+        paged = Paged(self._server)
+        for type, left in kept.items():
+            for key, each in left.items():
+                kind = self._kind(type, key, paged if each.shown is not None else None)
+                beside = None if kind.view is None else kind.view.found()
+                if (item := self._item(kind, beside, each)) is not None:
+                    yield item
+
+    def shown_elsewhere(self) -> frozenset[tuple[str, str]]:
+        """Types and qualified names of what was made to show things of other catalogs."""
+        paged, found = Paged(self._server), set()
+        for key, kept in self._all_kept()[Other].items():
+            view = self._kind(Other, key, paged).view if kept.made else None
+            if view is not None and (entity := view.found()) is not None:
+                found.add(view.place(entity))
+        return frozenset(found)
 
     def get(self, type: type[Item], key: str) -> Item | None:
-        kind = _KINDS[type]
+        kind = self._kind(type, key, self._server)
         entity = self._entity(kind, key)
         return self._item(kind, entity, self._kept(kind, key, entity))
 
@@ -124,7 +141,8 @@ class Items:
                 return
 
     def _put(self, item: Item) -> None:
-        kind, key = _KINDS[type(item)], _key(item)
+        key = _key(item)
+        kind = self._kind(type(item), key, self._server)
         entity = self._entity(kind, key)
         before = self._kept(kind, key, entity)
         is_begun = before is not None and before.begun
@@ -133,6 +151,9 @@ class Items:
         # What was only referred to so far was made by Lumos, too.
         is_new = entity is None or bool(kind.is_bare and kind.is_bare(entity))
         made = is_new if before is None else before.made
+        if kind.view is not None and not made:
+            # People have something of that name: it is theirs alone.
+            kind, entity = kind._replace(view=None), None
         if before is None and is_new and self._can_show(kind, item, entity):
             before, entity = self._begin(kind, item, entity)
         entity = self._written(kind, item, entity)
@@ -153,11 +174,15 @@ class Items:
 
     def erase(self, item: Item) -> None:
         """Takes an item out; what people made stays, without what was kept of it."""
-        kind, key = _KINDS[type(item)], _key(item)
+        key = _key(item)
+        kind = self._kind(type(item), key, self._server)
         entity = self._entity(kind, key)
         kept = self._kept(kind, key, entity)
         is_ours = kept is not None and kept.made
-        if entity is not None and is_ours:
+        if kind.view is not None:
+            if entity is not None and is_ours:
+                kind.view.take_out(entity)
+        elif entity is not None and is_ours:
             self._server.delete(f"{kind.route}/{entity['id']}", hardDelete=True)
             self._labels.forget(entity["fullyQualifiedName"], entity["id"])
         if kept is not None and (kind.type in _BESIDE or not is_ours):
@@ -182,6 +207,8 @@ class Items:
         exact: Item = kept.item
         if entity is None or kept.shown is None or kind.read is None:
             return exact
+        if isinstance(exact, Other):
+            return _with_edits(exact, kept.shown, kind.read(entity))
         now: Item = people.since(exact, kept.shown, kind.read(entity))
         return now
 
@@ -192,6 +219,17 @@ class Items:
         return bool(is_bare or entity.get("deleted") or people.is_built_in(entity))
 
     # Entities
+
+    def _kind(self, type: type[Any], key: str, server: Server | Paged | None) -> _Kind:
+        """The kind of an item; one of another catalog may be shown, as the server tells it."""
+        kind = _KINDS[type]
+        if type is not Other or server is None:
+            return kind
+        labels = self._labels if server is self._server else Labels(server)
+        view = view_of(key, server, labels)
+        if view is None:
+            return kind
+        return kind._replace(view=view, read=view.read, is_bare=view.is_bare)
 
     def _entity(self, kind: _Kind, key: str) -> Any:
         """The entity that an item is, if there is one."""
@@ -209,7 +247,7 @@ class Items:
                 fqn = joined(OWN_SERVICE, shortened(spelled(key)))
                 return self._server.named("pipelines", fqn, fields="extension", include="all")
             case _:
-                return None
+                return None if kind.view is None else kind.view.found()
 
     def _entities(self) -> Iterator[tuple[_Kind, Any]]:
         for type, fields in ((GlossaryTerm, _TERM_FIELDS), (User, ""), (Group, "users")):
@@ -224,6 +262,8 @@ class Items:
     @staticmethod
     def _can_show(kind: _Kind, item: Any, entity: Any) -> bool:
         """Whether there is an entity, or can be one, that is for Lumos to change."""
+        if kind.view is not None:
+            return True
         if kind.facts is None or (entity is not None and people.is_built_in(entity)):
             return False
         return kind.type is not User or people.has_account(item.name)
@@ -232,6 +272,8 @@ class Items:
         """The entity once it shows as much of an item as it can, or nothing."""
         if not self._can_show(kind, item, entity):
             return entity
+        if kind.view is not None:
+            return kind.view.written(item, entity)
         if entity is None or entity.get("deleted") or (kind.is_bare and kind.is_bare(entity)):
             return self._made(kind, item, entity)
         return self._changed(kind, item, entity)
@@ -378,9 +420,21 @@ def _key(item: Any) -> str:
     return key
 
 
+def _with_edits(exact: Other, then: Words, now: Words) -> Other:
+    """What came from another catalog, with what people changed since it was shown."""
+    changed = {
+        name: getattr(now, name)
+        for name in now.__struct_fields__
+        if getattr(now, name) != getattr(then, name)
+    }
+    if not changed:
+        return exact
+    return with_words(exact, msgspec.structs.replace(words_of(exact), **changed))
+
+
 def _begun(item: Any) -> Kept:
     """What is laid of an item before it is shown; one that says nothing is finished with that."""
-    if item != people.bare(item):
+    if isinstance(item, Other) or item != people.bare(item):
         return Kept(item, None, made=True, begun=True)
     shown = people.read_job(people.job_facts(item)) if isinstance(item, Job) else item
     return Kept(item, shown, made=True)
@@ -416,7 +470,8 @@ def _inside(kind: _Kind, entity: Any) -> Kept | None:
         return None
     try:
         said = msgspec.json.decode(text)
-        shown = None if said["shown"] is None else from_plain(said["shown"], kind.type)
+        read: type[Any] = Words if kind.type is Other else kind.type
+        shown = None if said["shown"] is None else from_plain(said["shown"], read)
         item, made = from_plain(said["item"], kind.type), bool(said["made"])
         return Kept(item, shown, made, bool(said.get("begun")))
     except (msgspec.MsgspecError, KeyError, TypeError):

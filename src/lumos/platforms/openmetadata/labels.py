@@ -86,8 +86,8 @@ def is_stand_in(email: str | None) -> bool:
 class Labels:
     """The labels of one server; each is looked for once and made where it is missing."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, server: Any) -> None:
+        self._server: Server = server
         self._tags: dict[str, str] = {}
         self._terms: dict[str, str] = {}
         self._exclusive: dict[str, str] = {}
@@ -147,6 +147,19 @@ class Labels:
             id, fqn = self._domains[name]
             return {"id": id, "type": "domain", "fullyQualifiedName": fqn}
         return {"type": "domain", "fullyQualifiedName": joined(shortened(spelled(name)))}
+
+    def known_label(self, route: str, name: str) -> Any:
+        """The tag or domain of that name as the catalog has it, or nothing."""
+        there = self._there(route, name)
+        if there is not None:
+            return there
+        own = _own_fqn(name) if route == "tags" else joined(shortened(spelled(name)))
+        return self._server.named(route, own)
+
+    def forget_tag(self, name: str) -> None:
+        """Looks for a tag again when it is needed next, since it is gone."""
+        with self._lock:
+            self._tags.pop(name, None)
 
     def forget(self, fqn: str, id: str) -> None:
         """Looks for a term or an owner again when it is needed next, since it is gone."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.model.catalog import GlossaryTerm, Group, Job, User
+from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Schedule
 from lumos.platforms.openmetadata import words
 from lumos.platforms.openmetadata.labels import (
@@ -126,6 +126,8 @@ def bare(item: Any) -> Any:
     """An item of that name of which nothing is said."""
     if isinstance(item, Job):
         return Job(urn=item.urn, name=item.name, platform=item.platform)
+    if isinstance(item, Other):
+        return Other(urn=item.urn)
     return type(item)(name=item.name)
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from lumos.errors import CatalogError
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.platforms.openmetadata import people
+from lumos.platforms.openmetadata.foreign import ABOUT as ABOUT_ITEMS
 from lumos.platforms.openmetadata.index import Index
-from lumos.platforms.openmetadata.items import ABOUT as ABOUT_ITEMS
 from lumos.platforms.openmetadata.items import OWN_HOLDERS, Items
 from lumos.platforms.openmetadata.labels import ABOUT as ABOUT_LABELS
 from lumos.platforms.openmetadata.labels import OWN, Labels, is_stand_in
@@ -18,6 +18,7 @@ from lumos.platforms.openmetadata.server import Server
 
 # An entity that was never changed since it was made.
 _FIRST_VERSION: Final = 0.1
+_ORCHESTRATORS: Final = "services/pipelineServices"
 # Something is in it, or it is not for us to remove.
 _STAYS: Final = (400, 403)
 
@@ -40,6 +41,9 @@ class Tidier:
         self._index.tidy_all()
         for route, fqn in OWN_HOLDERS:
             self._drop_holder(route, fqn, ABOUT_ITEMS)
+        for service in list(self._server.pages(_ORCHESTRATORS, include="non-deleted")):
+            if service.get("description") == ABOUT_ITEMS:
+                self._delete(_ORCHESTRATORS, service)
         for route in ("glossaries", "classifications"):
             self._drop_holder(route, OWN, ABOUT_LABELS)
         self._labels.forget_all()

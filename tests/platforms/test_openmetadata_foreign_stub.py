@@ -1,0 +1,280 @@
+"""Tags, domains, flows and jobs of DataHub in OpenMetadata; a stub of it, so proved for that only."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lumos.model.catalog import Entry, Other
+from lumos.model.dataset import Documentation, Governance
+from lumos.platforms.openmetadata.platform import Openmetadata as Platform
+
+from .openmetadata_people import ORDERS, Estate
+from .servers.http import Server
+from .servers.openmetadata import Openmetadata
+from .servers.spec import specification
+from .strategies import WORDS
+
+FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ID = "3b1e8d4c-58c2-4e0b-9d43-7f20a1c5e8b6"
+TAG, DOMAIN = f"urn:li:tag:{ID}", f"urn:li:domain:{ID}"
+FLOW = "urn:li:dataFlow:(airflow,nightly,PROD)"
+EXTRACT, LOAD = (f"urn:li:dataJob:({FLOW},{name})" for name in ("extract", "load"))
+
+
+def other(urn: str, **aspects: Any) -> Other:
+    said = {aspect: [{"body": body}] for aspect, body in aspects.items()}
+    return Other(urn=urn, carried={"datahub": said})
+
+
+GOLD = other(
+    TAG,
+    tagProperties={"name": "Gold", "description": "a < b", "colorHex": "#ffd700"},
+    ownership={"owners": []},
+)
+MARKETING = other(DOMAIN, domainProperties={"name": "Marketing", "description": "Who sells"})
+NIGHTLY = other(
+    FLOW,
+    dataFlowInfo={
+        "name": "Nightly load",
+        "description": "At <night>",
+        "externalUrl": "https://airflow.example.com/nightly",
+        "customProperties": {"owner": "data"},
+    },
+)
+FIRST = other(EXTRACT, dataJobInfo={"name": "Extract", "type": {"string": "BashOperator"}})
+SECOND = other(
+    LOAD,
+    dataJobInfo={"name": "Load it", "description": "a < b", "type": "SQL"},
+    dataJobInputOutput={"inputDatasets": [], "outputDatasets": [], "inputDatajobs": [EXTRACT]},
+)
+ALL = (GOLD, MARKETING, SECOND, NIGHTLY, FIRST)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Estate]:
+    stub = Openmetadata(specification())
+    with Server(stub) as server:
+        yield Estate(stub, server)
+
+
+@pytest.fixture
+def estate(shared: Estate) -> Estate:
+    shared.stub.empty()
+    shared.stub.violations.clear()
+    return shared
+
+
+def entity(estate: Estate, type: str, name: str) -> Any:
+    return next(each for each in estate.stub.entities(type) if each["name"] == name)
+
+
+def change(estate: Estate, route: str, id: str, **fields: Any) -> None:
+    """Somebody changes fields in the web interface."""
+    operations = [{"op": "add", "path": f"/{key}", "value": fields[key]} for key in fields]
+    estate.human("PATCH", f"{route}/{id}", operations, type="json-patch+json")
+
+
+def put(estate: Estate, *items: Other) -> Platform:
+    catalog = estate.catalog()
+    assert list(catalog.put_items(items)) == []
+    return catalog
+
+
+def held(estate: Estate) -> dict[str, Any]:
+    return {item.urn: item for item in estate.catalog().items()}  # type: ignore[union-attr]
+
+
+def said(item: Any, aspect: str) -> Any:
+    (statement,) = item.carried["datahub"][aspect]
+    return statement["body"]
+
+
+def test_a_tag_and_a_domain_are_shown_by_their_titles_and_words(estate: Estate) -> None:
+    put(estate, GOLD, MARKETING)
+    tag, domain = entity(estate, "tag", ID), entity(estate, "domain", ID)
+    assert (tag["displayName"], tag["description"]) == ("Gold", "a &lt; b")
+    assert tag["style"] == {"color": "#ffd700"}
+    assert (domain["displayName"], domain["description"]) == ("Marketing", "Who sells")
+    assert held(estate) == {TAG: GOLD, DOMAIN: MARKETING}
+    assert estate.stub.violations == []
+
+
+def test_datasets_refer_to_what_is_shown(estate: Estate) -> None:
+    entry = Entry(
+        urn=ORDERS,
+        name="orders",
+        platform="postgres",
+        governance=Governance(tags=(ID,)),
+        documentation=Documentation(domain=ID),
+    )
+    estate.catalog().put(entry)
+    put(estate, GOLD, MARKETING)
+    raw = estate.raw()
+    assert [each["tagFQN"] for each in raw["tags"]] == [f"Lumos.{ID}"]
+    assert [each["displayName"] for each in raw["domains"]] == ["Marketing"]
+    assert estate.now() == entry
+
+
+def test_a_flow_is_a_pipeline_of_its_orchestrator_and_its_jobs_are_tasks(estate: Estate) -> None:
+    put(estate, SECOND, NIGHTLY, FIRST)
+    pipeline = entity(estate, "pipeline", "nightly")
+    assert pipeline["service"]["name"] == "airflow"
+    assert pipeline["serviceType"] == "Airflow"
+    assert (pipeline["displayName"], pipeline["description"]) == (
+        "Nightly load",
+        "At &lt;night&gt;",
+    )
+    assert pipeline["sourceUrl"] == "https://airflow.example.com/nightly"
+    tasks = {task["name"]: task for task in pipeline["tasks"]}
+    assert tasks["load"] == {
+        "name": "load",
+        "displayName": "Load it",
+        "description": "a < b",
+        "taskType": "SQL",
+    }
+    assert tasks["extract"] == {
+        "name": "extract",
+        "displayName": "Extract",
+        "taskType": "BashOperator",
+        "downstreamTasks": ["load"],
+    }
+    assert held(estate) == {FLOW: NIGHTLY, EXTRACT: FIRST, LOAD: SECOND}
+    assert estate.stub.violations == []
+
+
+def test_only_addresses_are_linked(estate: Estate) -> None:
+    flow = other(FLOW, dataFlowInfo={"name": "Nightly", "externalUrl": "ask Ann"})
+    put(estate, flow)
+    assert "sourceUrl" not in entity(estate, "pipeline", "nightly")
+    assert held(estate) == {FLOW: flow}
+
+
+def test_flows_of_another_cluster_are_in_a_service_of_their_own(estate: Estate) -> None:
+    staged = other("urn:li:dataFlow:(airflow,nightly,STG)", dataFlowInfo={"name": "Nightly"})
+    put(estate, NIGHTLY, staged)
+    services = {each["service"]["name"] for each in estate.stub.entities("pipeline")}
+    assert services == {"airflow", "airflow?env=STG"}
+
+
+def test_putting_the_same_again_writes_nothing(estate: Estate) -> None:
+    put(estate, *ALL)
+    before = len(estate.server.requests)
+    put(estate, *ALL)
+    assert {request.method for request in estate.server.requests[before:]} == {"GET"}
+
+
+def test_what_people_change_comes_back_in_datahubs_words(estate: Estate) -> None:
+    put(estate, *ALL)
+    tag, domain = entity(estate, "tag", ID), entity(estate, "domain", ID)
+    pipeline = entity(estate, "pipeline", "nightly")
+    change(estate, "tags", tag["id"], description="The best", style={"color": "#000000"})
+    change(estate, "domains", domain["id"], displayName="Selling")
+    tasks = [{**task, "description": "Mine"} for task in pipeline["tasks"]]
+    change(estate, "pipelines", pipeline["id"], description="By day", tasks=tasks)
+    now = held(estate)
+    assert said(now[TAG], "tagProperties") == {
+        "name": "Gold",
+        "description": "The best",
+        "colorHex": "#000000",
+    }
+    assert said(now[TAG], "ownership") == {"owners": []}
+    assert said(now[DOMAIN], "domainProperties")["name"] == "Selling"
+    assert said(now[FLOW], "dataFlowInfo")["description"] == "By day"
+    assert said(now[FLOW], "dataFlowInfo")["customProperties"] == {"owner": "data"}
+    assert said(now[LOAD], "dataJobInfo")["description"] == "Mine"
+    # One by one they read as they do together.
+    catalog = estate.catalog()
+    assert {urn: catalog.get_item(Other, urn) for urn in now} == now
+
+
+def test_other_words_are_shown_in_the_place_of_those_before(estate: Estate) -> None:
+    put(estate, *ALL)
+    silver = other(TAG, tagProperties={"name": "Silver"})
+    daily = other(FLOW, dataFlowInfo={"name": "Daily"})
+    put(estate, silver, daily)
+    tag, pipeline = entity(estate, "tag", ID), entity(estate, "pipeline", "nightly")
+    assert (tag["displayName"], tag["description"], tag.get("style")) == ("Silver", "", None)
+    assert (pipeline["displayName"], pipeline["description"]) == ("Daily", "")
+    assert {task["name"] for task in pipeline["tasks"]} == {"extract", "load"}
+    assert "sourceUrl" not in pipeline
+    now = held(estate)
+    assert (now[TAG], now[FLOW]) == (silver, daily)
+
+
+def test_what_people_made_under_the_same_name_is_left_alone(estate: Estate) -> None:
+    estate.human("PUT", "domains", {"name": ID, "domainType": "Aggregate", "description": "Ours"})
+    put(estate, MARKETING)
+    domain = entity(estate, "domain", ID)
+    assert (domain.get("displayName"), domain["description"]) == (None, "Ours")
+    assert held(estate) == {DOMAIN: MARKETING}
+    estate.catalog().erase_item(MARKETING)
+    assert entity(estate, "domain", ID)["description"] == "Ours"
+
+
+def test_what_is_taken_back_leaves_nothing_that_people_do_not_use(estate: Estate) -> None:
+    put(estate, *ALL)
+    catalog = estate.catalog()
+    for item in ALL:
+        catalog.erase_item(item)
+    catalog.tidy()
+    assert held(estate) == {}
+    assert not [each for each in estate.stub.entities("tag") if each["name"] == ID]
+    assert not list(estate.stub.entities("pipeline"))
+    assert not list(estate.stub.entities("pipelineService"))
+    domain = entity(estate, "domain", ID)
+    assert (domain.get("displayName"), domain["description"]) == (None, "")
+
+
+def test_a_tag_that_is_used_stays_without_the_words_that_were_brought(estate: Estate) -> None:
+    entry = Entry(urn=ORDERS, name="orders", platform="postgres", governance=Governance(tags=(ID,)))
+    estate.catalog().put(entry)
+    put(estate, GOLD)
+    estate.catalog().erase_item(GOLD)
+    tag = entity(estate, "tag", ID)
+    assert (tag.get("displayName"), tag["description"], tag.get("style")) == (None, "", None)
+    assert estate.now() == entry
+
+
+def test_what_was_made_to_show_other_catalogs_is_known(estate: Estate) -> None:
+    put(estate, *ALL)
+    opened = estate.catalog()._opened
+    assert opened.items.shown_elsewhere() == {
+        ("tag", f"Lumos.{ID}"),
+        ("domain", ID),
+        ("pipeline", "airflow.nightly"),
+    }
+
+
+URNS = st.one_of(
+    st.builds("urn:li:tag:{}".format, st.sampled_from(["a", "PII.Sensitive", "x.y", "ü\n"])),
+    st.builds("urn:li:domain:{}".format, st.sampled_from(["a", "A.b", ID])),
+    st.sampled_from([FLOW, EXTRACT, LOAD, "urn:li:dataFlow:(x,y\n,dev)"]),
+)
+SAID = st.dictionaries(
+    st.sampled_from(["name", "description", "colorHex", "externalUrl", "more"]), WORDS | st.none()
+)
+
+
+@FEW
+@given(
+    st.dictionaries(
+        URNS,
+        st.dictionaries(
+            st.sampled_from(["tagProperties", "domainProperties", "dataFlowInfo", "dataJobInfo"]),
+            SAID,
+        ),
+        max_size=5,
+    )
+)
+def test_whatever_is_said_comes_back(shared: Estate, given: dict[str, Any]) -> None:
+    shared.stub.empty()
+    items = {urn: other(urn, **aspects) for urn, aspects in given.items()}
+    put(shared, *items.values())
+    assert held(shared) == items
+    put(shared, *(msgspec.structs.replace(item, carried={}) for item in items.values()))
+    assert held(shared) == {urn: Other(urn=urn) for urn in items}
+    assert shared.stub.violations == []
