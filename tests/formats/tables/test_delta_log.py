@@ -77,6 +77,28 @@ def test_a_checkpoint_stands_for_the_commits_before_it(made: Callable[[], Files]
     assert (facts.version, facts.files, facts.bytes, facts.rows) == ("3", 3, 14, 30)
 
 
+@pytest.mark.parametrize(
+    ("address", "is_read"),
+    [
+        (f"s3a://lake/table/{LOG}/{SIDECAR}", True),
+        ("s3://other/sidecar.parquet", False),
+        ("../secret.parquet", False),
+        (f"s3://lake/table/{LOG}/../../secret.parquet", False),
+        ("..", False),
+    ],
+)
+def test_a_sidecar_lies_in_the_log_or_is_none(address: str, is_read: bool) -> None:
+    top = [*STATE[:3], {"sidecar": {"path": address, "sizeInBytes": 1}}]
+    files = {
+        f"{AT_2}.{uuid.UUID(int=7)}.json": lines(top),
+        f"{LOG}/{SIDECAR}": checkpoint(STATE[3:]),
+    }
+    if is_read:
+        assert read(MemoryFolder(files)).files == 3
+    else:
+        assert "lies elsewhere" in _problem(files).reason
+
+
 @pytest.mark.parametrize("made", CHECKPOINTS)
 def test_a_checkpoint_that_lacks_a_part_is_none(made: Callable[[], Files]) -> None:
     whole = made()

@@ -20,7 +20,7 @@ from lumos.formats.tables.delta.actions import (
     actions_of,
     rows_of,
 )
-from lumos.formats.tables.delta.log import SIDECARS, Checkpoint, in_log
+from lumos.formats.tables.delta.log import FOLDER, SIDECARS, Checkpoint, in_log
 from lumos.formats.tables.delta.state import State
 from lumos.formats.tables.interface import Folder
 
@@ -50,10 +50,17 @@ def load(folder: Folder, checkpoint: Checkpoint, state: State, *, files: bool = 
     for name, data in _contents(folder, [in_log(name) for name in checkpoint.names]):
         _load(name, data, state, sidecars, files=files)
     if files:
-        paths = [each if "/" in each else f"{SIDECARS}/{each}" for each in map(unquote, sidecars)]
-        inside = [folder.inside(each, folder.root) or each for each in paths]
-        for name, data in _contents(folder, inside):
+        for name, data in _contents(folder, [_sidecar(folder, each) for each in sidecars]):
             _load(name, data, state, [], files=True)
+
+
+def _sidecar(folder: Folder, address: str) -> str:
+    """Where a sidecar lies: it is named, or has an address, which may only be in the log."""
+    plain = unquote(address)
+    path = folder.inside(plain, folder.root) if "/" in plain else f"{SIDECARS}/{plain}"
+    if path is None or not path.startswith(f"{FOLDER}/") or ".." in path.split("/"):
+        raise Damaged(f"its sidecar '{plain}' lies elsewhere")
+    return path
 
 
 def _contents(folder: Folder, paths: list[str]) -> Iterator[tuple[str, bytes]]:

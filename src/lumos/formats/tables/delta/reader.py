@@ -198,8 +198,8 @@ class _Reading:
         if missing is None:
             return -1, 0, State(self._folder)
         if self._damaged:
-            version, problem = next(iter(self._damaged.items()))
-            raise Damaged(f"checkpoint {version}: {problem}; and commit {missing} is gone")
+            version, why = next(iter(self._damaged.items()))
+            raise Damaged(f"checkpoint {version}: {why}; and commit {missing} is gone")
         if missing == 0:
             raise Damaged("its first commit is gone, and there is no checkpoint")
         raise Damaged(f"commit {missing} is missing, but there are later ones")
