@@ -25,6 +25,7 @@ class PretendedCatalog(Platform, WritesMany, HoldsItems):
         self.strength: int | None = None
         self.puts: list[str] = []
         self.calls = 0
+        self.asked = 0
         self.before_each: Callable[[Entry], None] = lambda _: None
 
     def emit(self, dataset: Dataset) -> None:
@@ -74,6 +75,7 @@ class PretendedCatalog(Platform, WritesMany, HoldsItems):
         del self.held[type(item), _key(item)]
 
     def _tire(self, by: int) -> None:
+        self.asked += 1
         if self.strength is None:
             return
         if self.strength < by or self.strength == 0:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,7 @@ from engine.pretended import PretendedCatalog
 from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
 from lumos.engine.costs.desk import CostDesk
+from lumos.engine.herald import Herald
 from lumos.engine.reports import TellingReport
 from lumos.engine.telling_catalogs import Teller
 from lumos.lineage.reported import Described, Known, Read
@@ -116,6 +117,56 @@ def test_a_catalog_that_is_down_is_told_the_rest_later(
     report = tell(seen, catalog)
     assert (report.told, report.waiting, report.complaint) == (3, 0, None)
     assert len(catalog.puts) == len(set(catalog.puts)) == 7
+
+
+def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
+    seen: Sightings, catalog: PretendedCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+    herald = Herald(lambda: catalog, lambda: seen.store, clock=lambda: now)
+    asked: list[int] = []
+
+    def tell_after(seconds: int) -> TellingReport:
+        nonlocal now
+        now += timedelta(seconds=seconds)
+        before = catalog.asked
+        report = herald.tell()
+        assert report is not None
+        asked.append(catalog.asked - before)
+        return report
+
+    seen.see("orders", SCHEMA)
+    catalog.strength = 0
+    with herald.resting():
+        assert tell_after(0).next_try == datetime(2026, 11, 16, 12, 1, tzinfo=UTC)
+        seen.see("sales", SCHEMA)
+        report = tell_after(59)
+        assert (report.waiting, report.is_complete) == (2, False)
+        assert report.complaint == (
+            "pretended: 2 datasets wait to be told (503); "
+            "a scan after 12:01:00 UTC or `lumos sync` tells them"
+        )
+        tell_after(1)
+        tell_after(119)
+        tell_after(1)
+        for _ in range(5):
+            tell_after(900)
+        rest = tell_after(0).next_try
+        assert rest is not None
+        assert rest - now == timedelta(minutes=15)
+        assert [bool(calls) for calls in asked] == [
+            True, False, True, False, True, *[True] * 5, False,
+        ]  # fmt: skip
+        assert caplog.text.count("to be told") == sum(map(bool, asked))
+        catalog.strength = None
+        assert tell_after(900).told == 2
+        catalog.strength = 0
+        seen.see("customers", SCHEMA)
+        assert tell_after(0).next_try == now + timedelta(minutes=1)
+    # Who asks but once gets an answer.
+    before = catalog.asked
+    assert tell_after(0).next_try is None
+    assert catalog.asked > before
 
 
 def test_what_people_say_stands_though_the_catalog_is_down(

@@ -3,7 +3,10 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from lumos.platforms import Connects, Platform
 from lumos.store import Store
@@ -16,6 +19,9 @@ _log = logging.getLogger(__name__)
 
 # More of one sort would hide all else that is said.
 _MOST: Final = 20
+# How long a catalog that is down is left in peace: at first, and at most.
+_FIRST_REST: Final = timedelta(minutes=1)
+_LONGEST_REST: Final = timedelta(minutes=15)
 
 
 class Herald:
@@ -24,11 +30,21 @@ class Herald:
     What goes wrong is said in warnings, and in the report for those who want more.
     """
 
-    def __init__(self, platform: Callable[[], Platform | None], store: Callable[[], Store]) -> None:
+    def __init__(
+        self,
+        platform: Callable[[], Platform | None],
+        store: Callable[[], Store],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._platform_of = platform
         self._store = store
+        self._clock = clock
         self._depth = 0
         self._is_due = False
+        self._rests = False
+        self._rest = _FIRST_REST
+        self._last: TellingReport | None = None
 
     def check(self) -> None:
         """Fails now rather than after the change where the catalog is not configured rightly."""
@@ -42,6 +58,8 @@ class Herald:
         platform = self._platform_of()
         if platform is None:
             return None
+        if (resting := self._resting(platform)) is not None:
+            return resting
         # Only who has a catalog waits for what it takes to tell it.
         from lumos.engine.telling_catalogs import Teller
 
@@ -50,7 +68,45 @@ class Herald:
         finally:
             if isinstance(platform, Connects):
                 platform.close()
+        report = self._with_rest(report)
         complain(report)
+        return report
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Inside, a catalog that is down is not asked again at once, but after growing rests.
+
+        Each time that it is asked costs all the patience that is configured for it, and whoever
+        looks at sources every few seconds would do nothing else.
+        """
+        self._rests, self._last, self._rest = True, None, _FIRST_REST
+        try:
+            yield
+        finally:
+            self._rests, self._last = False, None
+
+    def _resting(self, platform: Platform) -> "TellingReport | None":
+        """What is to say of a catalog that is left in peace for now."""
+        last = self._last
+        if last is None or last.next_try is None or self._clock() >= last.next_try:
+            return None
+        waiting = self._store().news.counts(platform.name)
+        report = msgspec.structs.replace(
+            last, told=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
+            waiting=waiting.get("datasets", 0) or sum(waiting.values()),
+        )  # fmt: skip
+        _log.debug("%s", report.complaint)
+        return report
+
+    def _with_rest(self, report: "TellingReport") -> "TellingReport":
+        if not self._rests:
+            return report
+        if report.is_down:
+            report = msgspec.structs.replace(report, next_try=self._clock() + self._rest)
+            self._rest = min(2 * self._rest, _LONGEST_REST)
+        else:
+            self._rest = _FIRST_REST
+        self._last = report
         return report
 
     @contextmanager

@@ -155,7 +155,8 @@ class Lumos:
         Store.open(self.database, create=True)
         self._listeners.append(told)
         try:
-            return watcher.run(stop or threading.Event(), once=once, interval=interval)
+            with self._herald.resting():
+                return watcher.run(stop or threading.Event(), once=once, interval=interval)
         finally:
             self._listeners.remove(told)
 

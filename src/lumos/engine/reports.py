@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from lumos.analysis.report import ChangeRow, change_rows
+from lumos.engine.profiles.privacy import guarded
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_plain
 from lumos.model.dataset import (
@@ -212,7 +213,8 @@ class TellingReport(Report, frozen=True, kw_only=True):
     """What a catalog was told; `problem` says why the rest waits, where it does.
 
     `told` are datasets, `unchanged` those of them that the catalog had just so, `hidden` those that
-    are gone; `items` is what is no dataset.
+    are gone; `items` is what is no dataset. A catalog that `is_down` does nothing at all for us;
+    where it is asked again and again, it is left in peace until `next_try`.
     """
 
     format_version: str = FORMAT_VERSION
@@ -227,6 +229,8 @@ class TellingReport(Report, frozen=True, kw_only=True):
     conflicts: tuple[ToldConflict, ...] = ()
     problem: str | None = None
     status: int | None = None
+    is_down: bool = False
+    next_try: datetime | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -240,9 +244,12 @@ class TellingReport(Report, frozen=True, kw_only=True):
             return None
         why = self.problem if self.status is None else str(self.status)
         things = "dataset waits" if self.waiting == 1 else "datasets wait"
+        when = "the next scan"
+        if self.next_try is not None:
+            when = f"a scan after {self.next_try:%H:%M:%S} UTC"
         return (
             f"{self.kind}: {self.waiting:,} {things} to be told ({why}); "
-            "the next scan or `lumos sync` tells them"
+            f"{when} or `lumos sync` tells them"
         )
 
 
@@ -311,7 +318,7 @@ class ShowReport(Report, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, dataset: Dataset, *, state: State) -> "ShowReport":
-        plain = to_plain(dataset)
+        plain = to_plain(msgspec.structs.replace(dataset, quality=guarded(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
         plain["statistics"] = to_plain(StatisticsReport.of(dataset.statistics))
         plain["location"] = to_plain(LocationReport.of(dataset.location))

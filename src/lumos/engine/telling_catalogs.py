@@ -117,10 +117,11 @@ class _Telling:
         self._conflicts: list[ToldConflict] = []
         self._problem: str | None = None
         self._status: int | None = None
+        self._is_down = False
 
-    def put_off(self, problem: str, status: int | None = None) -> None:
+    def put_off(self, problem: str, status: int | None = None, *, is_down: bool = False) -> None:
         """Lets the rest wait."""
-        self._problem, self._status = problem, status
+        self._problem, self._status, self._is_down = problem, status, is_down
 
     def run(self) -> None:
         for _ in range(_ROUNDS):
@@ -150,6 +151,7 @@ class _Telling:
             conflicts=tuple(self._conflicts),
             problem=self._problem,
             status=self._status,
+            is_down=self._is_down,
         )
 
     def _waiting(self) -> dict[str, int]:
@@ -200,7 +202,8 @@ class _Telling:
                         told.append(each)
         except (LumosError, OSError) as problem:
             status = problem.status if isinstance(problem, CatalogError) else None
-            self.put_off(str(problem), status)
+            is_down = isinstance(problem, CatalogUnavailable)
+            self.put_off(str(problem), status, is_down=is_down)
             if is_batch:
                 told, self._sums, self._conflicts = [], before, conflicts
         self._store.transact(lambda transaction: self._keep(transaction, told))
