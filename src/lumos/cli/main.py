@@ -38,6 +38,7 @@ from lumos.cli import (
     migrate,
     notify,
     owner,
+    profile,
     property,
     schema,
     search,
@@ -81,6 +82,7 @@ migrate.add_to(app)
 sync.add_to(app)
 enrich.add_to(app)
 explain.add_to(app)
+profile.add_to(app)
 doctor.add_to(app)
 init.add_to(app)
 app.add_typer(owner.app, name="owner")

@@ -185,6 +185,12 @@ class Scan(Section, frozen=True, kw_only=True):
     )
 
 
+class ProfileSettings(Section, frozen=True, kw_only=True):
+    """What profiles may keep of the data; `values` are texts whose frequent values are told."""
+
+    values: Names = ()
+
+
 class UsageSettings(Section, frozen=True, kw_only=True):
     """How reads are kept that query logs tell of; `hashed` readers need a key."""
 
@@ -252,6 +258,7 @@ class Settings(Section, frozen=True, kw_only=True):
     spark: Spark = Spark()
     state_uri: Location | None = None
     scan: Scan = Scan()
+    profile: ProfileSettings = ProfileSettings()
     usage: UsageSettings = UsageSettings()
     origin: Annotated[Origin, Meta(extra={INTERNAL: True})] = Origin()
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from lumos.engine.notifications import Courier, NotificationDesk
     from lumos.engine.people.people import People
     from lumos.engine.people.scribe import Scribe
+    from lumos.engine.profiles.desk import ProfileDesk
     from lumos.engine.schemas import Schemas
     from lumos.engine.schemas.reports import HistoryReport
     from lumos.engine.snapshots import Snapshots
@@ -423,6 +424,13 @@ class Lumos:
             self._store,
             lambda: Store.open(self.database, create=True, listeners=self._listeners),
         )
+
+    @cached_property
+    def profiles(self) -> "ProfileDesk":
+        """What the rows of datasets say of their columns."""
+        from lumos.engine.profiles.desk import ProfileDesk
+
+        return ProfileDesk(self.settings, self._store, self.state_uri)
 
     def explain(self, path: str | Path) -> ExplainReport:
         """What was decided about a file or folder, by which rule, and why."""

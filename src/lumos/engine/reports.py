@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from lumos.analysis.report import ChangeRow, change_rows
+from lumos.engine.profiles.privacy import guarded
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_plain
 from lumos.model.dataset import (
@@ -317,7 +318,7 @@ class ShowReport(Report, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, dataset: Dataset, *, state: State) -> "ShowReport":
-        plain = to_plain(dataset)
+        plain = to_plain(msgspec.structs.replace(dataset, quality=guarded(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
         plain["statistics"] = to_plain(StatisticsReport.of(dataset.statistics))
         plain["location"] = to_plain(LocationReport.of(dataset.location))

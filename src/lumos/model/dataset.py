@@ -196,8 +196,57 @@ class QualityCheck(Aspect, frozen=True, kw_only=True):
     details: str | None = None
 
 
+class ValueCount(Aspect, frozen=True, kw_only=True):
+    """A value that many rows have, and how many have it at least."""
+
+    value: str
+    count: int
+
+
+class ColumnProfile(Aspect, frozen=True, kw_only=True):
+    """What was measured of the values of one column, or of one member of a struct.
+
+    `misfits` are values that are not of the column's type. Lengths are those of texts, bytes, lists
+    and maps. Values themselves are there only as far as the rules on privacy let them be kept.
+    """
+
+    nulls: int = 0
+    nans: int = 0
+    misfits: int = 0
+    distinct: int | None = None
+    minimum: str | None = None
+    maximum: str | None = None
+    mean: str | None = None
+    stddev: float | None = None
+    quantiles: dict[str, str] = {}
+    top: tuple[ValueCount, ...] = ()
+    shortest: int | None = None
+    longest: int | None = None
+    mean_length: float | None = None
+    elements: int | None = None
+    null_elements: int | None = None
+
+
+class Profile(Aspect, frozen=True, kw_only=True):
+    """What the rows themselves say of their columns.
+
+    `sampled` is the share of the data that was read, where it was not all; of `unread` files
+    nothing is known, since they could not be read.
+    """
+
+    measured_at: datetime
+    rows: int
+    files: int = 0
+    unread: int = 0
+    sampled: float | None = None
+    columns: dict[str, ColumnProfile] = {}
+
+
 class Quality(Aspect, frozen=True, kw_only=True):
-    """Measured or imported quality of the data, scores from 0 to 1; `freshness` is its newest."""
+    """Measured or imported quality of the data, scores from 0 to 1; `freshness` is its newest.
+
+    What validators say and what Lumos measured itself, its `profile`, stand beside each other.
+    """
 
     score: float | None = None
     measured_at: datetime | None = None
@@ -205,6 +254,7 @@ class Quality(Aspect, frozen=True, kw_only=True):
     validator: str | None = None
     dimensions: dict[str, float] = {}
     checks: tuple[QualityCheck, ...] = ()
+    profile: Profile | None = None
 
 
 class Cost(Aspect, frozen=True, kw_only=True):

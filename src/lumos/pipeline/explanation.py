@@ -5,6 +5,7 @@ from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.formats import FORMATS
+from lumos.model.schema import Schema
 from lumos.pipeline.crowds import is_in_crowd
 from lumos.pipeline.grouping import Group, group
 from lumos.pipeline.hints import Hints
@@ -39,6 +40,14 @@ class Explained(NamedTuple):
     shape: str | None = None
     drifts: bool = False
     is_new: bool = False
+
+
+class DataFile(NamedTuple):
+    """A file of a dataset, the partition it lies in, and the schema of its own."""
+
+    row: FileRow
+    partitions: Partitions
+    schema: Schema
 
 
 class Lens:
@@ -89,6 +98,22 @@ class Lens:
         manifest = Manifest(schemas=reader.bodies)
         known = {row.path: row for row in rows}
         return cls(selection, summary.places, manifest, known, state_access=state_access)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The files of each dataset, taken together."""
+        return list({each.dataset: each for each in self._groups.values()}.values())
+
+    def files_of(self, found: Group) -> Iterator[DataFile]:
+        """Every file of a dataset that its last scan could read, then or before."""
+        first = min(place.first_path for place in found.places)
+        last = max(place.last_path for place in found.places)
+        for row in self._rows_in(first, last):
+            if row.full is None or row.format is None:
+                continue
+            placed = self._hints.place(row.path)
+            if self._group_of(placed, row.format, row.full) is found:
+                yield DataFile(row, placed.partitions, self._schemas[row.full])
 
     def file(self, path: str) -> Explained:
         """What was decided about a file; raises FileNotFoundError where there is none."""

@@ -1,0 +1,1 @@
+"""Profiles of datasets: measured on demand, kept as part of their quality."""

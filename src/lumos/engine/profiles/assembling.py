@@ -1,0 +1,128 @@
+"""Tallies and estimates in the words of the model."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from lumos.engine.profiles.privacy import frequent
+from lumos.model.dataset import ColumnProfile, Profile
+from lumos.model.types import Duration, Time, Timestamp
+
+if TYPE_CHECKING:
+    from lumos.pipeline.profiling.columns import Leaf
+    from lumos.pipeline.profiling.profile import Profiled
+    from lumos.pipeline.profiling.sketching import Estimates
+    from lumos.pipeline.profiling.tallies import Tally
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS: Final = 12
+
+
+def profile_of(
+    profiled: "Profiled", leaves: "Sequence[Leaf]", *, at: datetime, sampled: float | None
+) -> Profile:
+    """What was measured, as a dataset has it."""
+    columns = {
+        leaf.path: _column(leaf, tally, profiled.estimates.get(number))
+        for number, (leaf, tally) in enumerate(zip(leaves, profiled.tallies, strict=True))
+    }
+    return Profile(
+        measured_at=at,
+        rows=profiled.rows,
+        files=profiled.files,
+        unread=len({problem.path for problem in profiled.problems}),
+        sampled=sampled,
+        columns=columns,
+    )
+
+
+def completeness(profile: Profile) -> float | None:
+    """The share of cells with a value of their column's type."""
+    cells = profile.rows * len(profile.columns)
+    empty = sum(each.nulls + each.misfits for each in profile.columns.values())
+    return None if not cells else 1 - empty / cells
+
+
+def _column(leaf: "Leaf", tally: "Tally", estimates: "Estimates | None") -> ColumnProfile:
+    from lumos.pipeline.profiling.sketching import RANKS
+
+    mean = tally.mean if tally.measured and math.isfinite(tally.mean) else None
+    quantiles = estimates.quantiles if estimates is not None and leaf.values else ()
+    is_number = leaf.kind in ("integer", "unsigned", "float", "decimal")
+    ranked = sorted(tally.top, key=lambda pair: (-pair[1], pair[0]))
+    counts = ((_text(leaf, value), count) for value, count in ranked)
+    return ColumnProfile(
+        nulls=tally.nulls,
+        nans=tally.nans,
+        misfits=tally.misfits,
+        distinct=_distinct(leaf, tally, estimates),
+        minimum=None if tally.low is None else _text(leaf, tally.low),
+        maximum=None if tally.high is None else _text(leaf, tally.high),
+        mean=None if mean is None else _mean(leaf, mean),
+        stddev=tally.stddev if is_number else None,
+        quantiles={
+            str(rank): _text(leaf, _within(value, tally)) if is_number else _text(leaf, value)
+            for rank, value in zip(RANKS, quantiles, strict=False)
+        },
+        top=frequent(counts, rows=tally.rows) if leaf.top else (),
+        shortest=tally.shortest,
+        longest=tally.longest,
+        mean_length=tally.length / tally.sized if tally.sized else None,
+        elements=tally.elements if leaf.kind in ("list", "map") else None,
+        null_elements=tally.null_elements if leaf.kind in ("list", "map") else None,
+    )
+
+
+def _distinct(leaf: "Leaf", tally: "Tally", estimates: "Estimates | None") -> int | None:
+    if leaf.kind == "boolean":
+        return len(tally.top)
+    if not tally.values:
+        return 0 if leaf.kind not in ("list", "map", "opaque") else None
+    if estimates is None or estimates.distinct is None:
+        return None
+    # An estimate is never more than there are values.
+    return min(estimates.distinct, tally.values)
+
+
+def _within(value: Any, tally: "Tally") -> Any:
+    """An estimate inside of the bounds, which are exact."""
+    if isinstance(tally.low, str):
+        return value
+    return min(max(value, tally.low), tally.high)
+
+
+def _mean(leaf: "Leaf", mean: float) -> str:
+    if leaf.kind in ("date", "timestamp", "time", "duration"):
+        return _text(leaf, round(mean))
+    return f"{mean:.{_DIGITS}g}"
+
+
+def _text(leaf: "Leaf", value: Any) -> str:
+    match leaf.kind:
+        case "date":
+            return _moment(value * 86_400_000_000)[:10]
+        case "timestamp":
+            assert isinstance(leaf.type, Timestamp)
+            text = _moment(value // 1000 if leaf.type.unit == "ns" else value)
+            return f"{text}Z" if leaf.type.zoned else text
+        case "time":
+            assert isinstance(leaf.type, Time)
+            return _moment(value // 1000 if leaf.type.unit == "ns" else value).partition("T")[2]
+        case "duration":
+            assert isinstance(leaf.type, Duration)
+            return str(value / (1e9 if leaf.type.unit == "ns" else 1e6))
+        case "boolean":
+            return "true" if value else "false"
+        case "float" | "decimal" if isinstance(value, float):
+            return f"{value:.{_DIGITS}g}"
+        case _:
+            return str(value)
+
+
+def _moment(microseconds: int) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=microseconds)).replace(tzinfo=None).isoformat()
+    except OverflowError:
+        # Beyond the years that a calendar here can tell.
+        return f"{microseconds} us"

@@ -1,0 +1,187 @@
+"""`lumos profile`: measures the rows of a dataset and keeps what they say."""
+
+import getpass
+import hashlib
+import socket
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from lumos.config import Settings
+from lumos.engine.profiles.assembling import completeness, profile_of
+from lumos.engine.profiles.locating import Located, locate
+from lumos.engine.profiles.privacy import measurable, private_paths
+from lumos.engine.profiles.recording import with_profile
+from lumos.engine.profiles.reports import ProfileReport
+from lumos.engine.state import check_state
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.dataset import Profile
+from lumos.sources.addresses import access_of
+from lumos.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from lumos.engine.ingest import Announce
+    from lumos.pipeline.profiling.columns import Leaf
+    from lumos.pipeline.profiling.planning import SourceFile
+    from lumos.pipeline.profiling.profile import Profiled
+
+_WRITER = "profile"
+
+
+class ProfileDesk:
+    """Profiles datasets of one store, one at a time."""
+
+    def __init__(self, settings: Settings, store: Callable[[], Store], state: str) -> None:
+        self._settings = settings
+        self._store = store
+        self._state = state
+
+    def profile(
+        self,
+        urn: str,
+        *,
+        sample: float | None = None,
+        rows: int | None = None,
+        columns: Sequence[str] = (),
+        full: bool = False,
+        announce: "Announce" = lambda _step, **_progress: None,
+    ) -> ProfileReport:
+        """Measures a dataset, or a share of it, or some of its columns, and keeps the profile.
+
+        Files that an earlier profile measured are not read again, unless `full`.
+        """
+        started = monotonic()
+        _check(sample, rows)
+        store = self._store()
+        located = locate(self._settings, store, store.find(urn), state=self._state)
+        leaves = self._leaves(located, columns)
+        files, is_part = _wanted(located, sample, rows)
+        profiled = self._measured(
+            located, files, leaves, keep=not (is_part or columns), full=full, announce=announce
+        )
+        at = datetime.now(UTC)
+        share = _share(located, files, profiled, sample) if is_part else None
+        profile = profile_of(profiled, leaves, at=at, sampled=share)
+        self._record(store, located.dataset.urn, profile, at)
+        paths = [leaf.path for leaf in leaves]
+        dataset = located.dataset
+        return ProfileReport(
+            urn=dataset.urn,
+            name=dataset.name,
+            completeness=completeness(profile),
+            profile=profile,
+            files_read=profiled.read,
+            files_known=len(files) - profiled.read,
+            withheld=tuple(sorted(private_paths(dataset.schema, paths, dataset.governance))),
+            problems=tuple(sorted(profiled.problems, key=lambda each: each.path)),
+            seconds=round(monotonic() - started, 3),
+        )
+
+    def _leaves(self, located: Located, columns: Sequence[str]) -> "list[Leaf]":
+        from lumos.pipeline.profiling.columns import leaves_of
+
+        dataset = located.dataset
+        leaves = leaves_of(dataset.schema) if dataset.schema else []
+        named = self._settings.profile.values
+        allowed = measurable(leaves, dataset, named=named)
+        if not columns:
+            return allowed
+        known = {name for leaf in leaves for name in (leaf.path, leaf.names[0])}
+        for name in columns:
+            if name not in known:
+                raise UnknownName("column", name, known)
+        return [leaf for leaf in allowed if leaf.path in columns or leaf.names[0] in columns]
+
+    def _measured(
+        self,
+        located: Located,
+        files: "Sequence[SourceFile]",
+        leaves: "Sequence[Leaf]",
+        *,
+        keep: bool,
+        full: bool,
+        announce: "Announce",
+    ) -> "Profiled":
+        settings = self._settings
+        access = access_of(self._state, settings.sources)
+        check_state(self._state, access)
+        announce("Starting Spark")
+        from lumos.pipeline.session import spark_session
+
+        spark = settings.spark
+        with spark_session(
+            master=spark.master, settings=spark.properties(), short=False
+        ) as session:
+            from lumos.pipeline.profiling.profile import Place, profile
+
+            step = f"Profiling {located.dataset.name}"
+            announce(step)
+            place = Place(located.access, self._folder(located.dataset.urn), access)
+            watch = partial(_report_progress, announce, step)
+            return profile(session, files, leaves, place, keep=keep, anew=full, watch=watch)
+
+    def _folder(self, urn: str) -> str:
+        digest = hashlib.blake2b(urn.encode(), digest_size=8).hexdigest()
+        return f"{self._state}/profiles/{digest}"
+
+    def _record(self, store: Store, urn: str, profile: Profile, at: datetime) -> None:
+        def attempt(transaction: Transaction) -> None:
+            before = transaction.aspect(urn, "quality")
+            quality = with_profile(before, profile, completeness=completeness(profile))
+            transaction.save_aspect(urn, "quality", quality, writer=_WRITER, at=at)
+            transaction.audit(
+                "profile", urn, actor=getpass.getuser(), origin=socket.gethostname(), at=at
+            )
+
+        store.transact(attempt)
+
+
+def _report_progress(announce: "Announce", step: str, read: int, share: float) -> None:
+    announce(step, files=read // 1_000_000, share=share, unit="MB")
+
+
+def _check(sample: float | None, rows: int | None) -> None:
+    if sample is not None and rows is not None:
+        raise MisuseError("A profile takes a share (--sample) or a number of rows (--rows).")
+    if sample is not None and not 0 < sample <= 1:
+        raise MisuseError(f"{sample} is no share: --sample takes a number above 0, at most 1.")
+    if rows is not None and rows < 1:
+        raise MisuseError(f"--rows takes a number of rows, at least 1, not {rows}.")
+
+
+def _wanted(
+    located: Located, sample: float | None, rows: int | None
+) -> "tuple[list[SourceFile], bool]":
+    """The files to read, and whether they are only a part of the data."""
+    from lumos.pipeline.profiling.planning import sampled
+
+    files = located.files
+    if sample is None and rows is None:
+        return files, False
+    if rows is not None:
+        known = located.dataset.statistics.row_count if located.dataset.statistics else None
+        if known is None:
+            each = -(-rows // len(files))
+            limited = [
+                file._replace(task=file.task._replace(most_rows=each)) for file in files[:rows]
+            ]
+            return limited, True
+        sample = rows / max(1, known)
+    if sample is None or sample >= 1:
+        return files, False
+    return sampled(files, sample), True
+
+
+def _share(
+    located: Located, files: "Sequence[SourceFile]", profiled: "Profiled", sample: float | None
+) -> float | None:
+    """Which share of the data was read, as well as it is known."""
+    statistics = located.dataset.statistics
+    if statistics is not None and statistics.row_count:
+        return round(min(1.0, profiled.rows / statistics.row_count), 6)
+    if sample is not None:
+        return sample
+    whole = sum(file.task.size for file in located.files)
+    return round(min(1.0, sum(file.task.size for file in files) / max(1, whole)), 6)

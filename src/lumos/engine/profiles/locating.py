@@ -1,0 +1,93 @@
+"""The files of a dataset, as its last scan saw them."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from lumos.config import Settings
+from lumos.engine.explain import selection_of, urns_in
+from lumos.engine.state import state_folder
+from lumos.errors import MisuseError
+from lumos.model.dataset import Dataset
+from lumos.sources.addresses import access_of
+from lumos.storage import Access
+from lumos.store import DatasetFilter, KnownDataset, Store
+
+if TYPE_CHECKING:
+    from lumos.pipeline.explanation import DataFile
+    from lumos.pipeline.profiling.planning import SourceFile
+
+_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+_IN_DATABASES: Final = frozenset({"table", "view", "materialized view", "foreign table", "topic"})
+
+
+class NotProfiled(MisuseError):
+    """A dataset whose rows Lumos cannot read."""
+
+    def __init__(self, urn: str, why: str) -> None:
+        self.urn = urn
+        super().__init__(f"{urn} cannot be profiled: {why}")
+
+
+class Located(NamedTuple):
+    """A dataset, its files and how they are reached."""
+
+    dataset: Dataset
+    files: "list[SourceFile]"
+    access: Access
+
+
+def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located:
+    """The files of a dataset; raises NotProfiled where there are none to read."""
+    dataset = store.get(urn)
+    known = _known(store, dataset)
+    if dataset.format in _IN_DATABASES or (
+        dataset.statistics and not dataset.statistics.file_count
+    ):
+        raise NotProfiled(urn, "it has no files. Rows of databases are not read.")
+    scan = store.last_scan(known.source)
+    if scan is None:
+        raise NotProfiled(urn, "no scan of this store has seen its files. Run lumos ingest first.")
+    root = known.source.partition(":")[2]
+    from lumos.pipeline.explanation import Lens
+    from lumos.pipeline.manifest import Manifests
+
+    selection = selection_of(settings, root)
+    state_access = access_of(state, settings.sources)
+    manifest = Manifests(state_folder(state, known.source), state_access).read(scan.manifest)
+    lens = Lens.of_scan(selection, manifest, state_access=state_access)
+    urn_of = urns_in(settings, root)
+    group = next((each for each in lens.groups if str(urn_of(each.dataset)) == urn), None)
+    files = [] if group is None else list(map(_source_file, lens.files_of(group)))
+    if not files:
+        raise NotProfiled(
+            urn, "what the last scan knew of its files is not there any more. Run lumos ingest."
+        )
+    return Located(dataset, files, selection.access)
+
+
+def _known(store: Store, dataset: Dataset) -> KnownDataset:
+    if store.state(dataset.urn) == "missing":
+        raise NotProfiled(dataset.urn, "it was gone at the last scan.")
+    like_it = store.list(DatasetFilter(contains=dataset.urn))
+    return next(each for each in like_it if each.urn == dataset.urn)
+
+
+def _source_file(file: "DataFile") -> "SourceFile":
+    from lumos.pipeline.profiling.planning import SourceFile, identity_of
+    from lumos.pipeline.profiling.reading import FileTask
+
+    row = file.row
+    assert row.format is not None, "files of datasets have a format"
+    task = FileTask(
+        row.path,
+        row.size,
+        row.format,
+        unit=0,
+        names=tuple(field.name for field in file.schema.fields),
+        constants=tuple(
+            (key, None if value == _NULL_PARTITION else value)
+            for key, value in file.partitions
+            if not key.startswith("{")
+        ),
+    )
+    partition = "/".join(f"{key}={value}" for key, value in file.partitions)
+    return SourceFile(task, partition, identity_of(row.path, row.size, row.modified, row.etag))

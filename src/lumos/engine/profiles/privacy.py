@@ -1,0 +1,126 @@
+"""What of the values in a column may be kept, and shown.
+
+Counts always. Of the values themselves:
+
+| column                                  | range, mean, quantiles | frequent values               |
+|-----------------------------------------|------------------------|-------------------------------|
+| numbers, dates, times, booleans         | yes                    | of 10 rows and 0.1 % at least |
+| texts                                   | no, lengths only       | if `profile.values` names it  |
+| bytes, lists, maps                      | no, lengths only       | no                            |
+| labelled as private, or in such dataset | no                     | no                            |
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from lumos.model.dataset import ColumnProfile, Dataset, Governance, Profile, Quality, ValueCount
+from lumos.model.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from lumos.pipeline.profiling.columns import Leaf
+
+LEAST_COUNT: Final = 10
+LEAST_SHARE: Final = 0.001
+_MOST_SHOWN: Final = 10
+# Words of tags, terms and compliance labels that say that somebody's life is in the data.
+_PRIVATE: Final = frozenset({
+    "pii", "phi", "pci", "pd", "spi", "personal", "personally", "private", "privacy", "sensitive",
+    "confidential", "restricted", "secret", "gdpr", "dsgvo", "ccpa", "cpra", "lgpd", "hipaa",
+    "biometric", "health", "medical", "credential", "credentials",
+})  # fmt: skip
+# "Not sensitive" and its like are a word on the data as well.
+_DENIED: Final = frozenset({"no", "non", "not", "none", "without"})
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def is_private(labels: Iterable[str]) -> bool:
+    """Whether one of the labels says that values must not be told."""
+    return any(_is_private(label) for label in labels)
+
+
+def _is_private(label: str) -> bool:
+    words = {word.casefold() for word in _WORD.findall(label)}
+    return not words.isdisjoint(_PRIVATE) and words.isdisjoint(_DENIED)
+
+
+def measurable(
+    leaves: "Sequence[Leaf]", dataset: Dataset, *, named: Collection[str] = ()
+) -> "list[Leaf]":
+    """The leaves, each with what of its values may be measured; `named` texts may be told."""
+    private = private_paths(dataset.schema, [leaf.path for leaf in leaves], dataset.governance)
+    allowed = []
+    for leaf in leaves:
+        is_text, is_open = leaf.kind == "text", leaf.kind not in ("bytes", "list", "map", "opaque")
+        may = is_open and leaf.path not in private
+        top = may and (not is_text or leaf.path in named)
+        allowed.append(leaf._replace(values=may and not is_text, top=top))
+    return allowed
+
+
+def private_paths(
+    schema: Schema | None, paths: Iterable[str], governance: Governance | None
+) -> set[str]:
+    """Those of the paths that a label on them, around them or on the dataset makes private."""
+    if governance is not None and is_private(_labels(governance)):
+        return set(paths)
+    labelled = [
+        place for field in (schema.fields if schema else ()) for place in _labelled_places(field)
+    ]
+    return {path for path in paths if any(_is_in(path, place) for place in labelled)}
+
+
+def _labelled_places(field: Field) -> list[str]:
+    from lumos.model.types import quoted_name
+
+    whole = [quoted_name(field.name)] if is_private(_labels(field)) else []
+    return [*whole, *(note.path for note in field.nested if is_private(_labels(note)))]
+
+
+def _labels(labelled: object) -> list[str]:
+    return [
+        label for name in ("tags", "terms", "compliance") for label in getattr(labelled, name, ())
+    ]
+
+
+def _is_in(path: str, place: str) -> bool:
+    # What is said of an element or a value holds for the list or map that is measured.
+    return (
+        path == place
+        or path.startswith((f"{place}.", f"{place}[", f"{place}{{"))
+        or any(place.startswith(f"{path}{mark}") for mark in ("[", "{"))
+    )
+
+
+def frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
+    """The values that so many rows have that they tell of nobody."""
+    least = max(LEAST_COUNT, LEAST_SHARE * rows)
+    shown = [ValueCount(value=value, count=count) for value, count in counts if count >= least]
+    return tuple(shown[:_MOST_SHOWN])
+
+
+def without_values(profile: Profile, paths: Collection[str] | None = None) -> Profile:
+    """The profile with nothing but counts of some columns, or of all."""
+    columns = {
+        path: _counts(column) if paths is None or path in paths else column
+        for path, column in profile.columns.items()
+    }
+    return msgspec.structs.replace(profile, columns=columns)
+
+
+def _counts(column: ColumnProfile) -> ColumnProfile:
+    return msgspec.structs.replace(
+        column, minimum=None, maximum=None, mean=None, stddev=None, quantiles={}, top=()
+    )
+
+
+def guarded(dataset: Dataset) -> Quality | None:
+    """The quality as it may be told today: labels may have come since it was measured."""
+    quality = dataset.quality
+    if quality is None or quality.profile is None:
+        return quality
+    private = private_paths(dataset.schema, quality.profile.columns, dataset.governance)
+    profile = without_values(quality.profile, private)
+    return msgspec.structs.replace(quality, profile=profile)

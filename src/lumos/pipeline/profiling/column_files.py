@@ -1,0 +1,52 @@
+"""Rows of Parquet and ORC files."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from lumos.pipeline.profiling.reading import Batch, FileTask, batch_rows, chosen, thinned
+
+
+def read_parquet(file: pa.NativeFile, task: FileTask, names: Sequence[str]) -> Iterator[Batch]:
+    """The wanted columns of a portion's row groups."""
+    parquet = pq.ParquetFile(file, pre_buffer=True, coerce_int96_timestamp_unit="us")
+    footer = parquet.metadata
+    present = [name for name in names if name in parquet.schema_arrow.names]
+    groups, share = chosen(footer.num_row_groups, task)
+    starts = [0]
+    for group in range(footer.num_row_groups):
+        starts.append(starts[-1] + footer.row_group(group).num_rows)
+    for group in groups:
+        start = starts[group]
+        rows = starts[group + 1] - start
+        if not rows:
+            continue
+        if not present:
+            yield thinned(Batch(start, rows, {}), share)
+            continue
+        at_once = batch_rows(footer.row_group(group).total_byte_size / rows)
+        for batch in parquet.iter_batches(at_once, row_groups=[group], columns=present):
+            yield thinned(_batch(start, batch), share)
+            start += batch.num_rows
+
+
+def read_orc(file: pa.NativeFile, task: FileTask, names: Sequence[str]) -> Iterator[Batch]:
+    """The wanted columns of a portion's stripes."""
+    opened = orc.ORCFile(file)
+    present = [name for name in names if name in opened.schema.names]
+    stripes, share = chosen(opened.nstripes, task)
+    start = 0
+    for stripe in stripes:
+        # Without any column there are no rows either.
+        rows = opened.read_stripe(stripe, columns=present or opened.schema.names[:1])
+        table = pa.Table.from_batches([rows])
+        size = table.nbytes / max(1, table.num_rows)
+        for batch in table.to_batches(max_chunksize=batch_rows(size)):
+            yield thinned(_batch(start, batch), share)
+            start += batch.num_rows
+
+
+def _batch(start: int, batch: pa.RecordBatch) -> Batch:
+    return Batch(start, batch.num_rows, dict(zip(batch.schema.names, batch.columns, strict=True)))

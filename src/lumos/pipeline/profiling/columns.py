@@ -1,0 +1,109 @@
+"""Which columns of a schema are measured, and as what."""
+
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lumos.model.conversions.place import Place
+from lumos.model.schema import Schema
+from lumos.model.types import (
+    BOOLEAN,
+    DATE,
+    FLOATS,
+    JSON,
+    SIGNED,
+    UINT64,
+    UNSIGNED,
+    UUID,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+)
+
+Kind: TypeAlias = Literal[
+    "boolean", "integer", "unsigned", "float", "decimal", "date", "time", "timestamp", "duration",
+    "text", "bytes", "list", "map", "opaque",
+]  # fmt: skip
+# Kinds whose values are numbers, or count days or parts of seconds.
+WHOLE: Final = frozenset({"integer", "date", "time", "timestamp", "duration"})
+ORDERED: Final = WHOLE | {"unsigned", "float", "decimal"}
+SIZED: Final = frozenset({"text", "bytes", "list", "map"})
+
+
+class Leaf(NamedTuple):
+    """A column, or a member of a struct, that holds values of its own.
+
+    `names` lead to it from the top. Nothing but counts is measured of it unless `values`; its most
+    frequent values only if `top`.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    type: DataType
+    values: bool = False
+    top: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """What its values are measured as."""
+        return kind_of_values(self.type)
+
+
+def leaves_of(schema: Schema) -> list[Leaf]:
+    """The leaves of a schema; what is inside of lists and maps belongs to these."""
+    return [
+        leaf
+        for field in schema.fields
+        for leaf in _leaves(field.type, Place.column(field.name), (field.name,))
+    ]
+
+
+def _leaves(type: DataType, place: Place, names: tuple[str, ...]) -> Iterator[Leaf]:
+    if isinstance(type, Struct) and type.members:
+        for member in type.members:
+            below = place.member(member.name)
+            yield from _leaves(member.type, below, (*names, member.name))
+    else:
+        yield Leaf(place.path, names, type)
+
+
+def kind_of_values(type: DataType) -> Kind:
+    """What values of a type are measured as."""
+    match type:
+        case Decimal():
+            return "decimal"
+        case Timestamp():
+            return "timestamp"
+        case Time():
+            return "time"
+        case Duration():
+            return "duration"
+        case String() | Enum():
+            return "text"
+        case Binary():
+            return "bytes"
+        case Array():
+            return "list"
+        case Map():
+            return "map"
+        case _ if type in SIGNED or (type in UNSIGNED and type != UINT64):
+            return "integer"
+        case _ if type in FLOATS:
+            return "float"
+        case _ if type == JSON:
+            return "text"
+        case _ if type == UUID:
+            return "bytes"
+        case _ if type == UINT64:
+            return "unsigned"
+        case _ if type == DATE:
+            return "date"
+        case _:
+            return "boolean" if type == BOOLEAN else "opaque"

@@ -1,0 +1,160 @@
+"""The job that measures: tasks read rows and count, Spark sketches, sums come home."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lumos.formats import UnreadableFile
+from lumos.model.discovery import Problem
+from lumos.pipeline.profiling.columns import Leaf
+from lumos.pipeline.profiling.reading import Batch, FileTask, batches
+from lumos.pipeline.profiling.sketching import Sent, Sketches, sent, sql_schema
+from lumos.pipeline.profiling.tallies import Tally
+from lumos.pipeline.profiling.values import member_of, values_of
+from lumos.storage import Access, storage_of
+
+_FIRST: Final = [("unit", pa.int64()), ("facts", pa.binary())]
+
+
+class Facts(msgspec.Struct, array_like=True):
+    """What is known exactly of some files: a tally for each leaf, and which could not be read."""
+
+    rows: int
+    files: int
+    tallies: list[Tally]
+    problems: list[Problem] = []
+
+    def join(self, other: "Facts") -> None:
+        """Takes in what is known of other files."""
+        self.rows += other.rows
+        self.files += other.files
+        self.problems += other.problems
+        for mine, its in zip(self.tallies, other.tallies, strict=True):
+            mine.join(its)
+
+
+class Measured(msgspec.Struct, array_like=True):
+    """All that was measured of one unit; sketches stand by the numbers of their leaves."""
+
+    facts: Facts
+    sketches: dict[int, Sketches]
+
+
+class Marks(NamedTuple):
+    """Where tasks of a job leave a mark when they are done, so that somebody sees how far it is."""
+
+    folder: str
+    access: Access
+    job: str
+
+    def leave(self, number: int, size: int) -> None:
+        """Marks a part of so many bytes as done."""
+        path = f"{self.folder}/{self.job}-{number}-{size}"
+        storage_of(self.folder, self.access).write(path, b"")
+
+
+class Job(NamedTuple):
+    """What all tasks have in common; each does one of `parts`."""
+
+    leaves: tuple[Leaf, ...]
+    access: Access
+    parts: tuple[tuple[FileTask, ...], ...]
+    marks: Marks | None = None
+
+
+def measure(spark: SparkSession, job: Job) -> dict[int, Measured]:
+    """Measures all files of a job, each unit for itself."""
+    going = sent(job.leaves)
+    fields = [*_FIRST, *(field for each in going for field in each.fields)]
+    numbers = spark.range(0, len(job.parts), 1, len(job.parts))
+    rows = numbers.mapInArrow(_reader(job, going, pa.schema(fields)), sql_schema(fields))
+    sketched = rows.groupBy("unit").agg(
+        F.collect_list("facts").alias("facts"),
+        *(sketch for each in going for sketch in each.aggregates()),
+    )
+    return {row["unit"]: _measured(row, going) for row in sketched.toArrow().to_pylist()}
+
+
+def _measured(row: dict[str, Any], going: Sequence[Sent]) -> Measured:
+    first, *others = map(_decode, row["facts"])
+    for other in others:
+        first.join(other)
+    sketches = {
+        each.leaf: Sketches(*(row.get(f"{each.name}_{kind}") for kind in Sketches._fields))
+        for each in going
+        # A sketch of nothing tells nothing, and KLL will not even be asked.
+        if first.tallies[each.leaf].values
+    }
+    return Measured(first, sketches)
+
+
+_decode: Final = msgspec.msgpack.Decoder(Facts).decode
+
+
+def _reader(
+    job: Job, going: Sequence[Sent], schema: pa.Schema
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Reads the parts whose numbers it is given: rows for Spark and, last, what it counted."""
+
+    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from _part(job, number, going, schema)
+
+    return read
+
+
+def _part(
+    job: Job, number: int, going: Sequence[Sent], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    names = list(dict.fromkeys(leaf.names[0] for leaf in job.leaves))
+    counted: dict[int, Facts] = {}
+    tasks = job.parts[number]
+    for task in tasks:
+        facts = counted.setdefault(task.unit, Facts(0, 0, [Tally() for _ in job.leaves]))
+        storage = storage_of(task.path, job.access)
+        try:
+            for batch in batches(task, storage, names):
+                values = _counted(job.leaves, batch, task, facts)
+                if going:
+                    arrays = [array for each in going for array in each.arrays(values[each.leaf])]
+                    first = [pa.repeat(task.unit, batch.rows), pa.nulls(batch.rows, pa.binary())]
+                    yield pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
+            facts.files += task.portion[0] == 0
+        except UnreadableFile as problem:
+            facts.problems.append(_problem(task, problem.code, problem.reason))
+        except FileNotFoundError:
+            facts.problems.append(_problem(task, "vanished", "The file is gone since the scan."))
+        except OSError as problem:
+            reason = f"It could not be read: {type(problem).__name__}: {problem}"
+            facts.problems.append(_problem(task, "unreadable", reason))
+    for unit, facts in counted.items():
+        first = [pa.array([unit], pa.int64()), pa.array([msgspec.msgpack.encode(facts)])]
+        rest = [pa.nulls(1, each.type) for each in list(schema)[len(_FIRST) :]]
+        yield pa.RecordBatch.from_arrays([*first, *rest], schema=schema)
+    if job.marks is not None:
+        job.marks.leave(number, sum(task.size // task.portion[1] for task in tasks))
+
+
+def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts) -> list[pa.Array]:
+    """Counts a batch, and gives the values of each leaf in it."""
+    facts.rows += batch.rows
+    constants = dict(task.constants)
+    found: list[pa.Array] = []
+    for leaf, tally in zip(leaves, facts.tallies, strict=True):
+        name, *inside = leaf.names
+        column = batch.columns.get(name)
+        if column is None and name in constants:
+            column = pa.repeat(pa.scalar(constants[name], pa.string()), batch.rows)
+        elif column is not None and inside:
+            column = member_of(column, tuple(inside))
+        found.append(tally.add(leaf, values_of(leaf, column, batch.rows)))
+    return found
+
+
+def _problem(task: FileTask, code: str, reason: str) -> Problem:
+    return Problem(path=task.path, code=code, reason=reason)

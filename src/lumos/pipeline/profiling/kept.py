@@ -1,0 +1,74 @@
+"""What was measured before, kept in state: counts and sketches of files that may be unchanged."""
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from lumos.pipeline.profiling.job import Measured
+from lumos.storage import Access, storage_of
+
+_log = logging.getLogger(__name__)
+
+HASH: Final = 8
+_ENDING: Final = ".msgpack"
+
+
+class Unit(msgspec.Struct, array_like=True, frozen=True):
+    """Files that were measured together: by what they are known, their bytes, what came of it.
+
+    `spec` says which columns were measured, and how.
+    """
+
+    spec: str
+    files: bytes
+    size: int
+    measured: Measured
+
+    @property
+    def identities(self) -> set[bytes]:
+        """What each of the files is known by."""
+        starts = range(0, len(self.files), HASH)
+        return {self.files[start : start + HASH] for start in starts}
+
+    @property
+    def name(self) -> str:
+        """What the unit is called in state."""
+        digest = hashlib.blake2b(self.spec.encode() + self.files, digest_size=16)
+        return f"{digest.hexdigest()}{_ENDING}"
+
+
+class KeptUnits:
+    """The units of one dataset in a folder of any storage."""
+
+    def __init__(self, folder: str, access: Access) -> None:
+        self._folder = folder
+        self._storage = storage_of(folder, access)
+
+    def read(self, spec: str) -> Iterator[Unit]:
+        """The units that measured just this."""
+        for name in self._storage.files(self._folder):
+            if not name.endswith(_ENDING):
+                continue
+            try:
+                unit = _decode(self._storage.read(f"{self._folder}/{name}"))
+            except (msgspec.MsgspecError, FileNotFoundError):
+                _log.warning("what a profile kept in %s is lost; files are read again", name)
+                continue
+            if unit.spec == spec:
+                yield unit
+
+    def write(self, units: list[Unit]) -> None:
+        """Keeps these units and no others."""
+        before = set(self._storage.files(self._folder))
+        for unit in units:
+            if unit.name not in before:
+                path = f"{self._folder}/{unit.name}"
+                self._storage.write(path, msgspec.msgpack.encode(unit))
+        gone = before - {unit.name for unit in units}
+        self._storage.discard([f"{self._folder}/{name}" for name in gone])
+
+
+_decode: Final = msgspec.msgpack.Decoder(Unit).decode

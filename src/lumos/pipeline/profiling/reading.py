@@ -1,0 +1,172 @@
+"""Rows of data files, batch by batch, whatever their format and wherever they lie."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from lumos.formats import UnreadableFile
+from lumos.storage import LocalStorage, ReadableFile, Storage
+
+# What is read of a remote file at once, at least: one request costs more time than this.
+_READ_AHEAD: Final = 1024 * 1024
+# A batch holds no more than about so many bytes, and so many rows.
+_BATCH_BYTES: Final = 32 * 1024 * 1024
+_MOST_ROWS: Final = 256 * 1024
+_LEAST_ROWS: Final = 1024
+
+
+class FileTask(NamedTuple):
+    """A file, or one of several portions of it, and what its rows mean.
+
+    `names` are the columns of files that do not name them. `constants` are columns whose value the
+    path tells, as text. `sample` is the share of rows that is wanted, `most_rows` how many at most.
+    """
+
+    path: str
+    size: int
+    format: str
+    unit: int
+    names: tuple[str, ...] = ()
+    constants: tuple[tuple[str, str | None], ...] = ()
+    portion: tuple[int, int] = (0, 1)
+    sample: float = 1.0
+    most_rows: int | None = None
+
+
+class Batch(NamedTuple):
+    """Some rows of a file, the first of which is row number `start` of it."""
+
+    start: int
+    rows: int
+    columns: dict[str, pa.Array]
+
+
+# Reads the wanted columns of an opened file.
+Read = Callable[[pa.NativeFile, FileTask, Sequence[str]], Iterator[Batch]]
+
+
+class _Ranged(io.RawIOBase):
+    """A seekable file over ranged reads, a stretch of which is kept."""
+
+    def __init__(self, file: ReadableFile) -> None:
+        self._file = file
+        self._position = 0
+        self._start = 0
+        self._kept = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._file.size}
+        self._position = bases[whence] + offset
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        left = max(0, self._file.size - self._position)
+        wanted = left if size < 0 else min(size, left)
+        data = self._read(self._position, wanted)
+        self._position += len(data)
+        return data
+
+    def _read(self, start: int, length: int) -> bytes:
+        end = start + length
+        if not (self._start <= start and end <= self._start + len(self._kept)):
+            if length >= _READ_AHEAD:
+                return self._file.part(start, length)
+            self._start = start
+            self._kept = self._file.part(start, _READ_AHEAD)
+        return self._kept[start - self._start : end - self._start]
+
+
+@contextmanager
+def opened(storage: Storage, path: str, size: int | None = None) -> Iterator[pa.NativeFile]:
+    """A file of any storage as Arrow reads files."""
+    if isinstance(storage, LocalStorage):
+        with pa.OSFile(path) as file:
+            yield file
+        return
+    with storage.open(path, size=size) as ranged, pa.PythonFile(_Ranged(ranged), "r") as file:
+        yield file
+
+
+def batches(task: FileTask, storage: Storage, names: Sequence[str]) -> Iterator[Batch]:
+    """The rows of a file's portion with those of the named columns that it holds.
+
+    Raises UnreadableFile, or an OSError.
+    """
+    read = _reader_of(task.format)
+    left = task.most_rows
+    try:
+        with opened(storage, task.path, task.size) as file:
+            for batch in read(file, task, names):
+                if left is not None:
+                    batch = batch._replace(
+                        rows=min(batch.rows, left),
+                        columns={name: each[:left] for name, each in batch.columns.items()},
+                    )
+                    left -= batch.rows
+                yield batch
+                if left == 0:
+                    return
+    except (pa.ArrowException, ValueError, TypeError, KeyError, EOFError) as problem:
+        raise UnreadableFile("corrupt_file", f"Its rows cannot be read: {problem}") from None
+
+
+def batch_rows(bytes_per_row: float) -> int:
+    """How many rows of that size make a batch."""
+    return int(max(_LEAST_ROWS, min(_MOST_ROWS, _BATCH_BYTES / max(1.0, bytes_per_row))))
+
+
+def chosen(count: int, task: FileTask) -> tuple[list[int], float]:
+    """Which of a file's row groups belong to the portion and its sample, and the share of rows.
+
+    A sample takes whole row groups, spread evenly; rows only where one group is too much.
+    """
+    number, portions = task.portion
+    mine = list(range(number * count // portions, (number + 1) * count // portions))
+    if task.sample >= 1.0 or not mine:
+        return mine, 1.0
+    wanted = max(1, round(task.sample * len(mine)))
+    some = [mine[index * len(mine) // wanted] for index in range(wanted)]
+    return some, min(1.0, task.sample * len(mine) / wanted)
+
+
+def thinned(batch: Batch, share: float) -> Batch:
+    """About that share of the rows, evenly spread over the file."""
+    if share >= 1.0:
+        return batch
+    first = batch.start
+    kept = [
+        row
+        for row in range(batch.rows)
+        if int((first + row + 1) * share) > int((first + row) * share)
+    ]
+    indices = pa.array(kept, pa.int64())
+    columns = {name: array.take(indices) for name, array in batch.columns.items()}
+    return Batch(batch.start, len(kept), columns)
+
+
+def _reader_of(format: str) -> Read:
+    if format not in _READERS:
+        raise UnreadableFile("unsupported_format", f"Rows of {format} files are not read.")
+    module, name = _READERS[format]
+    read: Read = getattr(import_module(f"lumos.pipeline.profiling.{module}"), name)
+    return read
+
+
+# Each brings libraries of its own, which only its files need.
+_READERS: Final = {
+    "parquet": ("column_files", "read_parquet"),
+    "orc": ("column_files", "read_orc"),
+}

@@ -1,0 +1,141 @@
+"""What is counted exactly of columns, and that parts add up to the whole."""
+
+import math
+import random
+import statistics
+from collections import Counter
+from datetime import date, datetime
+from decimal import Decimal as Exact
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lumos.model.schema import Field, Schema
+from lumos.model.text import parse_type
+from lumos.pipeline.profiling.columns import Leaf, leaves_of
+from lumos.pipeline.profiling.tallies import FOLLOWED, Tally
+from lumos.pipeline.profiling.values import member_of, values_of
+
+
+def leaf(type: str) -> Leaf:
+    schema = Schema(fields=(Field(name="a", type=parse_type(type)),))
+    (only,) = leaves_of(schema)
+    return only._replace(values=True, top=only.kind not in ("list", "map"))
+
+
+def tally(type: str, values: Any, arrow: pa.DataType | None = None, *, pieces: int = 1) -> Tally:
+    column = leaf(type)
+    whole = Tally()
+    array = values if isinstance(values, pa.Array) else pa.array(values, arrow)
+    size = -(-len(array) // pieces) or 1
+    for start in range(0, len(array), size):
+        part = Tally()
+        some = array[start : start + size]
+        part.add(column, values_of(column, some, len(some)))
+        whole.join(part)
+    return whole
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+def test_moments_and_bounds_are_those_of_all_values(pieces: int) -> None:
+    some = random.Random(1)
+    values = [None if some.random() < 0.2 else some.gauss(1e9, 3) for _ in range(500)]
+    present = [value for value in values if value is not None]
+    found = tally("FLOAT64", values, pieces=pieces)
+    assert (found.rows, found.nulls) == (500, 500 - len(present))
+    assert (found.low, found.high) == (min(present), max(present))
+    assert found.mean == pytest.approx(statistics.fmean(present), rel=1e-12)
+    assert found.stddev == pytest.approx(statistics.stdev(present), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("type", "values", "low", "high"),
+    [
+        pytest.param("INT8", [3, -2], -2, 3, id="integers"),
+        pytest.param("UINT64", pa.array([2**63 + 1, 5], pa.uint64()), 5, 2**63 + 1, id="unsigned"),
+        pytest.param("DATE", [date(1970, 1, 3), date(1969, 12, 31)], -1, 2, id="dates"),
+        pytest.param("DECIMAL(9,2)", [Exact("10.50"), Exact("9.75")], "9.75", "10.50", id="exact"),
+        pytest.param(
+            "TIMESTAMP(us)", [datetime(1970, 1, 1, 0, 0, 1)], 1_000_000, 1_000_000, id="moments"
+        ),
+        pytest.param(
+            "TIMESTAMPTZ(ms)", pa.array([7], pa.timestamp("ms", "UTC")), 7000, 7000, id="zoned"
+        ),
+    ],
+)
+def test_bounds_are_kept_in_the_unit_of_their_kind(
+    type: str, values: Any, low: Any, high: Any
+) -> None:
+    found = tally(type, values)
+    assert (found.low, found.high) == (low, high)
+
+
+def test_nan_is_neither_a_value_nor_null() -> None:
+    found = tally("FLOAT64", [1.0, math.nan, None, -0.0])
+    assert (found.rows, found.nulls, found.nans, found.values) == (4, 1, 1, 2)
+    assert (found.low, found.high) == (0.0, 1.0)
+
+
+def test_what_is_not_of_the_type_is_a_misfit_and_not_null() -> None:
+    found = tally("INT64", [" 12", "+7", "x", None, "1.5", ""])
+    assert (found.nulls, found.misfits, found.low, found.high) == (1, 3, 7, 12)
+
+
+def test_texts_and_bytes_have_lengths_and_no_bounds() -> None:
+    found = tally("STRING", ["äöü", "", None])
+    assert (found.shortest, found.longest, found.length, found.sized) == (0, 3, 3, 2)
+    assert (found.low, found.high, found.measured) == (None, None, 0)
+    assert tally("BINARY", [b"abc"]).longest == 3
+
+
+def test_lists_and_maps_have_lengths_and_elements() -> None:
+    found = tally("ARRAY<INT64>", [[1, None], [], None], pa.list_(pa.int64()))
+    assert (found.nulls, found.shortest, found.longest) == (1, 0, 2)
+    assert (found.elements, found.null_elements) == (2, 1)
+    map_ = pa.map_(pa.string(), pa.int64())
+    found = tally("MAP<STRING, INT64>", [[("a", 1), ("b", None)], None], map_)
+    assert (found.longest, found.elements, found.null_elements) == (2, 2, 1)
+
+
+def test_a_member_is_null_where_its_struct_is() -> None:
+    column = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int64())]))
+    assert member_of(column, ("x",)).to_pylist() == [1, None, None]
+    assert member_of(column, ("y",)) is None
+
+
+def test_leaves_are_named_from_the_top_and_end_at_lists() -> None:
+    schema = Schema(
+        fields=(
+            Field(name="a.b", type=parse_type("STRUCT<c: INT64, d: STRUCT<e: STRING>>")),
+            Field(name="l", type=parse_type("ARRAY<STRUCT<x: INT64>>")),
+        )
+    )
+    assert [each.path for each in leaves_of(schema)] == ["`a.b`.c", "`a.b`.d.e", "l"]
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 10])
+def test_frequent_values_are_never_counted_too_high_and_off_by_the_slack_at_most(
+    pieces: int,
+) -> None:
+    some = random.Random(2)
+    values = [some.choice([7, 8, some.randrange(10**6)]) for _ in range(20_000)]
+    truth = Counter(values)
+    found = tally("INT64", values, pieces=pieces)
+    assert len(found.top) <= FOLLOWED
+    assert found.slack < len(values) / FOLLOWED + pieces
+    for value, count in found.top:
+        assert truth[value] - found.slack <= count <= truth[value]
+    assert {value for value, _ in found.top[:2]} == {7, 8}
+
+
+def test_few_values_are_counted_exactly() -> None:
+    found = tally("BOOLEAN", [True, False, True, None], pieces=2)
+    assert (dict(found.top), found.slack) == ({True: 2, False: 1}, 0)
+
+
+def test_a_column_that_a_file_lacks_is_null_there() -> None:
+    column = leaf("DATE")
+    found = Tally()
+    found.add(column, values_of(column, None, 3))
+    assert (found.rows, found.nulls, found.values) == (3, 3, 0)
