@@ -1,5 +1,6 @@
 """Iceberg tables for tests: written by pyiceberg, and by hand where it cannot write them."""
 
+import gzip
 import io
 import json
 from pathlib import Path
@@ -239,3 +240,75 @@ def with_manifests(
     listed = manifest_list(manifests, **of_list)
     told = {**document, "snapshots": [snapshot(1)], "current-snapshot-id": 1}
     return in_memory({"v1.metadata.json": told, "snap-1.avro": listed, **manifests})
+
+
+def sample_tables() -> dict[str, dict[str, bytes]]:
+    """A small table of each version, with all that a reader looks at."""
+    tables = {f"v{version}": _sample(version) for version in (1, 2, 3)}
+    compressed = {
+        name.replace(".metadata.json", ".gz.metadata.json"): content
+        if name.endswith(".avro")
+        else gzip.compress(content)
+        for name, content in tables["v2"].items()
+    }
+    return {**tables, "compressed": compressed}
+
+
+def _sample(version: int) -> dict[str, bytes]:
+    partition = ({"name": "day", "type": ["null", "int"], "field-id": 1000},)
+    data = [
+        data_file(f"data/{n}.parquet", partition={"day": 19_000 + n}, sequence=n)
+        for n in range(1, 4)
+    ]
+    manifests = {"m0.avro": manifest(data, partition=partition, version=version)}
+    if version > 1:
+        deletes = [
+            data_file("data/p.parquet", content=1, partition={"day": 19_001}, sequence=5),
+            data_file("data/e.parquet", content=2, partition={"day": None}, sequence=5),
+        ]
+        if version > 2:
+            vector = {"file_format": "puffin", "content_offset": 4, "content_size_in_bytes": 9}
+            path = f"{LOCATION}/data/2.parquet"
+            deletes.append(
+                data_file("v", content=1, partition={"day": 1}, referenced_data_file=path, **vector)
+            )
+        manifests["m1.avro"] = manifest(deletes, partition=partition, version=version)
+    files: dict[str, bytes | dict[str, Any]] = {
+        "snap-2.avro": manifest_list(manifests, deletes=("m1.avro",), version=version),
+        **manifests,
+    }
+    wider = schema(*SIMPLE["fields"], field(3, "a", _NESTED, doc="Inner"), id=1, keys=(1,))
+    spec = [{"name": "day", "transform": "day", "source-id": 2, "field-id": 1000}]
+    told = {
+        "partition_specs": [{"spec-id": 0, "fields": spec}],
+        "partition_spec": spec,
+        "properties": {"owner": "me"},
+    }
+    first = metadata(version, last_updated_ms=1_000_000, **told)
+    last = metadata(
+        version,
+        schemas=[SIMPLE, wider],
+        schema=wider,
+        current_schema_id=1,
+        last_updated_ms=3_000_000,
+        snapshots=[snapshot(1, at=2_000_000), snapshot(2, at=3_000_000, schema_id=1)],
+        current_snapshot_id=2,
+        refs={"main": {"snapshot-id": 2, "type": "branch"}, "t": {"snapshot-id": 1, "type": "tag"}},
+        metadata_log=[
+            {"metadata-file": f"{LOCATION}/metadata/v1.metadata.json", "timestamp-ms": 1_000_000}
+        ],
+        snapshot_log=[{"snapshot-id": 2, "timestamp-ms": 3_000_000}],
+        **told,
+    )
+    files |= {"v1.metadata.json": first, "v2.metadata.json": last, "version-hint.text": b"2"}
+    return dict(in_memory(files).files)
+
+
+_NESTED = {
+    "type": "map",
+    "key-id": 4,
+    "key": "string",
+    "value-id": 5,
+    "value-required": False,
+    "value": {"type": "list", "element-id": 6, "element": "decimal(9,2)", "element-required": True},
+}

@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping
 from formats.mutations import damaged
 from lumos.formats import UnreadableFile
 from lumos.formats.tables.hudi import HudiReader
+from lumos.formats.tables.iceberg import IcebergReader
 from lumos.formats.tables.interface import TableReader
 
 from .folder import MemoryFolder
 from .hudi_tables import ON_READ, SCENARIOS, table_of
+from .iceberg_tables import sample_tables
 
 SECONDS = 20
 # Beyond what the process has when it begins.
@@ -33,6 +35,7 @@ def _hudi_tables() -> dict[str, dict[str, bytes]]:
 
 KINDS: Mapping[str, tuple[TableReader, Callable[[], dict[str, dict[str, bytes]]], str]] = {
     "hudi": (HudiReader(), _hudi_tables, ".hoodie/"),
+    "iceberg": (IcebergReader(), sample_tables, "metadata/"),
 }
 
 

@@ -68,8 +68,10 @@ def judged(table: Table) -> StaticTable:
 def described(schema: Schema) -> tuple[list[Any], dict[int | None, str | None]]:
     """Columns with the ids of all that is inside them, and comments by id."""
     columns = [
-        (each.name, str(each.type), each.nullable, each.field_id)
-        + tuple(sorted((nested.path, nested.field_id) for nested in each.nested))
+        (
+            (each.name, str(each.type), each.nullable, each.field_id),
+            sorted((nested.path, nested.field_id) for nested in each.nested),
+        )
         for each in schema.fields
     ]
     parts = [part for each in schema.fields for part in (each, *each.nested)]

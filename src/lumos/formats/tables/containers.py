@@ -43,7 +43,7 @@ class Container:
         self.metadata, self._start = _header(data)
         try:
             self.schema: Any = msgspec.json.decode(self.metadata.get("avro.schema", b""))
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise Malformed("Its schema is no JSON.") from None
         self._plain = _Plain().schema(self.schema, keep=None)
 

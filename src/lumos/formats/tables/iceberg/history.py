@@ -55,13 +55,10 @@ class _Fact(msgspec.Struct, frozen=True):
 class History:
     """Works out the past of one table; `seen` is what earlier readings learned of its log."""
 
-    def __init__(
-        self, folder: Folder, current: Current, location: str, seen: dict[str, LogFact]
-    ) -> None:
+    def __init__(self, folder: Folder, current: Current, seen: dict[str, LogFact]) -> None:
         self._folder = folder
         self._metadata: Metadata = current.metadata
         self._current = current
-        self._location = location
         self._schemas = self._metadata.schema_by_id
         self._snapshots = sorted(
             self._metadata.snapshots or (),
@@ -75,17 +72,17 @@ class History:
     def past(self, partitioned_by: frozenset[int], *, most_commits: int) -> tuple[Past, ...]:
         """The schemas in the order of their time, the current one last."""
         written = self._of_snapshots()[-most_commits:] if most_commits > 0 else []
-        most = min(most_commits, _MOST_FILES)
-        changes = self._changes(written, self._around_changes(written), most)
         log = self._metadata.metadata_log or []
-        if self._unseen(changes) and log:
-            changes = self._changes(written, log, most)
+        recent = log[max(0, len(log) - min(most_commits, _MOST_FILES)) :]
+        changes = self._changes(written, self._around_changes(written, recent))
+        if self._unseen(changes):
+            changes = self._changes(written, recent)
         if not self._is_whole(log):
             self._insert_unseen(changes)
         return tuple(self._past(change, partitioned_by) for change in changes)
 
-    def _changes(self, written: list[_Fact], log: list[LogEntry], most: int) -> list["_Change"]:
-        self._open(log, most)
+    def _changes(self, written: list[_Fact], log: list[LogEntry]) -> list["_Change"]:
+        self._open(log)
         facts = sorted(
             [*written, *self._of_log(log), self._now],
             key=lambda fact: (fact.at, fact.sequence, not fact.wrote),
@@ -113,12 +110,12 @@ class History:
             if each.schema_id is not None and each.schema_id in self._schemas
         ]
 
-    def _around_changes(self, written: list[_Fact]) -> list[LogEntry]:
+    def _around_changes(self, written: list[_Fact], log: list[LogEntry]) -> list[LogEntry]:
         """The files that are not between two snapshots of one schema."""
         by_time = sorted(written, key=lambda fact: fact.at)
         times = [fact.at for fact in by_time]
         found = []
-        for entry in self._metadata.metadata_log or ():
+        for entry in log:
             place = bisect_left(times, entry.timestamp_ms)
             following = by_time[place] if place < len(by_time) else self._now
             if place == 0 or by_time[place - 1].schema != following.schema:
@@ -141,17 +138,17 @@ class History:
                 )
         return facts
 
-    def _open(self, log: list[LogEntry], most: int) -> None:
+    def _open(self, log: list[LogEntry]) -> None:
         wanted: list[str] = []
         left = _MOST_BYTES
         for entry in reversed(log):
+            # By its name alone: a table that moved has its old files beside the new ones.
             name = _name(entry)
-            path = self._folder.inside(entry.metadata_file, self._location)
             size = self._current.sizes.get(name)
-            if name in self.seen or size is None or path != f"{METADATA}/{name}":
+            if name in self.seen or size is None:
                 continue
             left -= size
-            if left < 0 or len(wanted) >= most:
+            if left < 0:
                 break
             wanted.append(name)
         contents = self._folder.read_many([f"{METADATA}/{name}" for name in wanted])

@@ -175,6 +175,8 @@ class Manifests:
         try:
             for record in container.records(_ENTRY_FIELDS):
                 entry = msgspec.convert(record, _Entry)
+                if bool(entry.data_file.content) != manifest.holds_deletes:
+                    raise Malformed("It mixes data and delete files.")
                 if entry.status != _DELETED:
                     rows.append(self._row(entry, manifest, partition, outside))
         except (Malformed, msgspec.ValidationError) as problem:

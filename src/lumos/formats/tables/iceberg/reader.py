@@ -55,7 +55,7 @@ class IcebergReader(TableReader):
         counts = counted(parts) if not remarks else _as_summed_up(snapshot)
         spec = metadata.current_spec
         schema = schema_of(metadata.current_schema, identity_columns(spec))
-        history = History(folder, current, location, kept.log)
+        history = History(folder, current, kept.log)
         past = history.past(identity_columns(spec), most_commits=most_commits)
         found = features(metadata, schema, counts)
         properties, description = properties_of(metadata, schema, counts)
@@ -89,7 +89,7 @@ class IcebergReader(TableReader):
 def _remembered(memory: bytes | None, location: str) -> _Memory:
     try:
         kept = _MEMORY.decode(memory or b"")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         kept = _Memory(0, location, (), {})
     # Of a table that moved, the paths that were found inside it mean nothing any longer.
     usable = kept.layout == _LAYOUT and kept.location == location

@@ -1,0 +1,439 @@
+"""Iceberg's metadata files: which one counts, and what the versions of the format say in them."""
+
+import gzip
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table.metadata import TableMetadataUtil
+
+from lumos.formats import UnreadableFile
+from lumos.formats.tables import Feature
+
+from .iceberg_tables import (
+    LOCATION,
+    READER,
+    SIMPLE,
+    UUID,
+    facts_of,
+    field,
+    in_memory,
+    metadata,
+    packed,
+    schema,
+    snapshot,
+)
+
+A, B = "1c12d441-03fe-4693-9a96-a0705ddf69c1", "2c12d441-03fe-4693-9a96-a0705ddf69c1"
+
+
+def named(text: str, **more: Any) -> dict[str, Any]:
+    """A metadata file that is known by its table's comment."""
+    return metadata(properties={"comment": text}, **more)
+
+
+def problem_of(folder: Any) -> tuple[str, str]:
+    with pytest.raises(UnreadableFile) as problem:
+        facts_of(folder)
+    return problem.value.code, problem.value.reason
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"v1.metadata.json": "old", "v2.metadata.json": "new"}, id="numbers of Hadoop"),
+        pytest.param({"v9.metadata.json": "old", "v10.metadata.json": "new"}, id="numbers, not texts"),
+        pytest.param({f"00000-{B}.metadata.json": "old", f"00001-{A}.metadata.json": "new"}, id="numbers of catalogs"),
+        pytest.param({"version-hint.text": b"2\n", "v1.metadata.json": "old", "v2.metadata.json": "new", "v4.metadata.json": "left over"}, id="a hint"),
+        pytest.param({"version-hint.text": b"1", "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint that is late"),
+        pytest.param({"version-hint.text": b"7", "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint to nothing"),
+        pytest.param({"version-hint.text": b"\xff?", "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint that is none"),
+        pytest.param({"version-hint.text": f"00003-{A}".encode(), f"00003-{A}.metadata.json": "new", f"00009-{B}.metadata.json": "left over"}, id="a hint by name"),
+        pytest.param({"version-hint.text": f"00003-{A}.metadata.json".encode(), f"00003-{A}.metadata.json": "new"}, id="a hint by full name"),
+        pytest.param({f"{A}.metadata.json": "not committed", "v1.metadata.json": "new"}, id="not committed"),
+        pytest.param({"12345678-03fe-4693-9a96-a0705ddf69c1.metadata.json": "not committed", "v1.metadata.json": "new"}, id="not committed, in digits"),
+        pytest.param({"v1.metadata.json": "old", "v2.gz.metadata.json": "new"}, id="compressed"),
+        pytest.param({"v1.metadata.json": "old", "v2.metadata.json.gz": "new"}, id="compressed, old name"),
+    ],
+)  # fmt: skip
+def test_the_current_metadata_file_is_found(files: dict[str, Any]) -> None:
+    contents: dict[str, Any] = {}
+    for name, content in files.items():
+        if isinstance(content, str):
+            content = named(content)
+            content = gzip.compress(packed(content)) if "gz" in name else content
+        contents[name] = content
+    facts = facts_of(in_memory(contents))
+    assert (facts.description, facts.remarks) == ("new", ())
+
+
+def test_of_two_files_with_one_number_the_last_updated_one_counts_and_that_is_said() -> None:
+    files = {
+        f"00002-{A}.metadata.json": named("new", last_updated_ms=1_700_000_000_002),
+        f"00002-{B}.metadata.json": named("old", last_updated_ms=1_700_000_000_001),
+    }
+    facts = facts_of(in_memory(files))
+    assert facts.description == "new"
+    assert [remark.code for remark in facts.remarks] == ["ambiguous_metadata"]
+    assert B in facts.remarks[0].reason
+
+
+def test_of_two_files_with_one_number_the_one_that_the_other_follows_is_no_rival() -> None:
+    log = [{"metadata-file": f"{LOCATION}/metadata/00002-{B}.metadata.json", "timestamp-ms": 5}]
+    files = {
+        f"00002-{A}.metadata.json": named("new", metadata_log=log, last_updated_ms=1),
+        f"00002-{B}.metadata.json": named("old", last_updated_ms=2),
+    }
+    facts = facts_of(in_memory(files))
+    assert (facts.description, facts.remarks) == ("new", ())
+
+
+def test_a_table_that_was_dropped_and_made_again_is_the_new_one() -> None:
+    files = {
+        f"00005-{A}.metadata.json": named("old", last_updated_ms=1_700_000_000_001),
+        f"00000-{B}.metadata.json": named("new", last_updated_ms=1_700_000_000_002, table_uuid=B),
+    }
+    made_later = {f"metadata/00000-{B}.metadata.json": 99}
+    facts = facts_of(in_memory(files, modified=made_later))
+    assert facts.description == "new"
+    assert [remark.code for remark in facts.remarks] == ["ambiguous_metadata"]
+
+
+def test_a_copied_table_has_odd_file_times_and_that_does_not_matter() -> None:
+    files = {"v1.metadata.json": named("old"), "v2.metadata.json": named("new")}
+    facts = facts_of(in_memory(files, modified={"metadata/v1.metadata.json": 99}))
+    assert (facts.description, facts.remarks) == ("new", ())
+
+
+@pytest.mark.parametrize(
+    ("newest", "reason"),
+    [
+        pytest.param(b"", "v2.metadata.json is no table metadata", id="empty"),
+        pytest.param(
+            packed(named("x"))[:-20], "v2.metadata.json is no table metadata", id="cut off"
+        ),
+        pytest.param(b"\xff\xfe\x00", "v2.metadata.json is no table metadata", id="no text"),
+        pytest.param(b"[]", "v2.metadata.json is no table metadata", id="no object"),
+        pytest.param(b'{"a":' * 5000, "nests too deeply", id="deep"),
+        pytest.param(
+            gzip.compress(packed(named("x")))[:-12], "cut off", id="cut off where compressed"
+        ),
+        pytest.param(gzip.compress(b" " * (200 << 20)), "longer than 128 MB", id="a bomb"),
+        pytest.param(packed(metadata(schemas=[])), "current schema 0", id="no schema"),
+        pytest.param(
+            packed(metadata(current_schema_id=5)), "current schema 5", id="another schema"
+        ),
+        pytest.param(packed(metadata(default_spec_id=5)), "partition spec 5", id="another spec"),
+        pytest.param(packed(metadata(default_sort_order_id=5)), "sort order 5", id="another order"),
+        pytest.param(
+            packed(metadata(current_snapshot_id=5)), "current snapshot 5", id="another snapshot"
+        ),
+        pytest.param(packed(metadata(last_updated_ms=1 << 62)), "no time", id="no time"),
+    ],
+)
+def test_an_unreadable_newest_file_is_a_broken_table_and_not_the_one_before(
+    newest: bytes, reason: str
+) -> None:
+    code, said = problem_of(
+        in_memory({"v1.metadata.json": named("old"), "v2.metadata.json": newest})
+    )
+    assert code == "broken_table"
+    assert reason in said
+
+
+def test_a_table_whose_first_commit_is_under_way_is_half_written() -> None:
+    assert (
+        problem_of(in_memory({f"{A}.metadata.json": named("not committed")}))[0]
+        == "half_written_table"
+    )
+
+
+def test_a_view_is_no_table() -> None:
+    view = {"view-uuid": UUID, "format-version": 1, "location": LOCATION, "schemas": [SIMPLE]}
+    code, reason = problem_of(in_memory({"v1.metadata.json": view}))
+    assert (code, "view" in reason) == ("unsupported_feature", True)
+
+
+def test_a_table_of_the_first_version_has_one_schema_and_one_spec() -> None:
+    told = metadata(
+        1,
+        schemas=None,
+        current_schema_id=None,
+        partition_specs=None,
+        sort_orders=None,
+        schema=schema(field(1, "id", "long", required=True), field(2, "ts", "timestamp")),
+        partition_spec=[{"name": "d", "transform": "day", "source-id": 2, "field-id": 1000}],
+        current_snapshot_id=None,
+        snapshots=None,
+    )
+    facts = facts_of(in_memory({"v1.metadata.json": told}))
+    judge = TableMetadataUtil.parse_obj(json.loads(json.dumps({**told, "snapshots": []})))
+    assert [field.name for field in facts.schema.fields] == list(judge.schema().column_names)
+    assert str(facts.schema) == "id INT64 NOT NULL\nts TIMESTAMP(us)"
+    assert facts.partition_by == ("days(ts)",)
+
+
+NEW = schema(
+    field(1, "a", "timestamp_ns"),
+    field(2, "b", "timestamptz_ns", **{"initial-default": "1970-01-01T00:00:00+00:00", "write-default": "2024-01-01T00:00:00+00:00"}),
+    field(3, "c", "unknown"),
+    field(4, "d", "variant"),
+    field(5, "e", "geometry(OGC:CRS84)"),
+    field(6, "f", "geography(srid:4326, karney)"),
+    field(7, "g", "fancy<9>"),
+    field(8, "h", {"type": "struct", "fields": [field(9, "x", "int", **{"write-default": 5})]}),
+)  # fmt: skip
+
+
+def test_types_and_defaults_of_the_third_version_are_read_or_named() -> None:
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(3, schemas=[NEW])}))
+    assert str(facts.schema).splitlines() == [
+        "a TIMESTAMP(ns)",
+        "b TIMESTAMPTZ(ns) DEFAULT '2024-01-01T00:00:00+00:00'",
+        "c NULL",
+        "d UNKNOWN('variant')",
+        "e UNKNOWN('geometry')",
+        "f UNKNOWN('geography')",
+        "g UNKNOWN('fancy<9>')",
+        "h STRUCT<x: INT32>",
+    ]
+    assert [each.native_type for each in facts.schema.fields[4:6]] == [
+        "geometry(OGC:CRS84)",
+        "geography(srid:4326, karney)",
+    ]
+    assert facts.schema.fields[1].properties == {
+        "iceberg.initial-default": "1970-01-01T00:00:00+00:00"
+    }
+    assert [(each.path, each.field_id, each.default) for each in facts.schema.fields[7].nested] == [
+        ("h.x", 9, "5")
+    ]
+    assert facts.features == (
+        Feature("format v3", True),
+        Feature("type fancy<9>", False),
+        Feature("type geography", False),
+        Feature("type geometry", False),
+        Feature("type timestamp_ns", True),
+        Feature("type timestamptz_ns", True),
+        Feature("type unknown", True),
+        Feature("type variant", False),
+        Feature("default values", True),
+        Feature("row lineage", True),
+    )
+    assert [remark.code for remark in facts.remarks] == ["unsupported_feature"]
+    assert "fancy<9>, type geography, type geometry, type variant" in facts.remarks[0].reason
+
+
+def test_transforms_that_are_new_are_told_in_their_own_words() -> None:
+    spec = {
+        "spec-id": 0,
+        "fields": [
+            {"name": "both", "transform": "bucket[4]", "source-ids": [1, 2], "field-id": 1000},
+            {"name": "z", "transform": "zorder(3)", "source-id": 1, "field-id": 1001},
+            {"name": "gone", "transform": "void", "source-id": 1, "field-id": 1002},
+            {"name": "cut", "transform": "truncate[8]", "source-id": 9, "field-id": 1003},
+        ],
+    }
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(3, partition_specs=[spec])}))
+    assert facts.partition_by == ("bucket[4](id, ts)", "zorder(3)(id)", "truncate[8](dropped 9)")
+    assert Feature("transforms of several columns", True) in facts.features
+    assert Feature("transform zorder(3)", False) in facts.features
+
+
+def test_a_format_that_is_newer_than_lumos_is_told_as_far_as_it_is_known() -> None:
+    told = metadata(4, novelty={"a": [1]}, encryption_keys=[{"key-id": "k"}])
+    facts = facts_of(in_memory({"v1.metadata.json": told}))
+    assert str(facts.schema) == "id INT64 NOT NULL\nts TIMESTAMPTZ(us)"
+    assert Feature("format v4", False) in facts.features
+    assert Feature("encryption", False) in facts.features
+
+
+def test_identifier_fields_are_keys_and_those_in_structs_a_property() -> None:
+    inner = {"type": "struct", "fields": [field(3, "b", "long", required=True)]}
+    told = schema(
+        field(1, "id", "long", required=True), field(2, "a", inner, required=True), keys=(1, 3)
+    )
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(schemas=[told])}))
+    assert str(facts.schema) == "id INT64 NOT NULL KEY\na STRUCT<b: INT64 NOT NULL> NOT NULL"
+    assert facts.properties["iceberg.identifier-fields"] == "a.b"
+
+
+def test_secrets_among_the_properties_are_left_out() -> None:
+    told = {
+        "s3.secret-access-key": "x",
+        "s3.session-token": "x",
+        "adls.sas.y": "x",
+        "gcs.oauth2.token": "x",
+        "owner": "me",
+    }
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(properties=told)}))
+    assert facts.properties == {"owner": "me", "iceberg.format-version": "2"}
+
+
+def test_types_nested_too_deeply_are_cut_off() -> None:
+    type: Any = "int"
+    for _ in range(150):
+        type = {"type": "list", "element-id": 5, "element": type, "element-required": False}
+    facts = facts_of(
+        in_memory({"v1.metadata.json": metadata(schemas=[schema(field(1, "a", type))])})
+    )
+    assert "too deep" in str(facts.schema)
+
+
+def test_equal_names_of_columns_are_told_apart() -> None:
+    told = schema(field(1, "a", "int"), field(2, "a", "long"), field(3, "", "string"))
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(schemas=[told])}))
+    assert [each.name for each in facts.schema.fields] == ["a", "a_2", "column_3"]
+
+
+ONE = schema(field(1, "a", "int"), id=0)
+TWO = schema(field(1, "a", "long"), id=1)
+THREE = schema(field(1, "a", "long"), field(2, "b", "string"), id=2)
+
+
+def past_of(folder: Any) -> list[tuple[str, int, str, bool]]:
+    return [
+        (
+            str(past.schema).replace("\n", ", "),
+            int(past.at.timestamp()),
+            past.version,
+            past.exact_time,
+        )
+        for past in facts_of(folder).past
+    ]
+
+
+def test_without_old_files_the_first_snapshot_of_a_schema_tells_its_time() -> None:
+    snapshots = [
+        snapshot(10, at=1_000_000, schema_id=0, **{"parent-snapshot-id": 9}),
+        snapshot(20, at=2_000_000, schema_id=0),
+        snapshot(30, at=3_000_000, schema_id=1),
+        snapshot(40, at=4_000_000, schema_id=0),
+    ]
+    told = metadata(
+        schemas=[ONE, TWO], snapshots=snapshots, current_snapshot_id=None, last_updated_ms=9_000_000
+    )
+    assert past_of(in_memory({"v7.metadata.json": told})) == [
+        # There was an earlier snapshot, which is expired.
+        ("a INT32", 1000, "10", False),
+        ("a INT64", 3000, "30", True),
+        ("a INT32", 4000, "40", True),
+    ]
+
+
+def test_a_schema_that_nothing_shows_lies_between_its_neighbours() -> None:
+    empty = {"manifest-list": None, "manifests": []}
+    snapshots = [
+        snapshot(10, at=1_000_000, **empty),
+        snapshot(30, at=3_000_000, schema_id=2, **empty),
+    ]
+    told = metadata(
+        schemas=[ONE, TWO, THREE],
+        current_schema_id=2,
+        snapshots=snapshots,
+        current_snapshot_id=30,
+        last_updated_ms=3_000_000,
+    )
+    assert past_of(in_memory({"v7.metadata.json": told})) == [
+        ("a INT32", 1000, "10", True),
+        ("a INT64", 3000, "30", False),
+        ("a INT64, b STRING", 3000, "30", True),
+    ]
+
+
+def log(*entries: tuple[str, int]) -> list[dict[str, Any]]:
+    return [
+        {"metadata-file": f"{LOCATION}/metadata/{name}", "timestamp-ms": at} for name, at in entries
+    ]
+
+
+def test_old_metadata_files_tell_when_a_schema_came_and_are_opened_once() -> None:
+    first = metadata(schemas=[ONE], last_updated_ms=1_000_000)
+    second = metadata(schemas=[ONE, TWO], current_schema_id=1, last_updated_ms=2_000_000)
+    names = (f"00000-{A}.metadata.json", f"00001-{A}.metadata.json")
+    third = metadata(
+        schemas=[ONE, TWO],
+        current_schema_id=1,
+        last_updated_ms=3_000_000,
+        metadata_log=log((names[0], 1_000_000), (names[1], 2_000_000)),
+    )
+    folder = in_memory({names[0]: first, names[1]: second, f"00002-{A}.metadata.json": third})
+    expected = [("a INT32", 1000, "0", True), ("a INT64", 2000, "0", True)]
+    assert past_of(folder) == expected
+    _, memory = READER.read(folder, None, most_commits=10)
+    folder.opened.clear()
+    assert READER.read(folder, memory, most_commits=10)[0] == facts_of(folder)
+    assert folder.opened[:1] == [f"metadata/00002-{A}.metadata.json"]
+    assert folder.opened[1:2] == folder.opened[:1]
+
+
+@pytest.mark.parametrize(
+    "old", [None, b"", b"{}", b"\xff"], ids=["gone", "empty", "no metadata", "no text"]
+)
+def test_old_metadata_files_that_cannot_be_read_only_cost_the_exact_time(old: bytes | None) -> None:
+    name = f"00000-{A}.metadata.json"
+    told = metadata(
+        schemas=[ONE, TWO],
+        current_schema_id=1,
+        last_updated_ms=3_000_000,
+        metadata_log=log((name, 1_000_000)),
+    )
+    files: dict[str, Any] = {f"00001-{A}.metadata.json": told}
+    if old is not None:
+        files[name] = old
+    assert past_of(in_memory(files))[-1] == ("a INT64", 3000, "0", False)
+
+
+def test_the_first_version_keeps_its_old_schemas_in_old_files_only() -> None:
+    def version_1(schema: dict[str, Any], at: int, **more: Any) -> dict[str, Any]:
+        return metadata(
+            1, schemas=None, current_schema_id=None, schema={"type": "struct", "fields": schema["fields"]}, last_updated_ms=at, **more
+        )  # fmt: skip
+
+    files = {
+        "v1.metadata.json": version_1(ONE, 1_000_000),
+        "v2.metadata.json": version_1(TWO, 2_000_000),
+        "v3.metadata.json": version_1(
+            THREE,
+            3_000_000,
+            metadata_log=log(("v1.metadata.json", 1_000_000), ("v2.metadata.json", 2_000_000)),
+        ),
+    }
+    assert past_of(in_memory(files)) == [
+        ("a INT32", 1000, "0", True),
+        ("a INT64", 2000, "0", True),
+        ("a INT64, b STRING", 3000, "0", True),
+    ]
+
+
+def test_a_long_log_is_opened_at_its_end_only() -> None:
+    names = [f"{number:05}-{A}.metadata.json" for number in range(151)]
+    schemas = [schema(field(1, "a", "int"), field(2, f"b{n}", "int"), id=n) for n in range(151)]
+    files: dict[str, Any] = {
+        name: metadata(schemas=schemas[: n + 1], current_schema_id=n, last_updated_ms=n * 1000)
+        for n, name in enumerate(names)
+    }
+    files[names[150]]["metadata-log"] = log(
+        *((name, n * 1000) for n, name in enumerate(names[:150]))
+    )
+    folder = in_memory(files)
+    past = facts_of(folder).past
+    assert len(folder.opened) == 101
+    assert [each.exact_time for each in past] == [False] * 51 + [True] * 100
+    assert [each.schema.fields[1].name for each in past] == [f"b{n}" for n in range(151)]
+
+
+def test_a_rolled_back_table_is_as_old_as_its_rolling_back() -> None:
+    snapshots = [snapshot(10, at=1_000_000), snapshot(20, at=2_000_000)]
+    told = metadata(
+        snapshots=[{**each, "manifest-list": None, "manifests": []} for each in snapshots],
+        current_snapshot_id=10,
+        snapshot_log=[{"snapshot-id": id, "timestamp-ms": at} for id, at in ((10, 1_000_000), (20, 2_000_000), (10, 3_000_000))],
+    )  # fmt: skip
+    facts = facts_of(in_memory({"v3.metadata.json": told}))
+    assert (facts.version, int(facts.at.timestamp())) == ("10", 3000)
+
+
+def test_metadata_compressed_with_zstd_is_read() -> None:
+    data = pa.compress(packed(named("new")), codec="zstd", asbytes=True)
+    assert facts_of(in_memory({"v1.metadata.json": data})).description == "new"
