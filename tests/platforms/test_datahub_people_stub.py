@@ -325,6 +325,27 @@ def test_what_people_typed_stays_theirs_where_lumos_said_the_same(estate: Estate
     assert estate.now().documentation == base.documentation
 
 
+def test_what_people_typed_on_columns_stays_theirs_where_lumos_said_the_same(
+    estate: Estate,
+) -> None:
+    def columns(text: str) -> Entry:
+        inside = NestedField(path="place.x", description=text)
+        id = Field(name="id", type=INT64, description=text)
+        return plain(schema=Schema(fields=(id, Field(name="place", type=PLACE, nested=(inside,)))))
+
+    base, ours = columns("A"), columns("B")
+    estate.write(base)
+    infos = [{"fieldPath": path, "description": "A"} for path in ("id", "place.x")]
+    estate.gms.hold(NAME, {"editableSchemaMetadata": {"editableSchemaFieldInfo": infos}})
+    written = estate.catalog().write(ours, base=base)
+    assert len(written.conflicts) == 2
+    assert estate.now().schema == base.schema
+    held = estate.gms.aspects(NAME)["editableSchemaMetadata"]["editableSchemaFieldInfo"]
+    assert held == infos
+    assert estate.catalog().write(ours, base=ours).conflicts == ()
+    assert estate.now().schema == base.schema
+
+
 def test_terms_of_columns_are_terms_of_columns(estate: Estate) -> None:
     note = NestedField(path="place.x", terms=("Length",))
     entry = plain(

@@ -62,6 +62,11 @@ class Edits:
         written: str | None = self._info(row).get("description")
         return row.get("description") if written is None else written
 
+    def descriptions(self) -> dict[str, str]:
+        """What people wrote on columns and on what is inside of them, by path."""
+        found = ((path, info.get("description")) for path, info in self._infos.items())
+        return {path: words for path, words in found if words is not None}
+
     def labels(self, kind: Labels, row: Mapping[str, Any]) -> tuple[str, ...]:
         if not self._infos:
             return labels(kind, row)

@@ -1,11 +1,15 @@
 """What people typed into DataHub's pages, which is theirs even where nobody can see it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from lumos.model.catalog import Entry
 from lumos.model.schema import Schema
 from lumos.platforms.datahub_model import facts, schemas
 from lumos.platforms.datahub_model.carrying import CATALOG, carried_in, folded
+from lumos.platforms.datahub_model.edits import Edits
 from lumos.platforms.datahub_model.lenses import State
 
 
@@ -24,8 +28,13 @@ def sides(
     if base is not None and base.documentation is not None and description is not None:
         was = (_typed(base).get(facts.EDITED) or {}).get("description")
         if was is None and base.documentation.description == description:
-            words = msgspec.structs.replace(base.documentation, description=None)
-            base = msgspec.structs.replace(base, documentation=words)
+            unsaid = msgspec.structs.replace(base.documentation, description=None)
+            base = msgspec.structs.replace(base, documentation=unsaid)
+    if base is not None and base.schema is not None and typed.get(schemas.EDITS):
+        before = Edits(_typed(base).get(schemas.EDITS)).descriptions()
+        words = Edits(typed[schemas.EDITS]).descriptions()
+        since = {path: text for path, text in words.items() if path not in before}
+        base = msgspec.structs.replace(base, schema=_unsaid(base.schema, since))
     if typed.get(schemas.EDITS) and ours.schema is not None and theirs.schema is not None:
         there = {field.name for field in theirs.schema.fields}
         new = [field for field in ours.schema.fields if field.name not in there]
@@ -34,6 +43,25 @@ def sides(
             fields = (*theirs.schema.fields, *back)
             theirs = msgspec.structs.replace(theirs, schema=Schema(fields=fields))
     return base, theirs
+
+
+def _unsaid(schema: Schema, typed: Mapping[str, str]) -> Schema:
+    """A schema without the words on columns that are also people's."""
+    return Schema(
+        fields=tuple(
+            msgspec.structs.replace(
+                _said_by_lumos(field, field.name, typed),
+                nested=tuple(_said_by_lumos(each, each.path, typed) for each in field.nested),
+            )
+            for field in schema.fields
+        )
+    )
+
+
+def _said_by_lumos(described: Any, path: str, typed: Mapping[str, str]) -> Any:
+    if described.description is None or typed.get(path) != described.description:
+        return described
+    return msgspec.structs.replace(described, description=None)
 
 
 def _typed(entry: Entry) -> State:
