@@ -17,7 +17,8 @@ from lumos.engine.herald import Herald
 from lumos.engine.reports import TellingReport
 from lumos.engine.telling_catalogs import Teller
 from lumos.lineage.reported import Described, Known, Read
-from lumos.model.catalog import Entry, GlossaryTerm, User
+from lumos.model.catalog import Entry, GlossaryTerm, Job, User
+from lumos.model.codec import to_json
 from lumos.model.dataset import Documentation, Governance, Owner, UpstreamEdge
 from lumos.platforms.datahub_file import DatahubFile
 from lumos.platforms.datahub_file.records import MetadataFile
@@ -293,6 +294,33 @@ def test_an_edge_is_told_once_the_dataset_that_it_comes_from_is_known(
     lineage = catalog.entries[SALES].lineage
     assert lineage is not None
     assert [edge.urn for edge in lineage.upstream] == [ORDERS]
+    assert seen.store.news.counts("pretended") == {}
+
+
+def test_a_job_is_told_again_once_all_that_it_reads_and_writes_is_known(
+    seen: Sightings, catalog: PretendedCatalog, tmp_path: Path
+) -> None:
+    def ends() -> tuple[tuple[str, ...], tuple[str, ...]]:
+        (job,) = [item for item in catalog.items() if isinstance(item, Job)]
+        return job.inputs, job.outputs
+
+    seen.see("sales", SCHEMA)
+    event = {
+        "eventType": "COMPLETE",
+        "eventTime": "2024-01-15T06:00:00Z",
+        "run": {"runId": "0190a1a2-0000-7000-8000-000000000001"},
+        "job": {"namespace": "airflow", "name": "load"},
+        "inputs": [{"namespace": "file", "name": "/lake/orders"}],
+        "outputs": [{"namespace": "file", "name": "/lake/sales"}],
+        "producer": "https://example.com",
+    }
+    file = tmp_path / "events.json"
+    file.write_bytes(to_json(event))
+    seen.lumos.lineage.ingest(file)
+    assert ends() == ((), (SALES,))
+    seen.see("orders", SCHEMA)
+    tell(seen, catalog)
+    assert ends() == ((ORDERS,), (SALES,))
     assert seen.store.news.counts("pretended") == {}
 
 

@@ -168,6 +168,11 @@ class _Telling:
             return _IN_A_FILE
         return self._platform.most if isinstance(self._platform, WritesMany) else _ON_A_SERVER
 
+    @cached_property
+    def _jobs_at(self) -> dict[str, set[str]]:
+        """Which jobs read or write a dataset."""
+        return self._store.lineage.jobs_at()
+
     def _loads(self) -> Iterator[_Load]:
         """All news, as much at a time as is told together."""
         load: _Load = []
@@ -219,7 +224,12 @@ class _Telling:
             }
             transaction.journal.save_bases(name, kind.plural, bases)
             if kind is DATASETS:
-                transaction.news.note_below(name, [each.news.key for each in done if each.is_new])
+                new = [each.news.key for each in done if each.is_new]
+                transaction.news.note_below(name, new)
+                jobs = {job for urn in new for job in self._jobs_at.get(urn, ())}
+                # One that was told before was told without what is new; others are told anyway.
+                told_jobs = transaction.journal.bases(name, JOBS.plural, jobs)
+                transaction.news.note_again(name, JOBS.plural, told_jobs.keys())
             transaction.news.told(name, kind.plural, [each.news for each in done])
 
     def _bases(self, kind: Kind, keys: Sequence[str]) -> dict[str, Any]:

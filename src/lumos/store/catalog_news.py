@@ -129,6 +129,16 @@ class NewsWriter:
         statement = _if_new(self._connection.dialect.name, _MADE_FROM.where(chosen))
         self._connection.execute(statement, {"to": self._number(platform), "as": _token()})
 
+    def note_again(self, platform: str, kind: str, keys: Collection[str]) -> None:
+        """Lets one catalog hear once more of some items."""
+        number, token = self._number(platform), _token()
+        rows = [
+            {"catalog": number, "kind": kind, "key": key, "token": token} for key in sorted(keys)
+        ]
+        if rows:
+            statement = replace(self._connection.dialect.name, tables.catalog_news)
+            self._connection.execute(statement, rows)
+
     def told(self, platform: str, kind: str, news: Iterable[News]) -> None:
         """Takes out what a catalog heard, unless it has changed again since."""
         number = self._number(platform)

@@ -164,16 +164,22 @@ class LineageReader:
 
     def ends_not_here(self) -> dict[str, set[str]]:
         """What reporters say that jobs read and write and the store does not have, by job."""
-        said, item = tables.lineage_job.c, tables.item.c
+        item = tables.item.c
         with self._database.reading() as connection:
-            ends: dict[str, set[str]] = {}
-            for row in connection.execute(select(said.job, said.body)):
-                job = from_json(row.body, Job)
-                ends.setdefault(row.job, set()).update((*job.inputs, *job.outputs))
+            ends = _ends(connection)
             every = set().union(*ends.values())
             keys = select(item.key).where(item.kind == JOBS, among(connection, item.key, every))
             here = {*_states(connection, every), *connection.scalars(keys)}
         return {urn: some - here for urn, some in ends.items() if some - here}
+
+    def jobs_at(self) -> dict[str, set[str]]:
+        """Which jobs read or write what, as reporters say."""
+        jobs: dict[str, set[str]] = {}
+        with self._database.reading() as connection:
+            for job, ends in _ends(connection).items():
+                for urn in ends:
+                    jobs.setdefault(urn, set()).add(job)
+        return jobs
 
     def job(self, urn: str) -> Job | None:
         """One job by its URN."""
@@ -404,6 +410,16 @@ def _nodes(connection: Connection, ids: Collection[int]) -> tuple[dict[int, str]
     statement = select(node.c.id, node.c.urn, dataset.c.state).select_from(joined)
     rows = connection.execute(statement.where(among(connection, node.c.id, ids))).all()
     return {id: urn for id, urn, _ in rows}, {urn: state for _, urn, state in rows if state}
+
+
+def _ends(connection: Connection) -> dict[str, set[str]]:
+    """What reporters say that jobs read and write, by job."""
+    said = tables.lineage_job.c
+    ends: dict[str, set[str]] = {}
+    for row in connection.execute(select(said.job, said.body)):
+        job = from_json(row.body, Job)
+        ends.setdefault(row.job, set()).update((*job.inputs, *job.outputs))
+    return ends
 
 
 def _states(connection: Connection, urns: Collection[str]) -> dict[str, State]:
