@@ -61,7 +61,7 @@ def profile(
     else:
         _print(report)
     _complain(report)
-    if report.problems and not report.profile.rows:
+    if report.profile.unread and not report.profile.rows:
         raise typer.Exit(1)
 
 

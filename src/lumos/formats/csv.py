@@ -55,6 +55,26 @@ class Csv(TextFormat):
         return FileFacts(known, estimate, row_count_exact=False)
 
 
+class Dialect(NamedTuple):
+    """How the rows of a whole file are to be divided, as far as its sample tells.
+
+    `above` lines stand above the first row of values, its header among them.
+    """
+
+    delimiter: str
+    quoted: bool
+    escape: str | None
+    above: int
+
+
+def dialect_of(content: Content, *, suffix: str = "") -> Dialect:
+    """The dialect of a file with such a name; raises UnreadableFile."""
+    sample = _sample(content)
+    table = divided(text_of(sample), whole=sample.whole, suffix=suffix)
+    above = table.skipped + (bool(table.rows) and _columns(table).has_header)
+    return Dialect(table.delimiter, table.quoted, table.escape, above)
+
+
 def _sample(content: Content) -> Sample:
     """The file's beginning, as long as it takes to hold a header and a row."""
     for length in (_SAMPLE, _LONG_SAMPLE):

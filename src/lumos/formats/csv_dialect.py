@@ -37,14 +37,27 @@ _MOST_SPACES: Final = 2
 
 
 class Table:
-    """Rows of cells under one delimiter; `names` if a comment above them names the columns."""
+    """Rows of cells under one delimiter; `names` if a comment above them names the columns.
+
+    `skipped` lines stand above the rows. Quotes mean nothing unless `quoted`; `escape` stands before
+    one that belongs to a cell.
+    """
 
     def __init__(
-        self, delimiter: str, rows: list[list[str]], *, names: list[str] | None = None
+        self,
+        delimiter: str,
+        rows: list[list[str]],
+        *,
+        names: list[str] | None = None,
+        escape: str | None = None,
+        quoted: bool = True,
     ) -> None:
         self.delimiter = delimiter
         self.rows = rows
         self.names = names
+        self.escape = escape
+        self.quoted = quoted
+        self.skipped = 0
 
     @cached_property
     def _widths(self) -> Counter[int]:
@@ -109,8 +122,11 @@ def divided(text: str, *, whole: bool, suffix: str = "") -> Table:
         text = text[: text.rfind("\n") + 1] or text
     declared = _DECLARED.match(text)
     if declared:
-        return _parsed(text[declared.end() :], declared[1], whole=whole)
-    comment, text = _without_comments(text)
+        table = _parsed(text[declared.end() :], declared[1], whole=whole)
+        table.skipped = 1
+        return table
+    comment, below = _without_comments(text)
+    skipped, text = text.count("\n", 0, len(text) - len(below)), below
     table = _divided(text, whole=whole, promised=_PROMISED.get(suffix))
     if suffix not in _PROMISED and not table.is_regular:
         spaced = None if suffix in _DELIMITED else _spaced(text)
@@ -118,7 +134,8 @@ def divided(text: str, *, whole: bool, suffix: str = "") -> Table:
     if comment is not None:
         names = comment.split(table.delimiter)
         if len(names) == table.commonest > 1:
-            return Table(table.delimiter, table.rows, names=names)
+            table.names = names
+    table.skipped = skipped
     return table
 
 
@@ -215,7 +232,7 @@ def _read(text: str, delimiter: str, *, whole: bool) -> Table:
         if escaped.share >= table.share:
             table = escaped
     if not table.is_even:
-        unquoted = Table(delimiter, _split(text, delimiter))
+        unquoted = Table(delimiter, _split(text, delimiter), quoted=False)
         if unquoted.share > table.share:
             table = unquoted
     return table
@@ -232,7 +249,7 @@ def _parsed(text: str, delimiter: str, *, whole: bool, escape: str | None = None
     if not whole and len(rows) > 1 and text.count(_QUOTE) % 2:
         # The sample ends inside quotes, in the middle of a row.
         rows.pop()
-    return Table(delimiter, rows)
+    return Table(delimiter, rows, escape=escape)
 
 
 def _allow_cells_of(text: str) -> None:

@@ -14,6 +14,8 @@ _MARKS: Final = (
 )
 # No text holds them, but for ^A, which divides the columns of Hive's text files, and ^Z and escape.
 _CONTROL: Final = bytes({*range(0x09), *range(0x0E, 0x20)} - {0x01, 0x1A, 0x1B})
+# What stands for nothing in Windows-1252.
+_NOT_WESTERN: Final = bytes.fromhex("81 8d 8f 90 9d")
 _LONGEST_CHARACTER: Final = 4
 _BEGINNING: Final = 256
 
@@ -35,6 +37,16 @@ def text_of(sample: Sample) -> str:
     if len(data.translate(None, _CONTROL)) != len(data):
         raise UnreadableFile("not_text", "The file holds binary data, not text.")
     return text
+
+
+def encoding_of(sample: Sample) -> str:
+    """The encoding that the sample's text is read with."""
+    encoding = _encoding(sample.data)
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(sample.data, sample.whole)
+    except UnicodeDecodeError:
+        return "latin-1" if any(byte in sample.data for byte in _NOT_WESTERN) else "cp1252"
+    return encoding
 
 
 def _encoding(data: bytes) -> str:

@@ -31,7 +31,7 @@ def profile_of(
         measured_at=at,
         rows=profiled.rows,
         files=profiled.files,
-        unread=len({problem.path for problem in profiled.problems}),
+        unread=len({each.path for each in profiled.problems if not each.remark}),
         sampled=sampled,
         columns=columns,
     )

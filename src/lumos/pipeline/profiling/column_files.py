@@ -1,19 +1,22 @@
 """Rows of Parquet and ORC files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
+from lumos.model.types import DataType
 from lumos.pipeline.profiling.reading import Batch, FileTask, batch_rows, chosen, thinned
 
 
-def read_parquet(file: pa.NativeFile, task: FileTask, names: Sequence[str]) -> Iterator[Batch]:
+def read_parquet(
+    file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
+) -> Iterator[Batch]:
     """The wanted columns of a portion's row groups."""
     parquet = pq.ParquetFile(file, pre_buffer=True, coerce_int96_timestamp_unit="us")
     footer = parquet.metadata
-    present = [name for name in names if name in parquet.schema_arrow.names]
+    present = [name for name in wanted if name in parquet.schema_arrow.names]
     groups, share = chosen(footer.num_row_groups, task)
     starts = [0]
     for group in range(footer.num_row_groups):
@@ -32,10 +35,12 @@ def read_parquet(file: pa.NativeFile, task: FileTask, names: Sequence[str]) -> I
             start += batch.num_rows
 
 
-def read_orc(file: pa.NativeFile, task: FileTask, names: Sequence[str]) -> Iterator[Batch]:
+def read_orc(
+    file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
+) -> Iterator[Batch]:
     """The wanted columns of a portion's stripes."""
     opened = orc.ORCFile(file)
-    present = [name for name in names if name in opened.schema.names]
+    present = [name for name in wanted if name in opened.schema.names]
     stripes, share = chosen(opened.nstripes, task)
     start = 0
     for stripe in stripes:

@@ -1,6 +1,6 @@
 """Which columns of a schema are measured, and as what."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.model.conversions.place import Place
@@ -21,6 +21,7 @@ from lumos.model.types import (
     Duration,
     Enum,
     Map,
+    Member,
     String,
     Struct,
     Time,
@@ -72,6 +73,19 @@ def _leaves(type: DataType, place: Place, names: tuple[str, ...]) -> Iterator[Le
             yield from _leaves(member.type, below, (*names, member.name))
     else:
         yield Leaf(place.path, names, type)
+
+
+def types_of(leaves: Iterable[Leaf]) -> dict[str, DataType]:
+    """The columns that leaves belong to, with no more in them than these."""
+    by_name: dict[str, list[Leaf]] = {}
+    for leaf in leaves:
+        by_name.setdefault(leaf.names[0], []).append(leaf._replace(names=leaf.names[1:]))
+    return {
+        name: found[0].type
+        if not found[0].names
+        else Struct(Member(inside, type) for inside, type in types_of(found).items())
+        for name, found in by_name.items()
+    }
 
 
 def kind_of_values(type: DataType) -> Kind:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from lumos.formats import UnreadableFile
 from lumos.model.discovery import Problem
-from lumos.pipeline.profiling.columns import Leaf
+from lumos.pipeline.profiling.columns import Leaf, types_of
 from lumos.pipeline.profiling.reading import Batch, FileTask, batches
 from lumos.pipeline.profiling.sketching import Sent, Sketches, sent, sql_schema
 from lumos.pipeline.profiling.tallies import Tally
@@ -111,20 +111,25 @@ def _reader(
 def _part(
     job: Job, number: int, going: Sequence[Sent], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    names = list(dict.fromkeys(leaf.names[0] for leaf in job.leaves))
+    wanted = types_of(job.leaves)
     counted: dict[int, Facts] = {}
     tasks = job.parts[number]
     for task in tasks:
         facts = counted.setdefault(task.unit, Facts(0, 0, [Tally() for _ in job.leaves]))
         storage = storage_of(task.path, job.access)
+        bad = 0
         try:
-            for batch in batches(task, storage, names):
+            for batch in batches(task, storage, wanted):
                 values = _counted(job.leaves, batch, task, facts)
                 if going:
                     arrays = [array for each in going for array in each.arrays(values[each.leaf])]
                     first = [pa.repeat(task.unit, batch.rows), pa.nulls(batch.rows, pa.binary())]
                     yield pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
+                bad += batch.bad
             facts.files += task.portion[0] == 0
+            if bad:
+                reason = f"{bad:,} records are no JSON objects; they are not counted."
+                facts.problems.append(_problem(task, "bad_records", reason, remark=True))
         except UnreadableFile as problem:
             facts.problems.append(_problem(task, problem.code, problem.reason))
         except FileNotFoundError:
@@ -156,5 +161,5 @@ def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts)
     return found
 
 
-def _problem(task: FileTask, code: str, reason: str) -> Problem:
-    return Problem(path=task.path, code=code, reason=reason)
+def _problem(task: FileTask, code: str, reason: str, *, remark: bool = False) -> Problem:
+    return Problem(path=task.path, code=code, reason=reason, remark=remark)

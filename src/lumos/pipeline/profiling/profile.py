@@ -102,7 +102,7 @@ def _units(spec: str, division: Division, fresh: dict[int, Measured]) -> Iterato
     for number, group in enumerate(division.fresh):
         measured = fresh.get(number)
         # A file that could not be read is tried again the next time.
-        if measured is not None and not measured.facts.problems:
+        if measured is not None and all(each.remark for each in measured.facts.problems):
             identities = b"".join(sorted(file.identity for file in group))
             yield Unit(spec, identities, sum(file.task.size for file in group), measured)
 

@@ -1,7 +1,7 @@
 """Rows of data files, batch by batch, whatever their format and wherever they lie."""
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Final, NamedTuple
@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from lumos.formats import UnreadableFile
+from lumos.model.types import DataType
 from lumos.storage import LocalStorage, ReadableFile, Storage
 
 # What is read of a remote file at once, at least: one request costs more time than this.
@@ -38,15 +39,19 @@ class FileTask(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Some rows of a file, the first of which is row number `start` of it."""
+    """Some rows of a file, the first of which is row number `start` of it.
+
+    Between them stood `bad` records, which are none.
+    """
 
     start: int
     rows: int
     columns: dict[str, pa.Array]
+    bad: int = 0
 
 
-# Reads the wanted columns of an opened file.
-Read = Callable[[pa.NativeFile, FileTask, Sequence[str]], Iterator[Batch]]
+# Reads the wanted columns of an opened file, by their types.
+Read = Callable[[pa.NativeFile, FileTask, Mapping[str, DataType]], Iterator[Batch]]
 
 
 class _Ranged(io.RawIOBase):
@@ -100,8 +105,8 @@ def opened(storage: Storage, path: str, size: int | None = None) -> Iterator[pa.
         yield file
 
 
-def batches(task: FileTask, storage: Storage, names: Sequence[str]) -> Iterator[Batch]:
-    """The rows of a file's portion with those of the named columns that it holds.
+def batches(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> Iterator[Batch]:
+    """The rows of a file's portion with those of the wanted columns that it holds.
 
     Raises UnreadableFile, or an OSError.
     """
@@ -109,7 +114,7 @@ def batches(task: FileTask, storage: Storage, names: Sequence[str]) -> Iterator[
     left = task.most_rows
     try:
         with opened(storage, task.path, task.size) as file:
-            for batch in read(file, task, names):
+            for batch in read(file, task, wanted):
                 if left is not None:
                     batch = batch._replace(
                         rows=min(batch.rows, left),
@@ -119,8 +124,19 @@ def batches(task: FileTask, storage: Storage, names: Sequence[str]) -> Iterator[
                 yield batch
                 if left == 0:
                     return
-    except (pa.ArrowException, ValueError, TypeError, KeyError, EOFError) as problem:
-        raise UnreadableFile("corrupt_file", f"Its rows cannot be read: {problem}") from None
+    except UnreadableFile:
+        raise
+    except Exception as problem:
+        if isinstance(problem, OSError) and not _is_of_arrow(problem):
+            raise
+        # Libraries raise whatever comes to them over damaged files, and none may end a profile.
+        reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
+        raise UnreadableFile("corrupt_file", reason) from None
+
+
+def _is_of_arrow(problem: OSError) -> bool:
+    """Whether it is Arrow's word for data that is cut off, and not a storage's for its troubles."""
+    return type(problem) is OSError and problem.errno is None
 
 
 def batch_rows(bytes_per_row: float) -> int:
@@ -154,7 +170,7 @@ def thinned(batch: Batch, share: float) -> Batch:
     ]
     indices = pa.array(kept, pa.int64())
     columns = {name: array.take(indices) for name, array in batch.columns.items()}
-    return Batch(batch.start, len(kept), columns)
+    return batch._replace(rows=len(kept), columns=columns)
 
 
 def _reader_of(format: str) -> Read:
@@ -169,4 +185,7 @@ def _reader_of(format: str) -> Read:
 _READERS: Final = {
     "parquet": ("column_files", "read_parquet"),
     "orc": ("column_files", "read_orc"),
+    "avro": ("record_files", "read_avro"),
+    "json": ("record_files", "read_json"),
+    "csv": ("text_files", "read_csv"),
 }

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lumos.formats.scalars import NULLS
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import Decimal, Timestamp
 from lumos.pipeline.profiling.columns import WHOLE, Leaf
@@ -99,9 +100,15 @@ def _cast(array: pa.Array, target: pa.DataType) -> Values:
         return Values(_converted(array, target))
     except _NO_CAST:
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-            # Spaces around a value do not count, and neither does the sign of plus.
-            array = pc.replace_substring_regex(pc.utf8_trim_whitespace(array), r"^\+", "")
+            array = _stripped(array)
         return _in_pieces(array, target)
+
+
+def _stripped(texts: pa.Array) -> pa.Array:
+    """Texts without spaces around them and without the sign of plus, neither of which counts."""
+    texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", "")
+    nulls = pc.is_in(texts, value_set=pa.array(sorted(NULLS - {""}), texts.type))
+    return pc.if_else(nulls, pa.scalar(None, texts.type), texts)
 
 
 def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
