@@ -6,9 +6,12 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
+from azure_server import ACCOUNT, SAS, AzureServer
+from azure_server import error as azure_error
 from gcs_server import GcsServer
 from http_server import BROKEN_OFF, RecordingServer, Request, Response
 from lumos.storage import LocalStorage, Storage
+from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.gcs import GcsAccess, GcsStorage
 from lumos.storage.http import Patience
 from lumos.storage.interface import Access
@@ -104,7 +107,29 @@ class InGcs(Served):
             self.server.put("lake", f"raw/{name}", data)
 
 
-SERVED = {"s3": InS3, "gcs": InGcs}
+class InAzure(Served):
+    busy = (
+        azure_error(503, "ServerBusy", "The server is currently unable to receive requests."),
+        azure_error(429, "TooManyRequests", "Too many requests"),
+        azure_error(500, "OperationTimedOut", "The operation could not be completed in time."),
+        BROKEN_OFF,
+    )
+    denied = azure_error(403, "AuthenticationFailed", f"Server failed with {SAS}.\nTime:2024")
+
+    def __init__(self, made: ExitStack) -> None:
+        self.root = f"abfss://lake@{ACCOUNT}.dfs.core.windows.net/raw"
+        self.server = made.enter_context(AzureServer(page=500))
+        self.access = AzureAccess(
+            account=ACCOUNT, endpoint_url=self.server.endpoint, sas_token=f"?{SAS}"
+        )
+        self.storage = AzureStorage(self.access, patience=BRIEF)
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            self.server.containers["lake"][f"raw/{name}"] = data
+
+
+SERVED = {"s3": InS3, "gcs": InGcs, "azure": InAzure}
 
 
 def place_of(kind: str, made: ExitStack, folder: Path) -> Place:

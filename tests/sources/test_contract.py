@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from pymongo import MongoClient
 
+from azure_server import ACCOUNT, KEY, AzureServer
 from conftest import Bucket
 from databases import PostgresDatabase
 from files import write_text
@@ -18,8 +20,9 @@ from lumos.engine.doctor import _sources
 from lumos.engine.scanning import source_of
 from lumos.errors import LumosError, MisuseError
 from lumos.model.urn import Urn
-from lumos.sources import LakeSource
+from lumos.sources import LakeSource, SampledSource
 from lumos.store import Store
+from servers.mongo import mongo_server
 
 pytestmark = pytest.mark.usefixtures("workplace")
 
@@ -110,6 +113,32 @@ class InGoogle(Place):
         self._server.drop("lake", f"{name}.csv")
 
 
+class InAzure(Place):
+    secrets = (HUSH, KEY)
+
+    def __init__(self, server: AzureServer) -> None:
+        self._server = server
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {
+            "type": "azure",
+            "container": "lake",
+            "account": ACCOUNT,
+            "endpoint_url": self._server.endpoint,
+            "account_key": KEY,
+            **facts,
+        }
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(container="no-such-container")
+
+    def put(self, name: str, *columns: str) -> None:
+        self._server.containers["lake"][f"{name}.csv"] = _csv(columns)
+
+    def drop(self, name: str) -> None:
+        del self._server.containers["lake"][f"{name}.csv"]
+
+
 class InDatabase(Place):
     secrets = (HUSH,)
 
@@ -135,22 +164,56 @@ def _csv(columns: Sequence[str]) -> bytes:
     return f"{','.join(columns)}\n{','.join('x' for _ in columns)}\n".encode()
 
 
+class OnServer(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, address: str) -> None:
+        self._client: MongoClient[dict[str, object]] = MongoClient(address)
+        for name in self._client.list_database_names():
+            self._client.drop_database(name)
+        # The server knows no users, so that a secret can only be another of the driver's settings.
+        self._address = f"{address}/?appName={HUSH}"
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": "mongodb", "uri": self._address, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return {"type": "mongodb", "uri": f"mongodb://nobody:{HUSH}@127.0.0.1:1/"}
+
+    def put(self, name: str, *columns: str) -> None:
+        self._client["shop"].drop_collection(name)
+        self._client["shop"][name].insert_one(dict.fromkeys(columns, "x"))
+
+    def drop(self, name: str) -> None:
+        self._client["shop"].drop_collection(name)
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[str]:
+    with mongo_server() as address:
+        yield address
+
+
 def _place(kind: str, request: pytest.FixtureRequest) -> Place:
     match kind:
         case "file":
             return Folder(request.getfixturevalue("tmp_path") / "lake")
         case "s3":
             return InBucket(request.getfixturevalue("bucket"))
+        case "azure":
+            return InAzure(request.getfixturevalue("servers").enter_context(AzureServer()))
         case "gcs":
             return InGoogle(request.getfixturevalue("servers").enter_context(GcsServer()))
         case "postgres":
             return InDatabase(request.getfixturevalue("database"))
+        case "mongodb":
+            return OnServer(request.getfixturevalue("mongo"))
         case _:
             raise AssertionError(f"The source '{kind}' has no place to be tried on.")
 
 
 # Sources that are named but cannot be scanned yet.
-TO_COME = {"azure", "hdfs", "mongodb"}
+TO_COME = {"hdfs"}
 
 
 @pytest.fixture
@@ -160,7 +223,16 @@ def servers() -> Iterator[ExitStack]:
         yield opened
 
 
-@pytest.fixture(params=sorted(plugins.names(plugins.SOURCES) - TO_COME))
+# Sources whose places take long to be made.
+SLOW = {"mongodb"}
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind
+        for kind in sorted(plugins.names(plugins.SOURCES) - TO_COME)
+    ]
+)
 def place(request: pytest.FixtureRequest) -> Place:
     """A place with four tables, for each source that is installed."""
     made = _place(request.param, request)
@@ -172,7 +244,7 @@ def place(request: pytest.FixtureRequest) -> Place:
 @pytest.fixture
 def warm(place: Place, request: pytest.FixtureRequest) -> Place:
     """The same, with a Spark session where one is needed."""
-    if isinstance(_source(place.section()), LakeSource):
+    if isinstance(_source(place.section()), LakeSource | SampledSource):
         request.getfixturevalue("spark")
     return place
 

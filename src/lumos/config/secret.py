@@ -37,8 +37,13 @@ _TOLD: Final = (
     ),
     re.compile(r"(\bbearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE),
     re.compile(r"(\b)eyJ[\w-]+\.[\w-]+\.[\w-]*"),
-    re.compile(r"(://)[^\s/@]+(?=@)"),
+    re.compile(
+        r"(://)(?:[^\s/:@]*:[^\s/@]*|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)"
+        r"[^\s/@]+)(?=@)"
+    ),
 )
+# What stands before the @ here is a container.
+_CONTAINER: Final = re.compile(r"(?:abfs|wasb)s?://[^\s/:@?]+@[\w.-]+(?:/[^\s?]*)?", re.IGNORECASE)
 # What stands before a host where somebody left the scheme out.
 _ENTRY: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?"
@@ -146,6 +151,8 @@ def _shown_parameter(text: str) -> str:
 
 def scrubbed(text: str) -> str:
     """The text for an error message, masked where it seems to hold a password."""
+    if _CONTAINER.fullmatch(text):
+        return text
     if "://" in text and ("@" in text or "?" in text):
         return str(ConnectionString(text))
     return MASK if _ASSIGNED.search(text) or _ENTRY.search(text) else text

@@ -51,7 +51,8 @@ Address: TypeAlias = Annotated[
 Location: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=r"^(?!\w[\w+.-]*://[^/]*@)[\s\S]+$",
+        # What stands before the @ of Azure's addresses is a container.
+        pattern=r"^(?!(?!(?:abfs|wasb)s?://[^/:@]+@)\w[\w+.-]*://[^/]*@)[\s\S]+$",
         description="a path or an address without user and password",
         extra={PATH: True},
     ),

@@ -125,6 +125,7 @@ class AzureSource(ObjectStore, frozen=True, kw_only=True):
     client_id: str | None = None
     client_secret: Secret | None = None
     endpoint_url: Annotated[Address | None, spelled(also=("endpoint",))] = None
+    anonymous: bool = False
 
 
 class HdfsSource(FileStore, frozen=True, kw_only=True):

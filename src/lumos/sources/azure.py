@@ -1,27 +1,107 @@
-"""Containers of Azure Blob Storage or Data Lake Storage."""
+"""Containers of Azure Blob Storage and Data Lake Storage."""
 
-from typing import ClassVar
+from functools import cached_property
+from typing import ClassVar, Final
 
-from lumos.config.sources import AzureSource as Settings
+from lumos.config.sources import AzureSource as AzureSettings
 from lumos.model.urn import Urn
-from lumos.sources.interface import LakeSource, SourceNotUsable
-from lumos.storage import Selection
+from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
+from lumos.sources.interface import SourceNotUsable
+from lumos.storage import Access
+from lumos.storage.azure import AzureAccess, AzureStorage
+from lumos.storage.azure.access import Container
+from lumos.storage.azure.container import AzureContainer
+from lumos.storage.errors import (
+    NoCredentials,
+    StorageBusy,
+    StorageDenied,
+    StorageFault,
+    StorageMissing,
+    StorageUnreachable,
+)
+from lumos.storage.objects.storage import ObjectStorage
+
+_LOG_IN: Final = (
+    "Name an 'account_key', a 'sas_token' or a 'client_secret' in the configuration, set "
+    "AZURE_STORAGE_KEY, run 'az login', or say 'anonymous: true' for a public container."
+)
+_GRANT: Final = (
+    "Grant the role Storage Blob Data Reader, or take a signature with the rights Read and List."
+)
+_STEPS: Final = {
+    "AuthenticationFailed": "Check the key or signature, when it ends, and this machine's clock.",
+    "InvalidAuthenticationInfo": "Check the key or signature, and this machine's clock.",
+    "AuthorizationFailure": "Check the account's firewall, and that its keys may be used.",
+    "PublicAccessNotPermitted": "The container is not public; name credentials.",
+    "NoAuthenticationInformation": "The container is not public; name credentials.",
+}
 
 
-class AzureSource(LakeSource):
+class AzureSource(BucketSource[AzureSettings, AzureContainer]):
+    """Its account is part of the identity: names of containers are not unique in the world."""
+
     kind: ClassVar[str] = "azure"
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    def __init__(self, settings: AzureSettings) -> None:
+        super().__init__(settings)
+        self.instance = settings.instance or self._reached.account
 
-    def roots(self) -> tuple[Selection, ...]:
-        raise SourceNotUsable("This version cannot scan 'azure'.", "Leave the source out.")
+    @cached_property
+    def _reached(self) -> AzureAccess:
+        return AzureAccess.of(self._settings).settled()
 
     def urn(self, path: str, *, environment: str) -> Urn:
+        place, _, key = path.removeprefix("abfss://").partition("/")
         return Urn.of(
             self.kind,
-            path.removeprefix("abfss://").split("/"),
+            # Unlike a folder, a key with an empty part is another key.
+            [place.partition("@")[0], *key.split("/")] if key else [place.partition("@")[0]],
             instance=self.instance,
             environment=environment,
         )
+
+    def _names(self) -> tuple[str, ...]:
+        if not self._reached.account:
+            found = "A source of the type azure names no account."
+            step = "Name it as 'account', or set AZURE_STORAGE_ACCOUNT."
+            raise SourceNotUsable(found, step)
+        return tuple(self._reached.container(name).authority for name in self._settings.buckets)
+
+    def _storage(self) -> AzureStorage:
+        return AzureStorage(self._reached, patience=WHILE_SOMEBODY_WAITS)
+
+    def _access(
+        self,
+        storage: ObjectStorage[AzureContainer],
+        bucket: AzureContainer,  # noqa: ARG002
+    ) -> Access:
+        assert isinstance(storage, AzureStorage)
+        return storage.access
+
+    def _shown_by(self, bucket: str) -> str:
+        found = Container.parse(bucket)
+        assert found is not None, "containers are named in full"
+        return f"az storage blob list -c {found.name} --account-name {found.account} --delimiter /"
+
+    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+        where = f"the account '{self._reached.account}'"
+        match problem:
+            case NoCredentials(code="NoCredentials"):
+                return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
+            case NoCredentials():
+                return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
+            case StorageMissing():
+                name = root.removeprefix("abfss://").partition("@")[0]
+                found = f"There is no container '{name}' in {where}."
+                return SourceNotUsable(found, "Check both names, and 'endpoint_url'.")
+            case StorageDenied():
+                found = f"No permission to list {root}: {problem}."
+                return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
+            case StorageUnreachable():
+                step = "Check 'account', 'endpoint_url' and the network."
+                return SourceNotUsable(f"{problem}.", step)
+            case StorageBusy():
+                found = f"{where.capitalize()} refuses {root} for now: {problem}."
+                return SourceNotUsable(found, "Try again in some minutes.")
+            case _:
+                return SourceNotUsable(f"{root} cannot be listed: {problem}.", "Check the source.")

@@ -79,9 +79,13 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
             raise SourceNotUsable(f"{problem}.", "Repair the file, or name another one.") from None
         return [
             self._looked_at(storage, bucket, prefix.removesuffix("/"))
-            for bucket in self._settings.buckets
+            for bucket in self._names()
             for prefix in self._settings.prefixes or ("",)
         ]
+
+    def _names(self) -> tuple[str, ...]:
+        """The buckets, as paths name them."""
+        return self._settings.buckets
 
     def _looked_at(self, storage: ObjectStorage[AnyBucket], name: str, prefix: str) -> _Look:
         """A root, and what is wrong with it."""

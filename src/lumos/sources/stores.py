@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 
 from lumos.config.schemes import store_of
-from lumos.config.sources import FileStore, GcsSource, ObjectStore, S3Source, Source
+from lumos.config.sources import AzureSource, FileStore, GcsSource, ObjectStore, S3Source, Source
 from lumos.errors import MisuseError
 from lumos.storage import USUAL, Access, UnknownStorage
+from lumos.storage.azure.access import AzureAccess, Container
 
 Configured: TypeAlias = Sequence[Source]
 
@@ -98,7 +99,79 @@ class _Gcs(_Buckets):
         return GcsAccess.of(section)
 
 
-STORES: Final[dict[str, Store]] = {"s3": _S3(), "gcs": _Gcs()}
+class _Azure(Store):
+    """Addresses are `abfss://container@account.dfs.core.windows.net/key` and many others."""
+
+    def normal(self, address: str, configured: Configured) -> str:
+        container, key = self._parts(address, configured)
+        return f"abfss://{container.authority}/{key}".rstrip("/")
+
+    def section(self, address: str, configured: Configured) -> FileStore:
+        container, key = self._parts(address, configured)
+        known = self._known(container, configured)
+        login = {"account": container.account, **login_of(known)}
+        return AzureSource(buckets=(container.name,), prefixes=(key,) if key else (), **login)
+
+    def access(self, address: str, configured: Configured) -> Access:
+        container, _ = self._parts(address, configured)
+        known = self._known(container, configured)
+        if known is None:
+            return AzureAccess(account=container.account)
+        return AzureAccess.of(known)
+
+    def roots(self, section: FileStore) -> list[str]:
+        assert isinstance(section, AzureSource)
+        access = AzureAccess.of(section).settled()
+        return [
+            f"abfss://{access.container(bucket).authority}/{prefix}".rstrip("/")
+            for bucket in section.buckets
+            for prefix in section.prefixes or ("",)
+        ]
+
+    def _known(self, container: Container, configured: Configured) -> AzureSource | None:
+        """The section of a container, or else one of its account."""
+        sections = [
+            section
+            for section in configured
+            if isinstance(section, AzureSource)
+            and AzureAccess.of(section).settled().account == container.account
+        ]
+        holding = (section for section in sections if container.name in section.buckets)
+        return next(holding, sections[0] if sections else None)
+
+    def _parts(self, address: str, configured: Configured) -> tuple[Container, str]:
+        scheme, _, rest = address.partition("://")
+        place, _, key = rest.partition("/")
+        if "?" in rest:
+            raise MisuseError(
+                "An address of Azure with a '?' may hold a signature. Name it without, and put the "
+                "signature into 'sas_token' of the source or AZURE_STORAGE_SAS_TOKEN."
+            )
+        if scheme.lower() in ("http", "https"):
+            name, _, key = key.partition("/")
+            place = f"{name}@{place}"
+        if "@" not in place:
+            place = self._of_configured(place, configured) if place else ""
+        container = Container.parse(place)
+        if container is None:
+            raise MisuseError(
+                f"{address} names no container of an account. Write "
+                "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER, or set "
+                "AZURE_STORAGE_ACCOUNT and write az://CONTAINER/FOLDER."
+            )
+        return container, key
+
+    def _of_configured(self, name: str, configured: Configured) -> str:
+        """The full name of a container, by the source that has it, or by the environment."""
+        sections = [section for section in configured if isinstance(section, AzureSource)]
+        holding = [section for section in sections if name in section.buckets]
+        meant = holding if len(holding) == 1 else sections if len(sections) == 1 else []
+        access = AzureAccess.of(meant[0]) if meant else AzureAccess()
+        settled = access.settled()
+        return settled.container(name).authority if settled.account else ""
+
+
+STORES: Final[dict[str, Store]] = {"s3": _S3(), "gcs": _Gcs(), "azure": _Azure()}
 
 
 def store_at(address: str) -> Store:

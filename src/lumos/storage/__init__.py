@@ -72,5 +72,9 @@ def _opened(kind: str, access: Access) -> Storage:
             from lumos.storage.gcs import GcsAccess, GcsStorage
 
             return GcsStorage(access if isinstance(access, GcsAccess) else GcsAccess())
+        case "azure":
+            from lumos.storage.azure import AzureAccess, AzureStorage
+
+            return AzureStorage(access if isinstance(access, AzureAccess) else AzureAccess())
         case _:
             raise AssertionError(f"no storage serves {kind}")

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 _THROTTLED: Final = frozenset((429, 500, 502, 503, 504))
 _ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
+_ARCHIVED: Final = ("InvalidObjectState", "BlobArchived")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 
 
@@ -80,12 +81,13 @@ def error_in(text: str) -> StorageFault:
 def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFault:
     code = facts.get("Code", "")
     message = ElementTree.fromstring(f"<m>{facts.get('Message', '')}</m>").text or ""
-    told = message.rstrip(".") or "the request failed"
+    # Azure goes on with ids and times.
+    told = message.strip().partition("\n")[0].rstrip(".") or "the request failed"
     text = f"{told} ({code or (f'status {status}' if status else 'no answer')})"
     where = region or facts.get("Region", "")
     kind: type[StorageFault] = StorageFault
-    if code == "InvalidObjectState":
-        text = "it is archived; restore it before it can be read (InvalidObjectState)"
+    if code in _ARCHIVED:
+        text = f"it is archived; restore it before it can be read ({code})"
     elif status == 404:
         kind = StorageMissing
     elif status in (401, 403):

@@ -15,6 +15,7 @@ from lumos.lineage.reported import Known, Place, Reference, TableName
 from lumos.lineage.sql.names import Folding, dialect_named
 from lumos.model.pattern import without_ending
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
+from lumos.storage.schemes import canonical
 from lumos.store import Store
 from lumos.store.directory import Listing
 
@@ -349,8 +350,7 @@ def _normal(uri: str) -> str:
     if scheme == "file":
         path = unquote(rest)
         return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"
-    scheme = "s3" if scheme in ("s3a", "s3n") else scheme
-    return f"{scheme}://{rest.rstrip('/')}"
+    return canonical(f"{scheme}://{rest.rstrip('/')}")
 
 
 def _above(place: str) -> Iterator[str]:

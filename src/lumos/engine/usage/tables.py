@@ -18,7 +18,7 @@ _OWN_SCHEMAS: Final = frozenset(
     {"information_schema", "pg_catalog", "account_usage", "pg_toast", "performance_schema"}
 )
 _OWN_TABLES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
-_PLACES: Final = {"file": "/", "s3": "s3://"}
+_PLACES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://"}
 
 
 class Tables:
@@ -133,6 +133,10 @@ def _reference(urn: str) -> Reference | None:
         return None
     if parsed.platform in _PLACES:
         return Place(uri=_PLACES[parsed.platform] + "/".join(parsed.path))
+    if parsed.platform == "azure" and parsed.instance:
+        container, *key = parsed.path
+        host = f"{container}@{parsed.instance}.dfs.core.windows.net"
+        return Place(uri="/".join((f"abfss://{host}", *key)))
     return TableName(
         parts=parsed.path,
         platform=None if parsed.platform == "sql" else parsed.platform,

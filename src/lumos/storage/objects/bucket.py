@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
 
 from obstore.exceptions import BaseError
 
@@ -86,6 +86,9 @@ class ByteStore(Protocol):
 
 class Bucket(ABC):
     """A bucket as some access reaches it; may be used by many threads."""
+
+    # Whether the last bytes of an object may be asked for without knowing its size.
+    serves_ends: ClassVar[bool] = True
 
     def __init__(self, name: str, patience: Patience) -> None:
         self.name = name

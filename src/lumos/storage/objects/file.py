@@ -68,7 +68,23 @@ class ObjectFile:
             end = self.size - len(self._tail)
             self._tail = self._got(Range(max(0, self.size - length), end)) + self._tail
         else:
-            self._tail = self._got(Range(-length))
+            self._tail = self._last(length)
+
+    def _last(self, length: int) -> bytes:
+        if self._bucket.serves_ends:
+            return self._got(Range(-length))
+        while True:
+            size = self.size
+            try:
+                found = self._got(Range(max(0, size - length), size)) if size else b""
+            except StorageFault as problem:
+                if problem.status != _RANGE_NOT_SATISFIABLE or self._etag:
+                    raise
+                # It is shorter than it was when it was listed.
+                self._size = None
+                continue
+            if self._size == size:
+                return found
 
     def _fetch_rest(self) -> None:
         """All that is missing between head and tail."""
@@ -83,7 +99,8 @@ class ObjectFile:
             # Later pieces must be of the same object as the first one.
             piece = self._bucket.get(self._key, wanted, etag=self._etag)
         except StorageFault as problem:
-            if problem.status != _RANGE_NOT_SATISFIABLE or self._etag:
+            is_elsewhere = wanted is None or wanted.start > 0
+            if problem.status != _RANGE_NOT_SATISFIABLE or self._etag or is_elsewhere:
                 raise
             # An object without bytes has no range at all.
             self._size = 0

@@ -1,0 +1,178 @@
+"""Addresses of stores: one spelling each, and the section or source that leads there."""
+
+import pytest
+
+from azure_server import ACCOUNT, KEY, SAS, AzureServer
+from gcs_server import GcsServer
+from lumos.config.check import check
+from lumos.config.load import load
+from lumos.config.secret import Secret, redacted, scrubbed
+from lumos.config.sources import AzureSource, GcsSource, S3Source
+from lumos.errors import MisuseError
+from lumos.sources import SourceNotUsable
+from lumos.sources.addresses import access_of, normal, roots_of, section_of
+from lumos.sources.azure import AzureSource as Azure
+from lumos.sources.gcs import GcsSource as Gcs
+from lumos.storage import USUAL
+from lumos.storage.azure import AzureAccess
+from lumos.storage.gcs import GcsAccess
+
+AZURE = f"lake@{ACCOUNT}.dfs.core.windows.net"
+SECTION = AzureSource(buckets=("lake",), account=ACCOUNT, account_key=Secret(KEY))
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_KEY",
+                 "AZURE_STORAGE_CONNECTION_STRING", "STORAGE_EMULATOR_HOST"):  # fmt: skip
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("address", "one"),
+    [
+        ("gs://lake/raw/", "gs://lake/raw"),
+        ("gcs://lake", "gs://lake"),
+        (f"abfss://{AZURE}/raw/", f"abfss://{AZURE}/raw"),
+        (f"abfs://{AZURE}/raw", f"abfss://{AZURE}/raw"),
+        (f"wasbs://lake@{ACCOUNT}.blob.core.windows.net/raw", f"abfss://{AZURE}/raw"),
+        (f"https://{ACCOUNT}.blob.core.windows.net/lake/raw", f"abfss://{AZURE}/raw"),
+        (f"https://{ACCOUNT}.dfs.core.windows.net/lake", f"abfss://{AZURE}"),
+        ("az://lake/raw", f"abfss://{AZURE}/raw"),
+        ("abfss://lake/raw", f"abfss://{AZURE}/raw"),
+    ],
+)
+def test_an_address_has_one_spelling(address: str, one: str) -> None:
+    assert normal(address, [SECTION]) == one
+
+
+def test_an_account_is_told_by_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MisuseError, match="az://lake names no container of an account"):
+        normal("az://lake")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "other")
+    assert normal("az://lake/a") == "abfss://lake@other.dfs.core.windows.net/a"
+    assert normal("az://lake/a", [SECTION]) == f"abfss://{AZURE}/a"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["az:///raw", "abfss://@x.dfs.core.windows.net/a", "https://x.blob.core.windows.net/"],
+)
+def test_an_address_without_a_container_is_refused(address: str) -> None:
+    with pytest.raises(MisuseError, match="names no container"):
+        normal(address)
+
+
+def test_a_signature_in_an_address_is_refused_and_not_shown() -> None:
+    with pytest.raises(MisuseError, match="sas_token") as refused:
+        section_of(f"https://{ACCOUNT}.blob.core.windows.net/lake/raw?{SAS}", [])
+    assert "hush" not in str(refused.value)
+
+
+def test_an_address_is_reached_as_the_configured_source_of_its_place() -> None:
+    google = GcsSource(buckets=("lake",), prefixes=("x",), project="p", file_patterns=("*.csv",))
+    section = section_of("gs://lake/raw", [google, SECTION])
+    assert section == GcsSource(buckets=("lake",), prefixes=("raw",), project="p")
+    assert access_of("gs://elsewhere", [google, SECTION]) == GcsAccess.of(google)
+    assert access_of("gs://elsewhere", [SECTION]) == USUAL
+    blob = section_of(f"wasbs://lake@{ACCOUNT}.blob.core.windows.net/raw", [google, SECTION])
+    assert blob == AzureSource(
+        buckets=("lake",), prefixes=("raw",), account=ACCOUNT, account_key=Secret(KEY)
+    )
+    assert access_of(f"abfss://{AZURE}/state", [SECTION]) == AzureAccess.of(SECTION)
+    other = access_of("abfss://lake@other.dfs.core.windows.net/state", [SECTION])
+    assert other == AzureAccess(account="other")
+
+
+def test_roots_are_what_scans_call_them() -> None:
+    assert roots_of(GcsSource(buckets=("a", "b"), prefixes=("x/", "y"))) == [
+        "gs://a/x", "gs://a/y", "gs://b/x", "gs://b/y",
+    ]  # fmt: skip
+    assert roots_of(SECTION) == [f"abfss://{AZURE}"]
+    with AzureServer({"lake": {"raw/a.csv": b"1"}}) as server:
+        section = AzureSource(buckets=("lake",), prefixes=("raw",), account=ACCOUNT,
+                              account_key=Secret(KEY), endpoint_url=server.endpoint)  # fmt: skip
+        assert [root.root for root in Azure(section).roots()] == roots_of(section)
+    assert roots_of(S3Source(buckets=("a",))) == ["s3://a"]
+
+
+def test_the_account_is_the_instance_unless_one_is_given() -> None:
+    source = Azure(SECTION)
+    assert source.identity == f"azure@{ACCOUNT}"
+    urn = source.urn(f"abfss://{AZURE}/raw//a b", environment="PROD")
+    assert str(urn) == f"lumos://azure@{ACCOUNT}/lake/raw//a%20b"
+    assert (
+        str(source.urn(f"abfss://{AZURE}", environment="PROD")) == f"lumos://azure@{ACCOUNT}/lake"
+    )
+    named = Azure(AzureSource(buckets=("lake",), account=ACCOUNT, instance="eu"))
+    assert named.identity == "azure@eu"
+
+
+def test_what_is_wrong_with_google_is_said_with_the_next_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setenv("CLOUDSDK_CONFIG", "/nowhere")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    with GcsServer({"lake": {"raw/a.csv": b"1"}}) as server:
+        key = Secret(server.account())
+
+        def told(**facts: object) -> str:
+            settings = {"buckets": ("lake",), "endpoint_url": server.url, "credentials": key}
+            with pytest.raises(SourceNotUsable) as refused:
+                Gcs(GcsSource(**{**settings, **facts})).roots()  # type: ignore[arg-type]
+            return str(refused.value)
+
+        assert "gcloud auth application-default login" in told(credentials=None)
+        assert "There is no bucket 'none'" in told(buckets=("none",))
+        assert "did you mean gs://lake/raw?" in told(prefixes=("ra",))
+        assert "gcloud storage ls gs://lake/" in told(prefixes=("other",))
+        server.payer = "somebody"
+        assert "name a 'project' of yours" in told()
+        server.payer = ""
+        refused = told(credentials=Secret(server.account(client_email="x")))
+        assert "Invalid JWT Signature" in refused
+
+
+def test_what_is_wrong_with_azure_is_said_with_the_next_step() -> None:
+    with AzureServer({"lake": {"raw/a.csv": b"1"}}) as server:
+
+        def told(**facts: object) -> str:
+            settings = {"buckets": ("lake",), "account": ACCOUNT, "account_key": Secret(KEY),
+                        "endpoint_url": server.endpoint}  # fmt: skip
+            with pytest.raises(SourceNotUsable) as refused:
+                Azure(AzureSource(**{**settings, **facts})).roots()  # type: ignore[arg-type]
+            return str(refused.value)
+
+        assert f"no container 'none' in the account '{ACCOUNT}'" in told(buckets=("none",))
+        assert f"did you mean abfss://{AZURE}/raw?" in told(prefixes=("ra",))
+        assert f"az storage blob list -c lake --account-name {ACCOUNT}" in told(prefixes=("x",))
+        assert "Name it as 'account'" in told(account=None, endpoint_url=None)
+        wrong = told(account_key=Secret("aHVzaA=="))
+        assert "Check the key or signature" in wrong
+        assert "aHVzaA==" not in wrong
+
+
+def test_state_may_lie_in_any_store() -> None:
+    for address in (f"abfss://{AZURE}/state", "gs://lake/state", "az://lake/state"):
+        settings = load(None, environment={}, overrides={"state_uri": address, "sources": []})
+        assert settings.state_uri == address
+        assert not [note for note in check(settings, {}) if note.key == "state_uri"]
+
+
+def test_a_container_before_an_at_sign_is_no_secret_but_a_password_is() -> None:
+    place = f"abfss://{AZURE}/raw/a.csv"
+    assert redacted(f"at {place} it failed") == f"at {place} it failed"
+    assert scrubbed(place) == place
+    assert redacted("abfss://lake:hush@x.dfs.core.windows.net/a").count("hush") == 0
+    assert redacted("postgresql://token@host/db") == "postgresql://***@host/db"
+    assert "hush" not in scrubbed("abfss://lake:hush@x.dfs.core.windows.net/a")
+    assert "hush" not in scrubbed(f"{place}?sig=hush")
+    with pytest.raises(MisuseError):
+        load(None, environment={}, overrides={"state_uri": "s3://key:hush@lake/state"})
+    with pytest.raises(MisuseError):
+        load(
+            None,
+            environment={},
+            overrides={"state_uri": "abfss://lake:hush@x.dfs.core.windows.net/state"},
+        )
