@@ -166,7 +166,7 @@ class LineageReader:
         """What reporters say that jobs read and write and the store does not have, by job."""
         item = tables.item.c
         with self._database.reading() as connection:
-            ends = _ends(connection)
+            ends = _ends_of_jobs(connection)
             every = set().union(*ends.values())
             keys = select(item.key).where(item.kind == JOBS, among(connection, item.key, every))
             here = {*_states(connection, every), *connection.scalars(keys)}
@@ -176,7 +176,7 @@ class LineageReader:
         """Which jobs read or write what, as reporters say."""
         jobs: dict[str, set[str]] = {}
         with self._database.reading() as connection:
-            for job, ends in _ends(connection).items():
+            for job, ends in _ends_of_jobs(connection).items():
                 for urn in ends:
                     jobs.setdefault(urn, set()).add(job)
         return jobs
@@ -412,7 +412,7 @@ def _nodes(connection: Connection, ids: Collection[int]) -> tuple[dict[int, str]
     return {id: urn for id, urn, _ in rows}, {urn: state for _, urn, state in rows if state}
 
 
-def _ends(connection: Connection) -> dict[str, set[str]]:
+def _ends_of_jobs(connection: Connection) -> dict[str, set[str]]:
     """What reporters say that jobs read and write, by job."""
     said = tables.lineage_job.c
     ends: dict[str, set[str]] = {}
