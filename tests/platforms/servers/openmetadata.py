@@ -22,7 +22,16 @@ import msgspec
 from .http import Answer, Request, Server, serve
 from .openmetadata_columns import all_columns, columns_in
 from .openmetadata_estate import Estate
-from .openmetadata_kinds import KINDS, ROUTES, Entity, Kind, Refused, Writer
+from .openmetadata_kinds import (
+    KINDS,
+    ROUTES,
+    UNLISTED,
+    UNLISTED_LABELS,
+    Entity,
+    Kind,
+    Refused,
+    Writer,
+)
 from .openmetadata_texts import PatchFailed, patched
 from .spec import Specification, specification
 
@@ -148,9 +157,8 @@ class Openmetadata:
             # The last page names none.
             if page:
                 paging["after"] = _opaque(page[-1])
-        return Answer.of(
-            {"data": [self.estate.told(each, fields) for each in page], "paging": paging}
-        )
+        data = [_as_listed(kind.type, self.estate.told(each, fields)) for each in page]
+        return Answer.of({"data": data, "paging": paging})
 
     def _put(self, request: Request, writer: Writer, route: str) -> Answer:
         entity, is_new = self._made(ROUTES[route], request.json, writer)
@@ -288,6 +296,8 @@ class Openmetadata:
             if each.get("toColumn") in known
             and (left := [name for name in each.get("fromColumns") or () if name in known])
         ]
+        if "pipeline" in said:
+            said = {**said, "pipeline": self.estate.reference(said["pipeline"]["id"])}
         details = {"source": "Manual", **said, "columnsLineage": columns, "updatedBy": str(writer), "updatedAt": self.estate.moment()}  # fmt: skip
         self.estate.link(source.id, target.id, details)  # fmt: skip
 
@@ -411,6 +421,17 @@ def _as_sent(value: Any) -> Any:
             return [_as_sent(each) for each in value]
         case _:
             return value
+
+
+def _as_listed(type: str, told: dict[str, Any]) -> dict[str, Any]:
+    """An entity as lists tell it, which leave some things out."""
+    if type in UNLISTED:
+        told.pop(UNLISTED[type], None)
+    if type in UNLISTED_LABELS:
+        held = told.get(UNLISTED_LABELS[type]) or []
+        for field in held if isinstance(held, list) else held.get("schemaFields") or []:
+            field.pop("tags", None)
+    return told
 
 
 def _narrowed(query: dict[str, str]) -> Callable[[Entity], bool] | None:

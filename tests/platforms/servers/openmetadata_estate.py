@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from .openmetadata_columns import all_columns, columns_of, joined_labels, keep_columns, root_of
@@ -25,6 +26,10 @@ from .openmetadata_texts import quoted, sanitised
 _EMAIL = re.compile(r"[\S.!#$%&*+/=?^_`{|}~-]+@\S+\.\S+")
 _WITH_LENGTH = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 _LABEL = ("tagFQN", "source", "labelType", "state", "style")
+_REFERRED_TO = frozenset(
+    {"user", "team", "domain", "glossaryTerm", "tag", "dataProduct", "chart", "dashboardDataModel",
+     "dashboard", "table"}
+)  # fmt: skip
 # Fields of the answers that no request sets.
 _TOLD = frozenset(
     {"id", "name", "fullyQualifiedName", "version", "updatedAt", "updatedBy", "deleted", "href",
@@ -120,7 +125,9 @@ class Estate:
             if key not in optional or key in shown:
                 told[key] = above.reference
         for key, others in entity.refers.items():
-            if key in shown:
+            if key in shown and key == "dashboard":
+                told[key] = others[0].reference
+            elif key in shown:
                 told[key] = self._references(key, others)
         if entity.kind.type == "user" and "teams" in shown:
             told["teams"] = [each.reference for each in self._teams(entity)]
@@ -175,7 +182,8 @@ class Estate:
         facts, refers = self._facts(kind, body, above)
         name = body["name"].lower() if type == "user" else body["name"]
         nearest = list(above.values())[-1:]
-        fqn = ".".join((*(each.fqn for each in nearest), quoted(name)))
+        infix = (kind.infix,) if kind.infix else ()
+        fqn = ".".join((*(each.fqn for each in nearest), *infix, quoted(name)))
         entity = self._by_name[type].get(fqn)
         if entity is None:
             entity = Entity(kind, name, fqn)
@@ -263,7 +271,7 @@ class Estate:
             del self._terms[entity.above["glossary"].id][entity.name.lower()]
         for ends in self.edges_of(entity):
             self.unlink(*ends)
-        if entity.kind.type in ("user", "team", "domain", "glossaryTerm", "tag"):
+        if entity.kind.type in _REFERRED_TO:
             for other in self._by_id.values():
                 for each in other.refers.values():
                     if entity in each:
@@ -300,6 +308,11 @@ class Estate:
         for key, types in REFERENCES.items():
             if key in facts and (key != "owners" or key in kind.optional):
                 refers[key] = [self._referred(each, types) for each in facts.pop(key)]
+        if "dashboard" in facts:
+            refers["dashboard"] = [self._referred(facts.pop("dashboard"), ("dashboard",))]
+        if isinstance(facts.get("startDate"), str):
+            moment = datetime.fromisoformat(facts["startDate"])
+            facts["startDate"] = int(moment.timestamp() * 1000)
         if "domains" in facts:
             refers["domains"] = [
                 self.named("domain", each)
@@ -326,9 +339,10 @@ class Estate:
         return facts, refers
 
     def _referred(self, value: Any, types: tuple[str, ...]) -> Entity:
-        id = value if isinstance(value, str) else value["id"]
-        type = types[0] if isinstance(value, str) else value["type"]
-        return self.with_id(type, id)
+        if isinstance(value, str):
+            is_id = value in self._by_id or types == ("team",)
+            return self.with_id(types[0], value) if is_id else self.named(types[0], value)
+        return self.with_id(value["type"], value["id"])
 
     def _merged(self, entity: Entity, facts: dict[str, Any], writer: Writer) -> dict[str, Any]:
         """The facts after a PUT."""

@@ -50,6 +50,8 @@ class Kind(NamedTuple):
     lasting: frozenset[str] = frozenset()
     extends: bool = True
     bulk: bool = False
+    # Between the name of what it is in and its own.
+    infix: str = ""
 
     @property
     def fields(self) -> frozenset[str]:
@@ -98,18 +100,40 @@ KINDS = {
         ),
         _data("topic", "topics", {"service": "messagingService"}),
         _data("pipeline", "pipelines", {"service": "pipelineService"}),
-        _data("glossary", "glossaries", {})._replace(bulk=False),
+        _service("dashboard", "Dashboard"),
+        _service("mlmodel", "MlModel"),
+        _service("search", "Search"),
+        _service("api", "Api"),
+        _data("chart", "charts", {"service": "dashboardService"}),
+        _data("dashboardDataModel", "dashboard/datamodels", {"service": "dashboardService"})
+        ._replace(infix="model"),
+        _data("dashboard", "dashboards", {"service": "dashboardService"}, "charts", "dataModels"),
+        _data("mlmodel", "mlmodels", {"service": "mlmodelService"}, "dashboard")
+        ._replace(create="api/data/createMlModel.json"),
+        _data("searchIndex", "searchIndexes", {"service": "searchService"}),
+        _data("apiCollection", "apiCollections", {"service": "apiService"})
+        ._replace(create="api/data/createAPICollection.json"),
+        _data("apiEndpoint", "apiEndpoints", {"apiCollection": "apiCollection"})
+        ._replace(create="api/data/createAPIEndpoint.json"),
+        _data("storedProcedure", "storedProcedures", {"databaseSchema": "databaseSchema"}),
+        _data("query", "queries", {"service": "databaseService"}, "users", "queryUsedIn", "usedBy"),
+        Kind(
+            "dataProduct", "dataProducts", "api/domains/createDataProduct.json",
+            "entity/domains/dataProduct.json", {}, _COMMON | {"experts", "reviewers"},
+        ),
+        _data("glossary", "glossaries", {}, "reviewers")._replace(bulk=False),
         _data(
             "glossaryTerm", "glossaryTerms", {"glossary": "glossary", "parent": "glossaryTerm"},
             "parent", "relatedTerms", "reviewers", "children", "usageCount",
         )._replace(lasting=frozenset({"relatedTerms"}), bulk=False),
         Kind(
             "classification", "classifications", "api/classification/createClassification.json",
-            "entity/classification/classification.json",
+            "entity/classification/classification.json", {}, _COMMON | {"reviewers"},
         ),
         Kind(
             "tag", "tags", "api/classification/createTag.json", "entity/classification/tag.json",
-            {"classification": "classification", "parent": "tag"}, _COMMON | {"usageCount"},
+            {"classification": "classification", "parent": "tag"},
+            _COMMON | {"usageCount", "parent", "reviewers"},
         ),
         Kind(
             "domain", "domains", "api/domains/createDomain.json", "entity/domains/domain.json",
@@ -126,8 +150,21 @@ KINDS = {
     )
 }  # fmt: skip
 ROUTES = {kind.route: kind for kind in KINDS.values()}
-# The fields of each kind that hold references by id, and what they may refer to.
-REFERENCES = {"owners": ("user", "team"), "users": ("user",), "teams": ("team",)}
+# The fields of each kind that hold references, and what they may refer to.
+REFERENCES = {
+    "owners": ("user", "team"),
+    "reviewers": ("user", "team"),
+    "experts": ("user",),
+    "users": ("user",),
+    "teams": ("team",),
+    "dataProducts": ("dataProduct",),
+    "charts": ("chart",),
+    "dataModels": ("dashboardDataModel",),
+    "queryUsedIn": ("table", "dashboard"),
+}
+# What lists do not tell, though it is asked for.
+UNLISTED = {"mlmodel": "dashboard"}
+UNLISTED_LABELS = {"searchIndex": "fields", "apiEndpoint": "responseSchema"}
 
 
 class Entity:

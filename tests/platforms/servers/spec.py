@@ -33,7 +33,52 @@ _SINCE: dict[str, dict[str, Any]] = {
     "owner": {"owners": _REFERENCES},
     "domain": {"domains": _NAMES},
 }
+_TEXT = {"type": "string"}
+_LIST = {"type": "array"}
+_OBJECT = {"type": "object"}
+_TAGS = {"type": "array", "items": {"$ref": f"{_BASE}type/tagLabel.json"}}
+_ANY_SERVICE = {
+    "name": _TEXT, "displayName": _TEXT, "description": _TEXT, "serviceType": {"enum": ["Rest"]},
+    "connection": _OBJECT, "owners": _REFERENCES, "domains": _NAMES,
+    "tags": _TAGS,
+}  # fmt: skip
+_ANY_DATA = {
+    **{key: each for key, each in _ANY_SERVICE.items() if key not in ("serviceType", "connection")},
+    "dataProducts": _NAMES, "extension": _OBJECT, "endpointURL": _TEXT, "sourceUrl": _TEXT,
+}  # fmt: skip
+_COLLECTION = {**_ANY_DATA, "service": _TEXT}
+_ENDPOINT = {
+    **_ANY_DATA, "apiCollection": _TEXT, "requestMethod": {"enum": ["GET", "POST", "PUT"]},
+    "requestSchema": _OBJECT, "responseSchema": _OBJECT,
+}  # fmt: skip
+
+
+def _later(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": ["name", *required],
+        "additionalProperties": False,
+    }
+
+
+# Kinds of entity that came later, by what this project sends of them.
+_KINDS_SINCE = {
+    "api/services/createApiService.json": _later(_ANY_SERVICE, "serviceType"),
+    "entity/services/apiService.json": _later({**_ANY_SERVICE, "domains": _REFERENCES}),
+    "api/data/createAPICollection.json": _later(_COLLECTION, "service"),
+    "entity/data/apiCollection.json": _later({**_COLLECTION, "domains": _REFERENCES}),
+    "api/data/createAPIEndpoint.json": _later(_ENDPOINT, "apiCollection"),
+    "entity/data/apiEndpoint.json": _later({**_ENDPOINT, "domains": _REFERENCES, "dataProducts": _REFERENCES}),
+}  # fmt: skip
 _SINCE_OF: dict[str, dict[str, Any]] = {
+    "api/domains/createDomain.json": {"tags": _TAGS, "extension": _OBJECT},
+    "entity/domains/domain.json": {"tags": _TAGS, "extension": _OBJECT},
+    "api/domains/createDataProduct.json": {"tags": _TAGS, "extension": _OBJECT},
+    "entity/domains/dataProduct.json": {"tags": _TAGS, "extension": _OBJECT},
+    # References instead of names.
+    "api/data/createGlossary.json": {"reviewers": _REFERENCES},
+    "api/data/createGlossaryTerm.json": {"reviewers": _REFERENCES},
     "api/data/createTable.json": {"locationPath": {"type": "string"}},
     "entity/data/table.json": {"locationPath": {"type": "string"}},
     # Columns may have names of any length; related terms say how they are related.
@@ -52,7 +97,7 @@ class Specification:
                 )
                 for name in archive.namelist()
                 if name.startswith(_ROOT) and name.endswith(".json")
-            }
+            } | _KINDS_SINCE
         resources = (
             (f"{_BASE}{path}", DRAFT7.create_resource(schema))
             for path, schema in self._schemas.items()

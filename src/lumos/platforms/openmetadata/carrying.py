@@ -7,7 +7,15 @@ from lumos.model.catalog import Entry
 from lumos.platforms.openmetadata import columns
 from lumos.platforms.openmetadata.columns import Column, Reading
 from lumos.platforms.openmetadata.names import joined
-from lumos.platforms.openmetadata.states import BESIDE, COLUMN_KEYS, COLUMNS, OWN_FIELDS, State
+from lumos.platforms.openmetadata.states import (
+    BESIDE,
+    COLUMN_KEYS,
+    COLUMNS,
+    OWN_FIELDS,
+    PRODUCTS,
+    State,
+    names_in,
+)
 
 CATALOG: Final = "openmetadata"
 _ENTITY: Final = "entity"
@@ -22,6 +30,8 @@ def left_over(state: State, made: State) -> dict[str, Any]:
         for key in sorted(fields & (state.keys() | made.keys()))
         if state.get(key) != made.get(key)
     }
+    if products := sorted(names_in(state, PRODUCTS)):
+        entity[PRODUCTS] = products
     inside = dict(_columns_left(state.get(COLUMNS, []), made.get(COLUMNS, []), ()))
     found = {_ENTITY: entity, COLUMNS: inside, BESIDE: state.get(BESIDE)}
     return {key: value for key, value in found.items() if value}
@@ -43,10 +53,14 @@ def over(
     home: str,
     said: Reading,
     read: Callable[[State], Entry],
+    product: Callable[[str], dict[str, Any] | None],
 ) -> State:
     """A state with what is carried for it, as far as it still reads alike."""
     shown = read(state)
     for key, value in carried.get(_ENTITY, {}).items():
+        if key == PRODUCTS and isinstance(value, list):
+            there = [found for fqn in value if isinstance(fqn, str) and (found := product(fqn))]
+            state = _with(state, PRODUCTS, there or None)
         if key not in OWN_FIELDS[home]:
             continue
         changed = _with(state, key, value)

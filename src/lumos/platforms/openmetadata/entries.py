@@ -16,6 +16,7 @@ from lumos.model.dataset import (
     Definition,
     Documentation,
     Governance,
+    Lineage,
     Location,
     Ownership,
     Properties,
@@ -51,6 +52,7 @@ _EDITED: Final = frozenset(
     {"format", "schema", "ownership", "governance", "documentation", "properties"}
 )
 _FOREIGN: Final = "openmetadata."
+_SAID_OF_EDGES: Final = "edges"
 _PACKED: Final = re.compile(r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII)
 _NAMES: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "carried"))
 _CARRIAGE: Final = re.compile(r"lumos\.(?P<name>[a-z]+)(?:\.(?P<part>\d+))?\Z", re.ASCII)
@@ -95,12 +97,14 @@ class Entries:
         )
         if named is not None and extension.get(_DISPLAYED, "") == state.get("displayName", ""):
             entry = msgspec.structs.replace(entry, name=named)
-        merged = lineage.merged(told, edges, lineage.marked(extension.get(EDGES)))
+        marks = lineage.marked(extension.get(EDGES))
+        merged = lineage.merged(told, edges, marks)
+        carried = self._carried(entry, place, state, packed)
         return msgspec.structs.replace(
             entry,
             lineage=merged,
             deleted=deleted,
-            carried=self._carried(entry, place, state, packed),
+            carried=_with_edges(carried, edges, marks, merged),
         )
 
     def render(
@@ -119,6 +123,7 @@ class Entries:
                 home=place.home,
                 said=said_in,
                 read=lambda changed: self._shown(entry.urn, changed),
+                product=self._labels.product,
             )
         before = there or {}
         self._write_name(state, entry, there)
@@ -288,6 +293,30 @@ class Entries:
         others = {key: value for key, value in packed.items() if key != CATALOG}
         merged = merged_objects(CATALOG, then, now, mine, _untold)
         return {**others, CATALOG: merged} if merged else others
+
+
+def said_of_edges(entry: Entry) -> dict[str, Any]:
+    """What is said of edges that lead to a dataset beyond what Lumos would write by itself."""
+    mine = entry.carried.get(CATALOG)
+    said: Any = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
+    return dict(said) if lineage.is_said(said) else {}
+
+
+def _with_edges(
+    carried: dict[str, Any], edges: Edges, marks: lineage.Marks, told: Lineage | None
+) -> dict[str, Any]:
+    mine = carried.get(CATALOG)
+    before = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
+    if before is not None and not lineage.is_said(before):
+        return carried
+    upstream = {edge.urn for edge in told.upstream} if told is not None else set()
+    said = lineage.said_beside(before or {}, edges, marks, upstream)
+    if said == (before or {}):
+        return carried
+    others = {key: value for key, value in (mine or {}).items() if key != _SAID_OF_EDGES}
+    mine = {**others, _SAID_OF_EDGES: said} if said else others
+    rest = {key: value for key, value in carried.items() if key != CATALOG}
+    return {**rest, CATALOG: mine} if mine else rest
 
 
 def said_in(found: Iterable[Mapping[str, Any]]) -> Said:

@@ -17,13 +17,13 @@ from lumos.platforms.datahub_model import flows
 from lumos.platforms.datahub_model.labels import LabelName, label_of
 from lumos.platforms.datahub_model.worded import Words, words_of
 from lumos.platforms.openmetadata import words as wording
+from lumos.platforms.openmetadata.keeping import ABOUT
 from lumos.platforms.openmetadata.labels import OWN, Labels
 from lumos.platforms.openmetadata.names import joined, shortened, spelled
 from lumos.platforms.openmetadata.patching import guard
 from lumos.platforms.openmetadata.server import Server
 from lumos.platforms.openmetadata.texts import shown_text
 
-ABOUT: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
 _SERVICES: Final = "services/pipelineServices"
 _USUAL_CLUSTER: Final = "PROD"
 _ADDRESS: Final = re.compile(r"https?://[!-~]+")

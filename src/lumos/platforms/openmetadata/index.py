@@ -11,10 +11,11 @@ from lumos.platforms.openmetadata.names import Names, Place, Service, joined
 from lumos.platforms.openmetadata.patching import guard
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.server import Outdated, Server
+from lumos.platforms.openmetadata.things import MADE
 
 _ATTEMPTS: Final = 4
-_BAD_REQUEST: Final = 400
-_MADE: Final = "Made by Lumos, which keeps what is in it."
+# Something is in it, or it is not for us to remove.
+_STAYS: Final = (400, 403)
 
 
 class Found(NamedTuple):
@@ -46,6 +47,13 @@ class Index:
             if self._names is None:
                 self._names = Names(self._services(), self._meanings)
             return self._names
+
+    def forget_services(self) -> None:
+        """Looks for services again, since one was made or is gone."""
+        with self._making, self._lock:
+            self._names = None
+            for known in (self._ids, self._held, self._there, self._absent):
+                known.clear()
 
     def _services(self) -> Iterable[Service]:
         for home in HOMES.values():
@@ -137,7 +145,7 @@ class Index:
             if there is None or there.get("deleted"):
                 whole = {"name": parts[-1], **body}
                 if there is None:
-                    whole["description"] = _MADE
+                    whole["description"] = MADE
                 there = self._server.put(route, whole)
             self._held[route, fqn] = there["id"]
         return self._held[route, fqn]
@@ -152,7 +160,7 @@ class Index:
             whole = {
                 "name": place.parts[-1],
                 "service": body["service"],
-                "extension": {PARENT: _MADE},
+                "extension": {PARENT: MADE},
             }
             if "parent" in body:
                 whole["parent"] = body["parent"]
@@ -203,7 +211,7 @@ class Index:
             for home in HOMES.values():
                 route = f"services/{home.services}"
                 for service in list(self._server.pages(route, include="non-deleted")):
-                    if service.get("description") == _MADE:
+                    if service.get("description") == MADE:
                         for inner, fqn in self._made_inside(home.type, service):
                             self._drop_empty(inner, fqn)
                         self._drop_empty(route, service["fullyQualifiedName"])
@@ -227,14 +235,13 @@ class Index:
         raw = self._server.named(route, fqn, **asked)
         if raw is None:
             return
-        is_ours = raw.get("description") == _MADE or PARENT in (raw.get("extension") or {})
+        is_ours = raw.get("description") == MADE or PARENT in (raw.get("extension") or {})
         if not is_ours:
             return
         try:
             self._server.delete(f"{route}/{raw['id']}", hardDelete=True)
         except CatalogError as problem:
-            # Something is in it.
-            if problem.status != _BAD_REQUEST:
+            if problem.status not in _STAYS:
                 raise
         else:
             self._held.pop((route, fqn), None)

@@ -14,35 +14,21 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
-from lumos.model.codec import from_plain, to_json, to_plain
 from lumos.model.dataset import Owner
 from lumos.platforms.datahub_model.worded import Words, with_words, words_of
 from lumos.platforms.interface import Item
 from lumos.platforms.openmetadata import people
-from lumos.platforms.openmetadata.foreign import ABOUT, Paged, View, view_of
-from lumos.platforms.openmetadata.labels import Labels, team_name
-from lumos.platforms.openmetadata.names import OWN_SERVICE, joined, meant, shortened, spelled
+from lumos.platforms.openmetadata.foreign import Paged, View, view_of
+from lumos.platforms.openmetadata.keeping import KEPT, Keeper, Kept, holders, inside, text_of
+from lumos.platforms.openmetadata.labels import OWN, Labels, team_name
+from lumos.platforms.openmetadata.names import OWN_SERVICE, joined, meant, shortened, spelled, split
+from lumos.platforms.openmetadata.others import WORD
 from lumos.platforms.openmetadata.patching import guard
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.server import Outdated, Server
 
-_KEPT: Final = "lumosItem"
 _TERM_FIELDS: Final = "relatedTerms,owners,domains,extension"
 _ATTEMPTS: Final = 3
-
-
-class Kept(NamedTuple):
-    """An item as it was put, and as the catalog showed it then.
-
-    `made` says whether the entity was made for it, and may go with it. One that is `begun` is laid
-    before anything is shown: a process that is killed in between leaves nothing that looks like
-    people's own, nor like something finished.
-    """
-
-    item: Any
-    shown: Any
-    made: bool
-    begun: bool = False
 
 
 class _Kind(NamedTuple):
@@ -76,11 +62,7 @@ _KINDS: Final = {
     )
 }  # fmt: skip
 _BESIDE: Final = (User, Group, Other)
-OWN_HOLDERS: Final = (
-    *(("containers", joined(OWN_SERVICE, _KINDS[type].word)) for type in _BESIDE),
-    ("services/storageServices", OWN_SERVICE),
-    ("services/pipelineServices", OWN_SERVICE),
-)
+OWN_HOLDERS: Final = holders((*(_KINDS[type].word for type in _BESIDE), WORD))
 
 
 class Items:
@@ -90,7 +72,7 @@ class Items:
         self._server = server
         self._labels = labels
         self._properties = properties
-        self._folders: dict[str, str] = {}
+        self.keeper = Keeper(server, properties)
 
     def all(self) -> Iterator[Item]:
         """Every item."""
@@ -159,6 +141,9 @@ class Items:
         entity = self._written(kind, item, entity)
         shown = kind.read(entity) if kind.read is not None and entity is not None else None
         is_shown = entity is not None and shown == item and not self._is_no_item(kind, entity)
+        if kind.type is GlossaryTerm and is_shown:
+            # In people's own glossaries there is more to a term than an item of this kind says.
+            is_shown = _is_own(entity)
         kept = None if is_shown and not made else Kept(item, shown, made)
         laid = before if kind.type in _BESIDE else _inside(kind, entity)
         if kept != laid:
@@ -188,9 +173,16 @@ class Items:
         if kept is not None and (kind.type in _BESIDE or not is_ours):
             self._keep(kind, key, entity, None)
 
+    def release(self, term: GlossaryTerm) -> None:
+        """Takes away what was kept in a term that is in people's own glossary."""
+        kind = _KINDS[GlossaryTerm]
+        entity = self._entity(kind, term.name)
+        if entity is not None and _inside(kind, entity) is not None and not _is_own(entity):
+            self._keep(kind, term.name, entity, None)
+
     def forget_holders(self) -> None:
         """Looks again for what items are in when it is needed next."""
-        self._folders.clear()
+        self.keeper.forget()
 
     def _item(
         self, kind: _Kind, entity: Mapping[str, Any] | None, kept: Kept | None
@@ -254,7 +246,9 @@ class Items:
             kind = _KINDS[type]
             assert kind.route is not None
             for entity in self._server.pages(kind.route, fields=fields):
-                yield kind, entity
+                # Others are things of OpenMetadata's own.
+                if type is not GlossaryTerm or _is_for_lumos(entity):
+                    yield kind, entity
         if self._server.named("services/pipelineServices", OWN_SERVICE) is not None:
             for entity in self._server.pages("pipelines", fields="extension", service=OWN_SERVICE):
                 yield _KINDS[Job], entity
@@ -293,7 +287,7 @@ class Items:
                 body = {"name": team_name(item.name), "teamType": "Group", "users": users}
                 self._server.put("teams", body | facts)
             case _:
-                self._service("pipeline", "CustomPipeline")
+                self.keeper.service("pipeline", "CustomPipeline")
                 facts |= self._mark(kind, item, entity)
                 body = {"name": shortened(spelled(item.urn)), "service": OWN_SERVICE}
                 self._server.put("pipelines", body | facts)
@@ -304,8 +298,8 @@ class Items:
         """What says of a new entity from its first moment that it was made for an item."""
         if entity is not None:
             return {}
-        self._properties.declare(kind.word, [_KEPT])
-        return {"extension": {_KEPT: _text(_begun(item))}}
+        self._properties.declare(kind.word, [KEPT])
+        return {"extension": {KEPT: text_of(_begun(item))}}
 
     def _changed(self, kind: _Kind, item: Any, entity: Any) -> Any:
         assert kind.facts is not None
@@ -341,78 +335,40 @@ class Items:
     def _kept(self, kind: _Kind, key: str, entity: Any) -> Kept | None:
         if kind.type not in _BESIDE:
             return _inside(kind, entity)
-        return _inside(kind, self._container(kind, key))
+        return self.keeper.kept(kind.word, key, kind.type, _shown_type(kind))
 
     def _all_kept(self) -> dict[type[Any], dict[str, Kept]]:
         kept: dict[type[Any], dict[str, Kept]] = {type: {} for type in _BESIDE}
-        if self._server.named("services/storageServices", OWN_SERVICE) is None:
-            return kept
-        folders = {joined(OWN_SERVICE, _KINDS[type].word): _KINDS[type] for type in _BESIDE}
-        for container in self._server.pages(
-            "containers", fields="extension,parent", service=OWN_SERVICE
-        ):
-            kind = folders.get((container.get("parent") or {}).get("fullyQualifiedName", ""))
-            if kind is not None and (found := _inside(kind, container)) is not None:
-                kept[kind.type][_key(found.item)] = found
+        kinds = {_KINDS[type].word: (type, _shown_type(_KINDS[type])) for type in _BESIDE}
+        for word, found in self.keeper.all(kinds):
+            kept[kinds[word][0]][_key(found.item)] = found
         return kept
 
     def _keep(self, kind: _Kind, key: str, entity: Any, kept: Kept | None) -> None:
         """Lays an item beside its entity, or takes it away."""
-        if kind.type not in _BESIDE:
-            self._lay(
-                "glossaryTerms" if kind.type is GlossaryTerm else "pipelines",
-                entity,
-                kind.word,
-                kept,
-            )
-            return
-        container = self._container(kind, key)
-        if kept is None:
-            if container is not None:
-                self._server.delete(f"containers/{container['id']}", hardDelete=True)
-        elif container is None:
-            self._properties.declare("container", [_KEPT])
-            body = {
-                "name": shortened(spelled(key)),
-                "service": OWN_SERVICE,
-                "parent": {"id": self._folder(kind.word), "type": "container"},
-                "extension": {_KEPT: _text(kept)},
-            }
-            self._server.put("containers", body)
+        if kind.type in _BESIDE:
+            self.keeper.keep(kind.word, key, kept)
         else:
-            self._lay("containers", container, "container", kept)
+            assert kind.route is not None
+            self.keeper.lay(kind.route, entity, kind.word, kept)
 
-    def _lay(self, route: str, entity: Any, type: str, kept: Kept | None) -> None:
-        extension = entity.get("extension") or {}
-        if kept is None:
-            operations = [{"op": "remove", "path": f"/extension/{_KEPT}"}]
-        else:
-            self._properties.declare(type, [_KEPT])
-            path = f"/extension/{_KEPT}" if extension else "/extension"
-            value: Any = _text(kept) if extension else {_KEPT: _text(kept)}
-            operations = [{"op": "add", "path": path, "value": value}]
-        self._server.patch(f"{route}/{entity['id']}", [*guard(entity), *operations])
 
-    def _container(self, kind: _Kind, key: str) -> Any:
-        fqn = joined(OWN_SERVICE, kind.word, shortened(spelled(key)))
-        return self._server.named("containers", fqn, fields="extension")
+def _inside(kind: _Kind, entity: Any) -> Kept | None:
+    return inside(kind.type, _shown_type(kind), entity)
 
-    def _folder(self, word: str) -> str:
-        """The container that all items of a kind are in."""
-        if word not in self._folders:
-            self._service("storage", "CustomStorage")
-            there = self._server.named("containers", joined(OWN_SERVICE, word))
-            if there is None:
-                body = {"name": word, "service": OWN_SERVICE, "description": ABOUT}
-                there = self._server.put("containers", body)
-            self._folders[word] = there["id"]
-        return self._folders[word]
 
-    def _service(self, kind: str, type: str) -> None:
-        route = f"services/{kind}Services"
-        if self._server.named(route, OWN_SERVICE) is None:
-            body = {"name": OWN_SERVICE, "serviceType": type, "description": ABOUT}
-            self._server.put(route, body)
+def _shown_type(kind: _Kind) -> type[Any]:
+    """What is read of an entity that shows an item."""
+    return Words if kind.type is Other else kind.type
+
+
+def _is_own(term: Mapping[str, Any]) -> bool:
+    """Whether a term is in the glossary of Lumos."""
+    return split(term["fullyQualifiedName"])[0] == OWN
+
+
+def _is_for_lumos(term: Mapping[str, Any]) -> bool:
+    return _is_own(term) or KEPT in (term.get("extension") or {})
 
 
 def _key(item: Any) -> str:
@@ -455,24 +411,3 @@ def _exchanged(entity: Mapping[str, Any], field: str, value: str | None) -> list
     if not value and field != "description":
         return [{"op": "remove", "path": path}]
     return [{"op": "add", "path": path, "value": value or ""}]
-
-
-def _text(kept: Kept) -> str:
-    shown = None if kept.shown is None else to_plain(kept.shown)
-    said = {"item": to_plain(kept.item), "shown": shown, "made": kept.made}
-    return to_json(said | ({"begun": True} if kept.begun else {})).decode()
-
-
-def _inside(kind: _Kind, entity: Any) -> Kept | None:
-    """What Lumos laid into an entity; what is not as it wrote it is nothing."""
-    text = ((entity or {}).get("extension") or {}).get(_KEPT)
-    if text is None:
-        return None
-    try:
-        said = msgspec.json.decode(text)
-        read: type[Any] = Words if kind.type is Other else kind.type
-        shown = None if said["shown"] is None else from_plain(said["shown"], read)
-        item, made = from_plain(said["item"], kind.type), bool(said["made"])
-        return Kept(item, shown, made, bool(said.get("begun")))
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        return None

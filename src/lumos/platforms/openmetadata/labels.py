@@ -93,6 +93,7 @@ class Labels:
         self._exclusive: dict[str, str] = {}
         self._owners: dict[tuple[str, str], str] = {}
         self._domains: dict[str, tuple[str, str]] = {}
+        self._products: dict[str, dict[str, Any]] = {}
         self._homes: set[str] = set()
         self._lock = RLock()
 
@@ -161,6 +162,17 @@ class Labels:
         with self._lock:
             self._tags.pop(name, None)
 
+    def product(self, fqn: str) -> dict[str, Any] | None:
+        """The data product of a qualified name, if the catalog has it; none is ever made."""
+        with self._lock:
+            if fqn not in self._products:
+                found = self._server.named("dataProducts", fqn)
+                if found is None:
+                    return None
+                reference = {"id": found["id"], "type": "dataProduct", "fullyQualifiedName": fqn}
+                self._products[fqn] = reference
+            return self._products[fqn]
+
     def forget(self, fqn: str, id: str) -> None:
         """Looks for a term or an owner again when it is needed next, since it is gone."""
         with self._lock:
@@ -172,6 +184,7 @@ class Labels:
         with self._lock:
             for known in (self._tags, self._terms, self._exclusive, self._owners, self._domains):
                 known.clear()
+            self._products.clear()
             self._homes.clear()
 
     @staticmethod

@@ -6,7 +6,8 @@ away by people if it was written, and waits for its other end if it was not.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -21,6 +22,7 @@ Pair: TypeAlias = tuple[str, str]
 """The qualified names of a column and of the one that is made from it."""
 _VIEW: Final = "ViewLineage"
 _QUERY: Final = "QueryLineage"
+_SAID: Final = ("source", "sqlQuery", "description")
 _LONGEST: Final = 3072
 _STEP: Final = re.compile(
     r"(?:\A|\.)(?:(?P<plain>[A-Za-z_][A-Za-z0-9_]*)|`(?P<quoted>(?:[^`]|``)+)`)"
@@ -57,12 +59,16 @@ class NativeEdge(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """The edges that lead to a dataset, by the URNs of where they come from."""
+    """The edges that lead to a dataset, by the URNs of where they come from.
+
+    `others` come from what is no dataset, and are by the names that such things have in Lumos.
+    """
 
     parts: tuple[str, ...]
     edges: dict[str, NativeEdge]
     is_there: Callable[[str], bool]
     """Whether some dataset, by its identifier, is there."""
+    others: Mapping[str, NativeEdge] = MappingProxyType({})
 
 
 def no_edges(parts: tuple[str, ...]) -> Edges:
@@ -131,6 +137,99 @@ def details_of(
         for pair, function in columns.items()
     ]
     return {"source": source, "columnsLineage": lines, **kept}
+
+
+def details_told(
+    details: Mapping[str, Any], start: tuple[str, ...], end: tuple[str, ...]
+) -> dict[str, Any]:
+    """What is said of an edge; columns by their names inside of what they are in."""
+    told: dict[str, Any] = {key: details[key] for key in _SAID if details.get(key)}
+    pipeline = details.get("pipeline") or {}
+    if fqn := pipeline.get("fullyQualifiedName"):
+        told["pipeline"] = {"type": "pipeline", "fullyQualifiedName": fqn}
+    lines = [
+        {
+            "fromColumns": [joined(*split(each)[len(start) :]) for each in line["fromColumns"]],
+            "toColumn": joined(*split(line["toColumn"])[len(end) :]),
+            **({"function": line["function"]} if line.get("function") else {}),
+        }
+        for line in details.get("columnsLineage") or ()
+        if line.get("fromColumns") and line.get("toColumn")
+    ]
+    return told | ({"columns": lines} if lines else {})
+
+
+def is_said(said: Any) -> bool:
+    """Whether something is what `said_beside` gives."""
+    return isinstance(said, dict) and all(
+        isinstance(name, str)
+        and isinstance(each, dict)
+        and each.keys() <= {*_SAID, "pipeline", "columns"}
+        for name, each in said.items()
+    )
+
+
+def said_beside(
+    before: Mapping[str, Any], now: Edges, marks: Marks, upstream: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """What edges say beyond what Lumos would write of them, with what Lumos said of them before.
+
+    That is `before`. It still holds of edges that were not drawn yet, and of pipelines that the
+    server does not have.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, native in {**now.edges, **now.others}.items():
+        told = details_told(native.details, native.parts, now.parts)
+        mine = before.get(name)
+        if mine is not None and "pipeline" in mine:
+            told.setdefault("pipeline", mine["pipeline"])
+        if name in now.others or not _is_as_written(told):
+            found[name] = told
+    for name, mine in before.items():
+        is_waiting = name not in marks and name not in now.edges and name not in now.others
+        if is_waiting and (name in upstream or not _is_dataset(name)):
+            found[name] = mine
+    return found
+
+
+def is_fit(mine: Mapping[str, Any], native: NativeEdge, own: tuple[str, ...]) -> bool:
+    """Whether an edge says what Lumos says of it, pipelines aside."""
+    told = details_told(native.details, native.parts, own)
+    if any(told.get(key) != mine[key] for key in _SAID if key in mine):
+        return False
+    lines, there = (_pairs_in(side.get("columns")) for side in (mine, told))
+    return lines != there or not mine.get("columns") or mine["columns"] == told["columns"]
+
+
+def with_said(details: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is written of an edge, in the words and groups of columns that were said."""
+    words = {key: value for key, value in said.items() if key != "columnsLineage"}
+    grouped = columns_in(said)
+    if not grouped or grouped.keys() - columns_in(details).keys():
+        return {**details, **words}
+    rest = [
+        line
+        for line in details["columnsLineage"]
+        if (line["fromColumns"][0], line["toColumn"]) not in grouped
+    ]
+    return {**details, **words, "columnsLineage": [*said["columnsLineage"], *rest]}
+
+
+def _is_as_written(told: Mapping[str, Any]) -> bool:
+    """Whether an edge says no more than Lumos would write by itself."""
+    lines = told.get("columns") or ()
+    is_by_lumos = told.get("source") in (_VIEW, _QUERY) and told.keys() <= {"source", "columns"}
+    return is_by_lumos and all(len(line["fromColumns"]) == 1 for line in lines)
+
+
+def _pairs_in(lines: Any) -> set[Pair]:
+    return {
+        (start, line["toColumn"]) for line in lines or () for start in line.get("fromColumns") or ()
+    }
+
+
+def _is_dataset(name: str) -> bool:
+    return name.startswith("lumos://")
 
 
 def columns_in(details: Mapping[str, Any]) -> dict[Pair, str | None]:

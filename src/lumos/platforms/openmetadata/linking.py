@@ -12,7 +12,7 @@ from lumos.model.dataset import UpstreamEdge
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.interface import How
 from lumos.platforms.openmetadata import lineage
-from lumos.platforms.openmetadata.entries import EDGES, LINEAGE
+from lumos.platforms.openmetadata.entries import EDGES, LINEAGE, said_of_edges
 from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.index import Found, Index
 from lumos.platforms.openmetadata.lineage import Edges, Mark, Marks, NativeEdge
@@ -20,9 +20,11 @@ from lumos.platforms.openmetadata.names import Place
 from lumos.platforms.openmetadata.patching import said_again
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
+from lumos.platforms.openmetadata.referring import Referring
 from lumos.platforms.openmetadata.server import Server
 from lumos.platforms.openmetadata.states import State
 
+_THING: Final = "openmetadata:"
 _NOT_FOUND: Final = 404
 _INTERNAL: Final = 500
 
@@ -50,12 +52,18 @@ class Linker:
     """Draws the edges that lead to datasets."""
 
     def __init__(
-        self, server: Server, index: Index, properties: Properties, reader: Reader
+        self,
+        server: Server,
+        index: Index,
+        properties: Properties,
+        reader: Reader,
+        referring: Referring,
     ) -> None:
         self._server = server
         self._index = index
         self._properties = properties
         self._reader = reader
+        self._referring = referring
         # Datasets with edges from others that are not there yet, by those others.
         self._waiting: dict[str, set[str]] = {}
         self._lock = Lock()
@@ -70,13 +78,17 @@ class Linker:
         """Writes the edges that lead to a dataset, as far as their other ends are there."""
         told = job.entry.lineage.upstream if job.entry.lineage is not None else ()
         known = job.held.edges if job.held is not None else lineage.no_edges(job.place.parts)
-        if not told and not known.edges:
+        said = said_of_edges(job.entry)
+        if not told and not known.edges and not said and not known.others:
             return
         wanted: dict[str, list[UpstreamEdge]] = {}
         for edge in told:
             wanted.setdefault(edge.urn, []).append(edge)
         ends = {urn: self._end(urn, job) for urn in wanted}
-        if not self._differs(job, wanted, known, ends):
+        things = {name: self._referring.end(name) for name in said if name.startswith(_THING)}
+        if not self._differs(job, wanted, known, ends) and not self._differs_in_words(
+            job, said, known, ends, things
+        ):
             return
         if job.raw.get("deleted"):
             # Nothing can be said of edges to what is hidden; what is carried tells them.
@@ -90,7 +102,9 @@ class Linker:
         for urn, edges in wanted.items():
             if (end := ends[urn]) is None:
                 continue
-            sent = self._put_edge(found, end, edges, known.edges.get(urn), fresh.edges.get(urn))
+            sent = self._put_edge(
+                found, end, edges, known.edges.get(urn), fresh.edges.get(urn), said.get(urn)
+            )
             # The server drops columns that it does not know without a word.
             is_sure = is_sure and sent is not None and not sent
             drawn[urn] = NativeEdge(end.id, end.place.home, end.place.parts, {}, {})
@@ -99,9 +113,47 @@ class Linker:
                 self._server.delete(
                     f"lineage/{native.type}/{native.id}/{found.place.home}/{found.id}"
                 )
+        drawn_from = self._draw_from_things(found, said, known, things)
         job.changed = True
         now = drawn if is_sure else self._reader.edges(found.place, found.id).edges
-        self._mark(job, found, wanted, now)
+        self._mark(job, found, wanted, now, drawn_from)
+
+    def _draw_from_things(
+        self, to: Found, said: Mapping[str, Any], known: Edges, things: Mapping[str, Any]
+    ) -> Marks:
+        """Draws the edges that come from what is no dataset."""
+        marks: Marks = {}
+        for name, start in things.items():
+            if start is None:
+                continue
+            reference, parts = start
+            native = known.others.get(name)
+            if native is None or not lineage.is_fit(said[name], native, to.place.parts):
+                details = self._referring.details_sent(said[name], parts, to.place.parts)
+                self._referring.link(reference, {"id": to.id, "type": to.place.home}, details)
+            marks[name] = Mark(reference["id"])
+        for name, native in known.others.items():
+            if name not in said:
+                self._server.delete(f"lineage/{native.type}/{native.id}/{to.place.home}/{to.id}")
+        return marks
+
+    @staticmethod
+    def _differs_in_words(
+        job: Job,
+        said: Mapping[str, Any],
+        known: Edges,
+        ends: Mapping[str, Found | None],
+        things: Mapping[str, Any],
+    ) -> bool:
+        """Whether edges do not say what is said of them, or come from other things."""
+        if known.others.keys() - said.keys():
+            return True
+        for name, mine in said.items():
+            native = known.edges.get(name) or known.others.get(name)
+            is_there = (things if name in things else ends).get(name) is not None
+            if is_there and (native is None or not lineage.is_fit(mine, native, job.place.parts)):
+                return True
+        return False
 
     def _end(self, urn: str, job: Job) -> Found | None:
         """Where an edge comes from, if it is there; otherwise it waits."""
@@ -146,6 +198,7 @@ class Linker:
         edges: Sequence[UpstreamEdge],
         known: NativeEdge | None,
         fresh: NativeEdge | None,
+        said: Mapping[str, Any] | None,
     ) -> dict[lineage.Pair, str | None] | None:
         """Draws an edge; gives the columns that were sent, or nothing where it may have failed."""
         columns = lineage.pairs_of(edges, end.place.parts, to.place.parts)
@@ -157,6 +210,9 @@ class Linker:
                 if pair not in before and pair not in columns
             }
         details = lineage.details_of(edges, columns, fresh.details if fresh is not None else {})
+        if said is not None:
+            sent = self._referring.details_sent(said, end.place.parts, to.place.parts)
+            details = lineage.with_said(details, sent)
         edge = {
             "fromEntity": {"id": end.id, "type": end.place.home},
             "toEntity": {"id": to.id, "type": to.place.home},
@@ -178,9 +234,10 @@ class Linker:
         found: Found,
         wanted: Mapping[str, list[UpstreamEdge]],
         now: Mapping[str, NativeEdge],
+        others: Marks,
     ) -> None:
         """Notes beside the entity which edges and columns are there of those that were sent."""
-        marks: Marks = {}
+        marks: Marks = dict(others)
         for urn, edges in wanted.items():
             if (native := now.get(urn)) is None:
                 continue

@@ -12,9 +12,11 @@ from lumos.platforms.openmetadata.states import (
     COLUMN_KEYS,
     COLUMNS,
     OWN_FIELDS,
+    PRODUCTS,
     State,
     columns_path,
     is_own_label,
+    names_in,
     raw_columns,
 )
 
@@ -35,6 +37,7 @@ def differences(home: str, raw: Raw, before: State, after: State) -> list[Operat
         *_labels("/tags", raw, before, after),
         *_owners(raw, before, after),
         *_domains(before, after),
+        *_products(before, after),
         *_extension(raw, before, after),
         *_columns(home, raw, before, after),
     ]
@@ -128,6 +131,12 @@ def _domains(before: State, after: State) -> Iterator[Operation]:
         return
     value = [{"id": each["id"], "type": "domain"} for each in after.get("domains", ())]
     yield {"op": "add", "path": "/domains", "value": value}
+
+
+def _products(before: State, after: State) -> Iterator[Operation]:
+    if sorted(names_in(before, PRODUCTS)) != sorted(names_in(after, PRODUCTS)):
+        value = [{"id": each["id"], "type": "dataProduct"} for each in after.get(PRODUCTS, ())]
+        yield {"op": "add", "path": f"/{PRODUCTS}", "value": value}
 
 
 def _extension(raw: Raw, before: State, after: State) -> Iterator[Operation]:

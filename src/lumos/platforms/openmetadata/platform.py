@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
 from lumos.config.platforms import OpenmetadataPlatform
-from lumos.errors import MissingDependency, MisuseError
-from lumos.model.catalog import Entry
+from lumos.errors import CatalogUnavailable, LumosError, MissingDependency, MisuseError
+from lumos.model.catalog import Entry, GlossaryTerm, Job, Other
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 from lumos.platforms.interface import (
@@ -24,13 +24,17 @@ from lumos.platforms.interface import (
     WritesMany,
     Written,
 )
+from lumos.platforms.openmetadata import terms
 from lumos.platforms.openmetadata.entries import NATIVE, Entries
 from lumos.platforms.openmetadata.index import Index
 from lumos.platforms.openmetadata.items import Items
 from lumos.platforms.openmetadata.labels import Labels
+from lumos.platforms.openmetadata.others import Others, is_of_a_glossary, is_thing, named
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
+from lumos.platforms.openmetadata.referring import Referring
 from lumos.platforms.openmetadata.server import KIND, Server
+from lumos.platforms.openmetadata.things import name_of
 from lumos.platforms.openmetadata.tidying import Tidier
 from lumos.platforms.openmetadata.writing import MOST, Writer
 from lumos.platforms.searching import found
@@ -43,6 +47,7 @@ class _Opened(NamedTuple):
     reader: Reader
     writer: Writer
     items: Items
+    others: Others
     tidier: Tidier
 
 
@@ -144,6 +149,9 @@ class Openmetadata(
         # What is written now is not any more as it was read.
         self._asked -= {entry.urn for entry in entries}
         yield from opened.writer.write(entries, over=over, there=there, newer=set(unknown))
+        if any(entry.urn not in there for entry in entries):
+            # Something may have waited for them.
+            opened.others.complete()
 
     def put(self, entry: Entry) -> Written:
         return WritesMany.put(self, entry)
@@ -161,23 +169,59 @@ class Openmetadata(
         self._opened.writer.erase(list(dict.fromkeys(urns)))
 
     def items(self) -> Iterator[Item]:
-        return self._opened.items.all()
+        opened = self._opened
+        yield from opened.items.all()
+        for thing in opened.others.all():
+            yield terms.as_term(thing) if is_of_a_glossary(thing) else thing
 
     def get_item(self, type: type[Item], key: str) -> Item | None:
-        return self._opened.items.get(type, key)
+        opened = self._opened
+        if type is GlossaryTerm and terms.is_named_so(key):
+            thing = opened.others.get(name_of(terms.TYPE, key))
+            if thing is not None:
+                return terms.as_term(thing)
+        found = opened.items.get(type, key)
+        is_thing_of_ours = found is None and type is Other and named(key) is not None
+        return opened.others.get(key) if is_thing_of_ours else found
 
     def put_item(self, item: Item) -> None:
-        self._opened.items.put(item)
+        for refused in self.put_items([item]):
+            raise refused.problem
+
+    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+        opened = self._opened
+        things: dict[str, Other] = {}
+        for item in items:
+            name = item.urn if isinstance(item, Job | Other) else item.name
+            try:
+                if (thing := _thing_of(item)) is None:
+                    opened.items.put(item)
+                    continue
+                if isinstance(item, GlossaryTerm):
+                    opened.items.release(item)
+                things[name] = thing
+            except CatalogUnavailable:
+                raise
+            except LumosError as problem:
+                yield Refused(name, problem)
+        names = {thing.urn: name for name, thing in things.items()}
+        for refused in opened.others.put_all(things.values()):
+            yield Refused(names[refused.urn], refused.problem)
 
     def settled_item(self, item: Item) -> Item:
         return self._opened.items.settled(item)
 
     def erase_item(self, item: Item) -> None:
-        self._opened.items.erase(item)
+        if (thing := _thing_of(item)) is not None:
+            self._opened.others.erase(thing)
+        else:
+            self._opened.items.erase(item)
 
     def tidy(self) -> None:
         self._forget()
+        self._opened.others.tidy()
         self._opened.tidier.tidy()
+        self._opened.others.forget()
 
     def _forget(self) -> None:
         self._asked, self._read = set(), {}
@@ -190,7 +234,16 @@ class Openmetadata(
         entries = Entries(labels)
         index = Index(server, properties, dict(self._settings.services))
         reader = Reader(server, index, entries)
-        writer = Writer(server, index, entries, labels, properties, reader)
+        referring = Referring(server, labels, properties, index)
+        writer = Writer(server, index, entries, labels, properties, reader, referring)
         items = Items(server, labels, properties)
+        others = Others(server, index, items.keeper, referring, items.shown_elsewhere)
         tidier = Tidier(server, index, labels, items)
-        return _Opened(server, index, reader, writer, items, tidier)
+        return _Opened(server, index, reader, writer, items, others, tidier)
+
+
+def _thing_of(item: Item) -> Other | None:
+    """The thing of OpenMetadata's own that an item is, if it is one."""
+    if isinstance(item, GlossaryTerm) and terms.is_native(item):
+        return terms.as_thing(item)
+    return item if isinstance(item, Other) and is_thing(item) else None

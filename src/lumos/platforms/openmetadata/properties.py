@@ -4,7 +4,7 @@ OpenMetadata takes no property that was not declared for the type of entity. Eac
 it is first needed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from threading import Lock
 from typing import Any, Final
@@ -21,6 +21,7 @@ class Properties:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._declared: dict[str, set[str]] = {}
+        self._definitions: dict[str, dict[str, Any]] = {}
         self._ids: dict[str, str] = {}
         self._lock = Lock()
 
@@ -46,11 +47,39 @@ class Properties:
                 self._read(type)
             return frozenset(self._declared[type])
 
+    def definitions(self, type: str, names: Iterable[str]) -> dict[str, Any]:
+        """How some properties of a type were declared, without this server's identifiers."""
+        with self._lock:
+            if type not in self._declared:
+                self._read(type)
+            known = self._definitions[type]
+            return {name: known[name] for name in sorted(names) if name in known}
+
+    def define(self, type: str, definitions: Mapping[str, Any]) -> None:
+        """Declares properties as they were on another server, where they are not there."""
+        with self._lock:
+            if type not in self._declared:
+                self._read(type)
+            for name in sorted(definitions.keys() - self._declared[type]):
+                told = definitions[name]
+                property_type = {"id": self._type(told["type"])["id"], "type": "type"}
+                body = {
+                    "name": name,
+                    "description": told.get("description") or "",
+                    "propertyType": property_type,
+                }
+                if "config" in told:
+                    body["customPropertyConfig"] = told["config"]
+                self._server.put(f"metadata/types/{self._ids[type]}", body)
+                self._declared[type].add(name)
+                self._definitions[type][name] = told
+
     def _read(self, type: str) -> None:
         found = self._type(type, fields="customProperties")
         self._ids[type] = found["id"]
         known = found.get("customProperties") or ()
         self._declared[type] = {each["name"] for each in known}
+        self._definitions[type] = {each["name"]: _definition(each) for each in known}
 
     @cached_property
     def _string(self) -> dict[str, str]:
@@ -63,3 +92,11 @@ class Properties:
                 self._server.platform, f"the type '{name}'", needed="custom properties on it"
             )
         return found
+
+
+def _definition(declared: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"type": declared["propertyType"].get("name", "string")}
+    for key, field in (("description", "description"), ("config", "customPropertyConfig")):
+        if declared.get(field):
+            told[key] = declared[field]
+    return told

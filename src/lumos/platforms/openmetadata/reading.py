@@ -18,6 +18,7 @@ from lumos.platforms.openmetadata.lineage import Edges, NativeEdge
 from lumos.platforms.openmetadata.names import OWN_SERVICE, Place, split
 from lumos.platforms.openmetadata.server import Server, Short
 from lumos.platforms.openmetadata.states import FIELDS, State, state_of
+from lumos.platforms.openmetadata.things import name_of
 
 _AT_ONCE: Final = 100
 _CONTAINERS: Final = HOMES["container"].route
@@ -167,10 +168,11 @@ class Reader:
         nodes = {node["id"]: node for node in told.get("nodes") or ()}
         nodes[id] = {"id": id, "type": place.home, "fullyQualifiedName": place.fqn}
         edges: dict[str, NativeEdge] = {}
+        others: dict[str, NativeEdge] = {}
         for edge in told.get("upstreamEdges") or ():
             start, end = _id(edge["fromEntity"]), _id(edge["toEntity"])
             node = nodes.get(start, {})
-            if end != id or node.get("type") not in HOMES:
+            if end != id or not node:
                 continue
             parts = split(node["fullyQualifiedName"])
             if parts[0] == OWN_SERVICE:
@@ -178,8 +180,11 @@ class Reader:
             at = Place(node["type"], parts)
             details = edge.get("lineageDetails") or {}
             native = NativeEdge(start, at.home, parts, lineage.columns_in(details), details)
-            edges[self._urn_of_node(at, start)] = native
-        return Edges(place.parts, edges, self._is_there)
+            if at.home in HOMES:
+                edges[self._urn_of_node(at, start)] = native
+            else:
+                others[name_of(at.home, node["fullyQualifiedName"])] = native
+        return Edges(place.parts, edges, self._is_there, others)
 
     def _urn_of_node(self, place: Place, id: str) -> str:
         if place.is_shortened:

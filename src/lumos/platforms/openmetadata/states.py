@@ -28,7 +28,8 @@ OWN_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 # What leads to other things of the same server: told in snapshots, but never written.
-_BESIDE_FIELDS: Final = ("dataProducts", "lifeCycle")
+_BESIDE_FIELDS: Final = ("lifeCycle",)
+PRODUCTS: Final = "dataProducts"
 _FIELDS: Final = "tags,owners,domains,extension,dataProducts,lifeCycle"
 FIELDS: Final = {
     "table": f"columns,tableConstraints,schemaDefinition,{_FIELDS}",
@@ -64,6 +65,7 @@ def state_of(home: str, raw: Mapping[str, Any]) -> State:
             ("tags", own_labels(raw.get("tags") or ())),
             ("owners", own_references(raw.get("owners") or ())),
             ("domains", own_references(_domains(raw))),
+            (PRODUCTS, own_references(raw.get(PRODUCTS) or ())),
             ("extension", dict(raw.get("extension") or {})),
             (COLUMNS, [column_of(column) for column in raw_columns(home, raw)]),
             (BESIDE, {key: _quiet(raw[key]) for key in _BESIDE_FIELDS if raw.get(key)}),
@@ -123,12 +125,14 @@ def body_of(home: str, state: State) -> dict[str, Any]:
     body = {
         key: value
         for key, value in state.items()
-        if key not in (BESIDE, COLUMNS, "owners", "domains")
+        if key not in (BESIDE, COLUMNS, "owners", "domains", PRODUCTS)
     }
     if "owners" in state:
         body["owners"] = [{"id": each["id"], "type": each["type"]} for each in state["owners"]]
     if "domains" in state:
-        body["domains"] = [each["fullyQualifiedName"] for each in state["domains"]]
+        body["domains"] = names_in(state, "domains")
+    if PRODUCTS in state:
+        body[PRODUCTS] = names_in(state, PRODUCTS)
     if "description" in state:
         body["description"] = words.encoded(state["description"])
     columns = state.get(COLUMNS, [])
@@ -139,6 +143,11 @@ def body_of(home: str, state: State) -> dict[str, Any]:
     elif home == "topic":
         body.setdefault("partitions", 1)
     return body
+
+
+def names_in(state: Mapping[str, Any], key: str) -> list[str]:
+    """The qualified names of what a state refers to."""
+    return [each["fullyQualifiedName"] for each in state.get(key, ())]
 
 
 def columns_path(home: str) -> str:

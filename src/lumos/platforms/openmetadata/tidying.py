@@ -9,9 +9,9 @@ from typing import Any, Final
 from lumos.errors import CatalogError
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.platforms.openmetadata import people
-from lumos.platforms.openmetadata.foreign import ABOUT as ABOUT_ITEMS
 from lumos.platforms.openmetadata.index import Index
 from lumos.platforms.openmetadata.items import OWN_HOLDERS, Items
+from lumos.platforms.openmetadata.keeping import ABOUT as ABOUT_ITEMS
 from lumos.platforms.openmetadata.labels import ABOUT as ABOUT_LABELS
 from lumos.platforms.openmetadata.labels import OWN, Labels, is_stand_in
 from lumos.platforms.openmetadata.server import Server

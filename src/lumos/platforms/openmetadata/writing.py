@@ -23,6 +23,7 @@ from lumos.platforms.openmetadata.names import Place, joined
 from lumos.platforms.openmetadata.patching import differences, guard, said_again
 from lumos.platforms.openmetadata.properties import Properties
 from lumos.platforms.openmetadata.reading import Held, Reader
+from lumos.platforms.openmetadata.referring import Referring
 from lumos.platforms.openmetadata.server import Outdated, Refusal, Server
 from lumos.platforms.openmetadata.states import body_of, has_labels, raw_columns
 
@@ -51,6 +52,7 @@ class Writer:
         labels: Labels,
         properties: Properties,
         reader: Reader,
+        referring: Referring,
     ) -> None:
         self._server = server
         self._index = index
@@ -58,7 +60,7 @@ class Writer:
         self._labels = labels
         self._properties = properties
         self._reader = reader
-        self._linker = Linker(server, index, properties, reader)
+        self._linker = Linker(server, index, properties, reader, referring)
 
     def write(
         self,

@@ -1,0 +1,359 @@
+"""What is no dataset and only OpenMetadata has: services, tags, dashboards, pipelines and so on.
+
+Each is an `Other` named `openmetadata:<type>:<qualified name>`, which carries a record of it. Put
+into a server it becomes what it was: made where it is not there, else changed by the differences.
+What a record says that cannot be shown (yet), because something that it refers to is not there, is
+kept beside it and shown once the other one is there.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, Final
+
+from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
+from lumos.model.catalog import Other
+from lumos.platforms.interface import Refused
+from lumos.platforms.openmetadata.index import Index
+from lumos.platforms.openmetadata.keeping import ABOUT, KEPT, Keeper, Kept
+from lumos.platforms.openmetadata.labels import ABOUT as ABOUT_LABELS
+from lumos.platforms.openmetadata.labels import OWN
+from lumos.platforms.openmetadata.names import OWN_SERVICE, split
+from lumos.platforms.openmetadata.patching import guard
+from lumos.platforms.openmetadata.referring import Referring
+from lumos.platforms.openmetadata.server import Outdated, Server
+from lumos.platforms.openmetadata.things import (
+    CATALOG,
+    MADE,
+    RANKS,
+    THINGS,
+    Record,
+    Thing,
+    name_of,
+    record_of,
+    says_nothing,
+)
+from lumos.platforms.plain_merging import merged_objects
+
+WORD: Final = "things"
+"""The folder that their exact forms are kept in."""
+_NAMED: Final = re.compile(rf"{CATALOG}:(?P<type>[A-Za-z]+):(?P<fqn>.+)\Z", re.DOTALL)
+_BY_LUMOS: Final = frozenset({MADE, ABOUT, ABOUT_LABELS})
+_ATTEMPTS: Final = 3
+_NOT_EMPTY: Final = 400
+_FORBIDDEN: Final = 403
+Known = Callable[[], Iterable[tuple[str, str]]]
+
+
+def named(urn: str) -> tuple[Thing, str] | None:
+    """The kind and the qualified name that a URN stands for, if it is of an entity."""
+    match = _NAMED.match(urn)
+    thing = THINGS.get(match["type"]) if match else None
+    return None if match is None or thing is None else (thing, match["fqn"])
+
+
+def is_thing(item: Any) -> bool:
+    """Whether an item is an entity of OpenMetadata that is no dataset, as reading tells it."""
+    if not isinstance(item, Other) or (found := named(item.urn)) is None:
+        return False
+    record = item.carried.get(CATALOG)
+    thing = found[0]
+    allowed = {*thing.fields, "extension", "declared", "deleted", "edges"}
+    is_record = isinstance(record, dict) and record.keys() <= allowed and len(item.carried) == 1
+    return is_record and all(split(found[1])) and thing.type != "glossaryTerm"
+
+
+def is_of_a_glossary(thing: Other) -> bool:
+    """Whether a thing is a term."""
+    found = named(thing.urn)
+    return found is not None and found[0].type == "glossaryTerm"
+
+
+class Others:
+    """The things of one server."""
+
+    def __init__(
+        self,
+        server: Server,
+        index: Index,
+        keeper: Keeper,
+        referring: Referring,
+        shown_elsewhere: Known = tuple,
+    ) -> None:
+        self._server = server
+        self._index = index
+        self._keeper = keeper
+        self._referring = referring
+        self._shown_elsewhere = shown_elsewhere
+        # Those that refer to something which was not there when they were put.
+        self._waiting: set[str] = set()
+        self._asked_who_waits = False
+
+    # Reading
+
+    def all(self) -> Iterator[Other]:
+        """Every thing that somebody said something of."""
+        kept = {found.item.urn: found for _, found in self._keeper.all({WORD: (Other, Other)})}
+        elsewhere = set(self._shown_elsewhere())
+        for thing in THINGS.values():
+            entities = [
+                entity
+                for entity in self._listed(thing)
+                if (thing.type, entity["fullyQualifiedName"]) not in elsewhere
+            ]
+            told = dict(self._server.each(entities, partial(self._told, thing)))
+            for urn in sorted(told):
+                item = self._item(thing, urn, told[urn], kept.pop(urn, None))
+                if item is not None:
+                    yield item
+        yield from (each.item for each in kept.values())
+
+    def get(self, urn: str) -> Other | None:
+        found = named(urn)
+        assert found is not None, "only things are asked for"
+        thing, fqn = found
+        return self._item(thing, urn, self._entity(thing, fqn), self._kept(urn))
+
+    def _listed(self, thing: Thing) -> list[dict[str, Any]]:
+        try:
+            return list(self._server.pages(thing.route, fields=thing.asked))
+        except CatalogTooOld:
+            # A server that has no such things.
+            return []
+
+    def _told(self, thing: Thing, entity: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """An entity as it is told by itself, where lists leave something out."""
+        fqn = entity["fullyQualifiedName"]
+        whole = self._entity(thing, fqn) if thing.alone or thing.linked else entity
+        return name_of(thing.type, fqn), entity if whole is None else whole
+
+    def _entity(self, thing: Thing, fqn: str) -> dict[str, Any] | None:
+        found = self._server.named(thing.route, fqn, fields=thing.asked, include="all")
+        if found is not None and thing.linked and not found.get("deleted"):
+            found["edges"] = self._referring.edges(thing.type, found)
+        return dict(found) if found is not None else None
+
+    def _record(self, thing: Thing, entity: Mapping[str, Any]) -> Record:
+        record: Record = self._referring.told(record_of(thing, entity))
+        if entity.get("edges"):
+            record["edges"] = entity["edges"]
+        if "extension" in record:
+            record["declared"] = self._referring.declared(thing.type, record["extension"])
+        return record
+
+    def _item(
+        self, thing: Thing, urn: str, entity: Mapping[str, Any] | None, kept: Kept | None
+    ) -> Other | None:
+        if kept is None:
+            if entity is None or _is_no_item(thing, entity):
+                return None
+            return Other(urn=urn, carried={CATALOG: self._record(thing, entity)})
+        if kept.begun:
+            return Other(urn=urn)
+        exact: Other = kept.item
+        if entity is None or kept.shown is None:
+            return exact
+        then, now = kept.shown.carried[CATALOG], self._record(thing, entity)
+        if then == now:
+            return exact
+        merged = merged_objects(CATALOG, then, now, exact.carried[CATALOG], _untold)
+        return Other(urn=urn, carried={**exact.carried, CATALOG: merged})
+
+    def _kept(self, urn: str) -> Kept | None:
+        return self._keeper.kept(WORD, urn, Other)
+
+    # Writing
+
+    def put_all(self, items: Iterable[Other]) -> Iterator[Refused]:
+        """Puts some, what others are in or refer to first."""
+        for item in sorted(items, key=lambda each: _rank(each.urn)):
+            try:
+                self.put(item)
+            except CatalogUnavailable:
+                raise
+            except LumosError as problem:
+                yield Refused(item.urn, problem)
+        self._complete()
+
+    def put(self, item: Other) -> None:
+        """Makes a thing exactly this."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._put(item)
+            except Outdated:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def complete(self) -> None:
+        """Shows what waited for something that is there now; not only since this process began."""
+        if not self._asked_who_waits:
+            self._asked_who_waits = True
+            if self._keeper.holds_any(WORD):
+                self._waiting.update(
+                    found.item.urn
+                    for _, found in self._keeper.all({WORD: (Other, Other)})
+                    if _is_waiting(found.item, found.shown)
+                )
+        self._complete()
+
+    def _complete(self) -> None:
+        for urn in sorted(self._waiting, key=_rank):
+            item = self.get(urn)
+            self._waiting.discard(urn)
+            if item is not None and item.carried:
+                self._put(item, again=True)
+
+    def _put(self, item: Other, *, again: bool = False) -> None:
+        found = named(item.urn)
+        assert found is not None, "only things are put"
+        thing, fqn = found
+        record: Record = item.carried[CATALOG]
+        entity, before = self._entity(thing, fqn), self._kept(item.urn)
+        is_begun = before is not None and before.begun
+        if not is_begun and not again and self._item(thing, item.urn, entity, before) == item:
+            return
+        is_new = entity is None or says_nothing(thing, entity)
+        made = is_new if before is None else before.made
+        shown: Other | None = None
+        if not _is_built_in(entity) and not (entity is None and record.get("deleted")):
+            if before is None and is_new:
+                before = Kept(item, None, made=True, begun=True)
+                self._keeper.keep(WORD, item.urn, before)
+            entity = self._written(thing, fqn, record, entity)
+            if entity is not None:
+                shown = Other(urn=item.urn, carried={CATALOG: self._record(thing, entity)})
+        if _is_waiting(item, shown):
+            self._waiting.add(item.urn)
+        kept = None if shown == item and not made else Kept(item, shown, made)
+        if kept != before:
+            self._keeper.keep(WORD, item.urn, kept)
+
+    def _written(
+        self, thing: Thing, fqn: str, record: Record, entity: Any
+    ) -> dict[str, Any] | None:
+        """The entity once it says as much of a record as it can."""
+        referring = self._referring
+        referring.declare(thing.type, record)
+        is_hidden = entity is not None and bool(entity.get("deleted"))
+        is_bare = entity is None or says_nothing(thing, entity)
+        if is_bare or (is_hidden and not record.get("deleted")):
+            body = referring.body(thing, fqn, record)
+            if body is None:
+                return None
+            self._server.put(thing.route, body)
+            if thing.is_service:
+                self._index.forget_services()
+            entity = self._entity(thing, fqn)
+        if entity is None:
+            return None
+        if not entity.get("deleted"):
+            there = self._record(thing, entity)
+            operations = referring.operations(thing, entity, there, record, is_bot=self._is_bot)
+            if operations:
+                self._server.patch(f"{thing.route}/{entity['id']}", [*guard(entity), *operations])
+            drawn = thing.linked and referring.draw(thing.type, entity, there, record)
+            if record.get("deleted"):
+                self._server.delete(f"{thing.route}/{entity['id']}")
+            if operations or drawn or record.get("deleted"):
+                entity = self._entity(thing, fqn)
+        return dict(entity) if entity is not None else None
+
+    def erase(self, item: Other) -> None:
+        """Takes a thing out; what people made stays, without what was kept of it."""
+        found = named(item.urn)
+        assert found is not None, "only things are erased"
+        thing, fqn = found
+        kept = self._kept(item.urn)
+        if kept is None:
+            return
+        entity = self._entity(thing, fqn)
+        if entity is not None and kept.made:
+            self._remove(thing, fqn, entity)
+        self._keeper.keep(WORD, item.urn, None)
+        self._waiting.discard(item.urn)
+
+    def _remove(self, thing: Thing, fqn: str, entity: Mapping[str, Any]) -> None:
+        try:
+            self._server.delete(f"{thing.route}/{entity['id']}", hardDelete=True)
+        except CatalogError as problem:
+            if problem.status not in (_NOT_EMPTY, _FORBIDDEN):
+                raise
+            # Others are in it: it says nothing any more, and goes with the last of them.
+            if body := self._referring.body(thing, fqn, {**thing.needed, "description": MADE}):
+                self._server.put(thing.route, body)
+            self._say_nothing(thing, fqn)
+        if thing.is_service:
+            self._index.forget_services()
+        self._referring.forget(thing.type, fqn)
+
+    def _say_nothing(self, thing: Thing, fqn: str) -> None:
+        if (entity := self._entity(thing, fqn)) is None:
+            return
+        there = self._record(thing, entity)
+        wanted = {**{key: there[key] for key in thing.needed if key in there}, "description": MADE}
+        operations = self._referring.operations(thing, entity, there, wanted, is_bot=self._is_bot)
+        if operations:
+            self._server.patch(f"{thing.route}/{entity['id']}", operations)
+
+    def tidy(self) -> None:
+        """Takes out what was only made because others were in it or referred to it."""
+        for thing in reversed(THINGS.values()):
+            for entity in self._listed(thing):
+                if entity.get("description") == MADE and says_nothing(thing, entity):
+                    self._drop(thing, entity)
+
+    def forget(self) -> None:
+        """Looks for everything again when it is needed next."""
+        self._referring.forget_all()
+
+    def _drop(self, thing: Thing, entity: Mapping[str, Any]) -> None:
+        if thing.type in ("tag", "glossaryTerm"):
+            told = self._server.get(f"{thing.route}/{entity['id']}", fields="usageCount") or {}
+            if told.get("usageCount"):
+                return
+        try:
+            self._server.delete(f"{thing.route}/{entity['id']}", hardDelete=True)
+        except CatalogError as problem:
+            if problem.status not in (_NOT_EMPTY, _FORBIDDEN):
+                raise
+        self._referring.forget(thing.type, entity["fullyQualifiedName"])
+
+    @cached_property
+    def _is_bot(self) -> bool:
+        return bool((self._server.get("users/loggedInUser") or {}).get("isBot"))
+
+
+def _rank(urn: str) -> tuple[int, int, str]:
+    found = named(urn)
+    if found is None:
+        return len(RANKS), 0, urn
+    return RANKS[found[0].type], len(split(found[1])), urn
+
+
+def _is_waiting(item: Other, shown: Other | None) -> bool:
+    """Whether something of an item is not shown that may be one day."""
+    record: Record = item.carried[CATALOG]
+    return not record.get("deleted") and (shown is None or shown.carried[CATALOG] != record)
+
+
+def _is_built_in(entity: Mapping[str, Any] | None) -> bool:
+    return entity is not None and entity.get("provider") == "system"
+
+
+def _is_no_item(thing: Thing, entity: Mapping[str, Any]) -> bool:
+    """Whether an entity came with the server, or is there for Lumos alone."""
+    if _is_built_in(entity) or says_nothing(thing, entity):
+        return True
+    home = split(entity["fullyQualifiedName"])[0]
+    if thing.type == "pipeline" and home == OWN_SERVICE:
+        return True
+    if thing.type == "glossaryTerm" and (home == OWN or KEPT in (entity.get("extension") or {})):
+        return True
+    said = record_of(thing, entity).keys() - thing.needed.keys() - {"description"}
+    return not said and entity.get("description") in _BY_LUMOS
+
+
+def _untold(path: str, theirs: Any, ours: Any) -> None:
+    """Conflicts are told by the merge of the whole item."""
