@@ -7,8 +7,12 @@ import typer
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from lumos.engine.reports import ListReport, ShowReport
 
+_OF_TABLE: Final = "table."
+_SHOWN_ELSEWHERE: Final = ("comment", "owner")
 # As many edges of a dataset as are shown beside its other facts.
 _LISTED: Final = 10
 
@@ -87,7 +91,7 @@ def _print_dataset(report: "ShowReport") -> None:
     if report.state == "missing":
         facts.add_row("state", "gone: it was not there at the last scan")
     facts.add_row("format", dataset.get("format"))
-    for word, text in _said_of(dataset).items():
+    for word, text in (_table_of(dataset) | _said_of(dataset)).items():
         facts.add_row(word, text)
     if location:
         facts.add_row("location", location["uri"])
@@ -123,6 +127,7 @@ def _print_dataset(report: "ShowReport") -> None:
             blanks = [""] * (len(told) + 2)
             fields.add_row(f"  {note['path']}", *blanks, _said_of_field(note))
     console.print(fields)
+    _print_profile(console, (dataset.get("quality") or {}).get("profile"))
     if definition := dataset.get("definition"):
         console.print(f"\n{definition['sql']}")
     if statistics and statistics["alternating"]:
@@ -135,6 +140,43 @@ def _print_dataset(report: "ShowReport") -> None:
         console.print(f"  {drift['examples'][0]}")
         for difference in drift.get("differences", ()):
             console.print(f"  {difference}")
+
+
+def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
+    """What the log of a table tells of it."""
+    mark = f"{dataset['platform']}."
+    told = {
+        name.removeprefix(mark): text
+        for name, text in (dataset.get("properties") or {}).items()
+        if name.startswith(mark)
+    }
+    version = told.get(f"{_OF_TABLE}version")
+    if version is None:
+        return {}
+    operation = told.get(f"{_OF_TABLE}operation")
+    settings = ", ".join(
+        f"{name}={text}"
+        for name, text in told.items()
+        if not name.startswith(_OF_TABLE) and name not in _SHOWN_ELSEWHERE
+    )
+    return {
+        "table version": f"{version} ({operation})" if operation else version,
+        "features": told.get(f"{_OF_TABLE}features", "none"),
+        "settings": settings or "none",
+    }
+
+
+def _print_profile(console: "Console", profile: dict[str, Any] | None) -> None:
+    if profile is None:
+        return
+    from lumos.cli.profile import frequent_lines, profile_table, sampled
+    from lumos.cli.screen import plural
+
+    at = str(profile["measured_at"]).replace("T", " ")[:19]
+    console.print(f"\nprofile of {at} UTC: {plural(profile['rows'], 'row')}{sampled(profile)}")
+    console.print(profile_table(profile))
+    for line in frequent_lines(profile):
+        console.print(line)
 
 
 def _said_of(dataset: dict[str, Any]) -> dict[str, str]:

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
+from lumos.engine.table_history import Calendar, Moment, way_to
 from lumos.engine.telling import TOLD_ASPECTS, differences, tell
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Location, Statistics, Versioning
@@ -171,29 +173,64 @@ class Recorder:
         moved = self._take_over(transaction, found, urn)
         known = transaction.known(str(urn))
         said = self._heard(transaction, found, urn, known)
-        found = _as_written(found, said)
-        seen = Sighting(
-            schema=found.schema,
-            content=found.content,
-            told=found.is_told_alone,
-            format=found.format,
-            reverted=found.reverted,
-        )
-        decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
-        if decision is None:
-            assert known is not None
-            if found.is_told_alone:
-                self._tell_more(transaction, found, str(urn))
-            return msgspec.structs.replace(_unchanged(found, urn, known), event=moved)
-        if known is None or known.state == "missing":
-            transaction.drop_alias(str(urn))
-        dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
         before = None
         if found.told is not None and known is not None:
             before = self._before(transaction, known)
+        past = self._past(transaction, found, urn, known, said)
+        found = _as_written(found, said)
+        seen = _sighting(found)
+        decision = decide(seen, self._on_record(transaction, past.known), prefix=self._prefix)
+        if decision is None:
+            assert past.known is not None
+            if found.is_told_alone:
+                self._tell_more(transaction, found, str(urn))
+            return msgspec.structs.replace(_unchanged(found, urn, past.known), event=moved)
+        if known is None or known.state == "missing":
+            transaction.drop_alias(str(urn))
+        dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
+        if found.told is not None and before is not None:
             dataset = retold(tell(dataset, found.told, before=before), said)
-        event = self._save(transaction, found, dataset, decision, known, before)
-        return Outcome(dataset=dataset, event=event)
+        moment = past.present if decision.schema_changed else None
+        event = self._save(
+            transaction, found, urn, decision, past.known, before, moment or Moment(self._at)
+        )
+        self._save_aspects(transaction, dataset, before)
+        return Outcome(dataset=dataset, event=past.created or event)
+
+    def _past(
+        self,
+        transaction: Transaction,
+        found: FoundDataset,
+        urn: Urn,
+        known: KnownDataset | None,
+        said: Said,
+    ) -> "_Past":
+        """Records what a table's log tells of the time since its last sighting, or of all time."""
+        table = found.table
+        is_followed = known is None or (known.format == found.format and known.state == "live")
+        if table is None or not is_followed:
+            return _Past(known)
+        calendar = Calendar(since=None if known is None else known.updated_at, now=self._at)
+        on_record = self._on_record(transaction, known)
+        way = way_to(table, found.schema, None if on_record is None else on_record.schema)
+        created = None
+        for step in way.steps:
+            then = _as_written(msgspec.structs.replace(found, schema=step.schema), said)
+            then = msgspec.structs.replace(then, content=_event_id(step.version, step.schema.full))
+            seen = _sighting(then)
+            decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
+            if decision is None or not decision.schema_changed:
+                continue
+            moment = calendar.moment(step, is_creation=known is None)
+            event = self._save(transaction, then, urn, decision, known, None, moment)
+            created = created or (event if known is None else None)
+            known = transaction.known(str(urn))
+        present = way.present
+        moment = None
+        if present is not None:
+            present = msgspec.structs.replace(present, version=table.version)
+            moment = calendar.moment(present, is_creation=known is None)
+        return _Past(known, moment, created)
 
     def _heard(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, known: KnownDataset | None
@@ -281,16 +318,17 @@ class Recorder:
         self,
         transaction: Transaction,
         found: FoundDataset,
-        dataset: Dataset,
+        urn: Urn,
         decision: Decision,
         known: KnownDataset | None,
         before: Dataset | None,
+        moment: Moment,
     ) -> ChangeEvent:
         record = KnownDataset(
-            urn=dataset.urn,
-            name=dataset.name,
-            platform=dataset.platform,
-            format=dataset.format,
+            urn=str(urn),
+            name=_name(found, urn),
+            platform=urn.platform,
+            format=found.format,
             source=self._source,
             state="live",
             cloud_version=str(decision.cloud_version),
@@ -298,19 +336,20 @@ class Recorder:
             schema_hash=transaction.save_schema(found.schema),
             fingerprint=found.schema.full,
             content=found.content,
-            created_at=self._at if known is None else known.created_at,
+            created_at=moment.at if known is None else known.created_at,
             updated_at=self._at,
         )
         event = ChangeEvent(
             event_id=_event_id(
-                dataset.urn, decision.type, record.cloud_version, found.content, found.schema.full
+                record.urn, decision.type, record.cloud_version, found.content, found.schema.full
             ),
-            urn=dataset.urn,
+            urn=record.urn,
             type=decision.type,
-            at=self._at,
-            cause="scan",
+            at=moment.at,
+            cause=moment.cause,
             cloud_version=record.cloud_version,
             schema_version=record.schema_version,
+            author=moment.author,
             source_path=found.location.uri,
             old_schema=None if known is None else known.schema_hash,
             new_schema=record.schema_hash,
@@ -325,9 +364,17 @@ class Recorder:
                     ),
                 )
             ),
-            metadata=self._metadata(found),
+            metadata=self._metadata(found, moment),
         )
         transaction.save(record)
+        transaction.save_event(event, is_news=moment.is_news, recorded_at=moment.recorded_at)
+        if decision.schema_changed:
+            transaction.save_schema_version(record, event)
+        return event
+
+    def _save_aspects(
+        self, transaction: Transaction, dataset: Dataset, before: Dataset | None
+    ) -> None:
         told = [
             name
             for name in TOLD_ASPECTS
@@ -335,24 +382,39 @@ class Recorder:
         ]
         aspects = {name: getattr(dataset, name) for name in (*_SCANNED_ASPECTS, *told)}
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
-        transaction.save_event(event)
-        if decision.schema_changed:
-            transaction.save_schema_version(record, event)
-        return event
 
-    def _metadata(self, found: FoundDataset) -> dict[str, str | int]:
-        """What the dataset was like when the event was recorded."""
-        statistics = found.statistics
-        facts: dict[str, str | int | None] = {
-            "source": self._source,
-            "format": found.format,
-            "files": None if found.is_told_alone else statistics.file_count,
-            "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
-            "rows": statistics.row_count if statistics.row_count_exact else None,
-            "table_version": None if found.table is None else found.table.version,
-            "operation": None if found.table is None else found.table.operation,
-        }
+    def _metadata(self, found: FoundDataset, moment: Moment) -> dict[str, str | int]:
+        """What the dataset was like when the event was recorded, or what a log tells of then."""
+        statistics, table = found.statistics, found.table
+        facts: dict[str, str | int | None] = {"source": self._source, "format": found.format}
+        if table is None or moment.metadata.get("table_version", table.version) == table.version:
+            facts |= {
+                "files": None if found.is_told_alone else statistics.file_count,
+                "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
+                "rows": statistics.row_count if statistics.row_count_exact else None,
+                "table_version": None if table is None else table.version,
+                "operation": None if table is None else table.operation,
+            }
+        facts |= moment.metadata
         return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+class _Past(NamedTuple):
+    """What is on record once a table's past is, when its present began, and its birth, if new."""
+
+    known: KnownDataset | None
+    present: Moment | None = None
+    created: ChangeEvent | None = None
+
+
+def _sighting(found: FoundDataset) -> Sighting:
+    return Sighting(
+        schema=found.schema,
+        content=found.content,
+        told=found.is_told_alone,
+        format=found.format,
+        reverted=found.reverted,
+    )
 
 
 def _as_written(found: FoundDataset, said: Said) -> FoundDataset:

@@ -11,13 +11,15 @@ import msgspec
 
 from lumos.analysis.words import owner_name, owner_of
 from lumos.model.dataset import Dataset, Documentation, Owner, Ownership, Properties
-from lumos.model.discovery import FoundDataset, Told
+from lumos.model.discovery import OF_TABLE, FoundDataset, Told
 from lumos.model.words import Key
 
 TOLD_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
 _COMMENT: Final = "comment"
 _OWNER: Final = "owner"
 _NAMED: Final = 3
+# What is another with every commit tells nobody anything.
+_EVERY_TIME: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
 _WORDS: Final = {_COMMENT: "description", _OWNER: "owner"}
 
 
@@ -88,7 +90,7 @@ def _changed(before: Dataset, found: FoundDataset, told: Told) -> Iterator[str]:
     if partitioning != found.location.partitioning:
         yield "partitioning"
     old, new = _said(before), _facts(told)
-    for name in sorted(old.keys() | new.keys()):
+    for name in sorted((old.keys() | new.keys()) - _EVERY_TIME):
         if old.get(name) != new.get(name):
             yield _WORDS.get(name, name.replace("constraint.", "constraint "))
 

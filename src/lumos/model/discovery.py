@@ -1,11 +1,16 @@
 """What a scan brings home."""
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from lumos.model.dataset import Definition, DriftedShape, Location, Owner, Properties, Statistics
 from lumos.model.schema import Schema
+
+
+# Properties of this beginning are what every table format tells, such as `table.version`.
+OF_TABLE: Final = "table."
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

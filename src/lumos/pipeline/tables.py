@@ -11,7 +11,7 @@ from lumos.formats import Remark, UnreadableFile
 from lumos.formats.tables import KINDS, READERS, Entry, LiveFile, TableFacts
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Location, Statistics
-from lumos.model.discovery import FoundDataset, PastSchema, Problem, TableState, Told
+from lumos.model.discovery import OF_TABLE, FoundDataset, PastSchema, Problem, TableState, Told
 from lumos.pipeline.arrays import column
 from lumos.storage import Access, Selection, Storage, storage_of
 from lumos.storage.markers import LOGS, METADATA, is_iceberg
@@ -234,7 +234,7 @@ def found_of(root: str, facts: TableFacts) -> FoundDataset:
         ),
         drift=(),
         content=facts.content,
-        told=Told(description=facts.description, properties=facts.properties),
+        told=Told(description=facts.description, properties=_properties(facts)),
         table=TableState(
             version=facts.version,
             operation=facts.operation,
@@ -253,6 +253,16 @@ def found_of(root: str, facts: TableFacts) -> FoundDataset:
             features=tuple(feature.name for feature in facts.features),
         ),
     )
+
+
+def _properties(facts: TableFacts) -> dict[str, str]:
+    features = [each.name if each.read else f"{each.name} (not read)" for each in facts.features]
+    told = {
+        f"{OF_TABLE}version": facts.version,
+        f"{OF_TABLE}operation": facts.operation,
+        f"{OF_TABLE}features": ", ".join(features),
+    }
+    return {**facts.properties, **{name: text for name, text in told.items() if text}}
 
 
 class StoredFolder:

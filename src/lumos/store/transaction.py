@@ -188,17 +188,21 @@ class Transaction:
             told: Any = aspects["lineage"]
             self.lineage.tell(urn, told, writer=writer, at=at)
 
-    def save_event(self, event: ChangeEvent, *, is_news: bool = True) -> bool:
+    def save_event(
+        self, event: ChangeEvent, *, is_news: bool = True, recorded_at: datetime | None = None
+    ) -> bool:
         """Appends a change event; the same event again changes nothing and gives False.
 
-        Listeners do not hear of what is no news, such as the history of an imported dataset.
+        Listeners do not hear of what is no news, such as the history of an imported dataset. In
+        the order of all events it stands at its own time, or at another one: whoever asks for
+        what is new since a time must meet what was only found out later.
         """
         row = {
             "event_id": event.event_id,
             "urn": event.urn,
             "type": event.type.value,
             "breaking": event.breaking,
-            "recorded_at": event.at,
+            "recorded_at": recorded_at or event.at,
             "body": to_json(event),
         }
         is_new = self._insert_once(tables.change_event, row)

@@ -1,0 +1,75 @@
+"""What a table's own log tells of its way to the present, as steps to record."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from lumos.model.change import Cause
+from lumos.model.discovery import PastSchema, TableState
+from lumos.model.schema import Schema
+
+
+class Moment(NamedTuple):
+    """When something happened, by whose account, and whether anybody is to hear of it.
+
+    `recorded_at` is where the change stands in the order of all; nothing means the time itself.
+    """
+
+    at: datetime
+    cause: Cause = "scan"
+    author: str | None = None
+    recorded_at: datetime | None = None
+    is_news: bool = True
+    metadata: dict[str, str | int] = {}  # noqa: RUF012 - a tuple's default, never written to
+
+
+class Way(NamedTuple):
+    """Schemas between what is on record and the present one, and how the latter came about."""
+
+    steps: tuple[PastSchema, ...]
+    present: PastSchema | None
+
+
+def way_to(table: TableState, present: Schema, before: Schema | None) -> Way:
+    """The steps from a schema on record, or from the beginning, to the present one."""
+    past = list(table.past)
+    last = past.pop() if past and past[-1].schema.full == present.full else None
+    if before is None:
+        if last is None:
+            last = PastSchema(schema=present, at=table.at, version=table.version, exact_time=False)
+        return Way(tuple(past), last)
+    if present.shape == before.shape:
+        return Way((), last)
+    # Snapshots have no order by name, and logs forget their beginning; schemas tell the place.
+    reached = [number for number, each in enumerate(past) if each.schema.shape == before.shape]
+    return Way(tuple(past[reached[-1] + 1 :]) if reached else (), last)
+
+
+class Calendar:
+    """Puts the times that a table tells in an order that its history on record can have.
+
+    Clocks of writers may be behind or ahead of this machine's: no change comes before the one that
+    it follows, and none after the scan that found it.
+    """
+
+    def __init__(self, *, since: datetime | None, now: datetime) -> None:
+        self._is_first_look = since is None
+        self._reached = since
+        self._now = now
+
+    def moment(self, step: PastSchema, *, is_creation: bool = False) -> Moment:
+        """When a step happened; of the past of a table that is new here, only its birth is news."""
+        at = min(step.at if self._reached is None else max(step.at, self._reached), self._now)
+        self._reached = at
+        facts: dict[str, str | int] = {"table_version": step.version}
+        if step.operation is not None:
+            facts["operation"] = step.operation
+        if not step.exact_time or at != step.at:
+            facts["time"] = "approximate"
+        return Moment(
+            at=at,
+            cause="log",
+            author=step.author,
+            recorded_at=None if self._is_first_look else self._now,
+            is_news=is_creation or not self._is_first_look,
+            metadata=facts,
+        )

@@ -1,0 +1,79 @@
+"""Scans of lakes with tables, by the code of tasks and driver, in this process and without Spark."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lumos.model.discovery import Discovery, FoundDataset
+from lumos.pipeline import discovery
+from lumos.pipeline.manifest import Manifest, Manifests
+from lumos.storage import USUAL, Access, Selection
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Scans:
+    """A lake that is scanned again and again; each scan goes on from the last one."""
+
+    def __init__(
+        self, root: str, state: Path, monkeypatch: pytest.MonkeyPatch, *, access: Access = USUAL
+    ) -> None:
+        self.selection = Selection(root, access=access)
+        self.state = str(state)
+        self.number = 0
+        self.last: Discovery | None = None
+        # Called before each job of a scan with its number: what is loose, tables, and so on.
+        self.jobs = 0
+        self.between: Callable[[int], None] = lambda _job: None
+
+        def spread(_spark: object, do: Task, count: int, *, tasks: int) -> list[bytes]:
+            if not count:
+                return []
+            assert tasks <= count
+            self.jobs += 1
+            self.between(self.jobs)
+            batches = (pa.record_batch({"id": [number]}) for number in range(count))
+            return [each for batch in do(batches) for each in batch.column(0).to_pylist()]
+
+        monkeypatch.setattr(discovery, "_spread", spread)
+        monkeypatch.setattr(discovery, "_parts", lambda _spark: 8)
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifests(self.state).read(f"{self.number}")
+
+    def scan(self, **narrowed: Any) -> Discovery:
+        self.selection = self.selection._replace(**narrowed)
+        self.jobs = 0
+        self.last = discovery.discover(
+            SimpleNamespace(),  # type: ignore[arg-type]
+            self.selection,
+            state=self.state,
+            before=f"{self.number}" if self.number else None,
+            after=f"{self.number + 1}",
+        )
+        self.number += 1
+        Manifests(self.state).forget_all_but({f"{self.number}"})
+        return self.last
+
+    def found(self, **narrowed: Any) -> dict[str, str]:
+        """The formats of what a scan finds, by path below the root."""
+        datasets = self.scan(**narrowed).datasets
+        return {self.inside(each.path): each.format for each in datasets}
+
+    def dataset(self, path: str) -> FoundDataset:
+        assert self.last is not None
+        (found,) = (each for each in self.last.datasets if self.inside(each.path) == path)
+        return found
+
+    @property
+    def problems(self) -> set[tuple[str, str]]:
+        assert self.last is not None
+        return {(self.inside(each.path), each.code) for each in self.last.problems}
+
+    def inside(self, path: str) -> str:
+        return path.removeprefix(self.selection.root).strip("/")

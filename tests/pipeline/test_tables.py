@@ -1,0 +1,310 @@
+"""Tables in a lake: one dataset each, none of their files loose, whatever became of them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
+
+from formats.tables.hudi_tables import table_of
+from lumos.storage.s3 import S3Access
+from pipeline.tables_scanned import Scans
+from s3_server import S3Server
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "c": ["x", "y", "x"]})
+
+
+def write_delta(folder: Path, rows: pa.Table = ROWS, *, by: list[str] | None = None) -> None:
+    deltalake.write_deltalake(str(folder), rows, mode="append", partition_by=by)
+
+
+def write_loose(file: Path, rows: pa.Table = ROWS) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, file)
+
+
+def write_iceberg(warehouse: Path, name: str, **properties: str) -> None:
+    """A table at `warehouse/n/name`."""
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{warehouse}")
+    catalog.create_namespace_if_not_exists("n")
+    table = catalog.create_table(f"n.{name}", ROWS.schema, properties=properties)
+    table.append(ROWS)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    (tmp_path / "lake").mkdir()
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def scans(lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scans:
+    return Scans(str(lake), tmp_path / "state", monkeypatch)
+
+
+def test_each_kind_of_table_is_one_dataset_and_its_files_are_none(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "sales/orders", by=["c"])
+    write_iceberg(lake, "visits")
+    for path, data in table_of("appended", 8).files.items():
+        (lake / "trips" / path).parent.mkdir(parents=True, exist_ok=True)
+        (lake / "trips" / path).write_bytes(data)
+    write_loose(lake / "loose/x.parquet")
+    assert scans.found() == {
+        "sales/orders": "delta", "n/visits": "iceberg", "trips": "hudi", "loose/x.parquet": "parquet",
+    }  # fmt: skip
+    orders = scans.dataset("sales/orders")
+    assert orders.statistics.row_count == 3
+    assert orders.statistics.file_count == 2
+    assert orders.location.partition_keys == ("c",)
+    assert orders.table is not None
+    assert orders.table.version == "0"
+
+
+def test_an_unchanged_table_is_not_read_again(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "orders")
+    write_iceberg(lake, "visits")
+    assert scans.scan().tables_read == 2
+    before = scans.last
+    assert before is not None
+    again = scans.scan()
+    assert again.tables_read == 0
+    assert again.datasets == before.datasets
+    write_delta(lake / "orders")
+    changed = scans.scan()
+    assert changed.tables_read == 1
+    orders = scans.dataset("orders")
+    assert orders.table is not None
+    assert (orders.table.version, orders.statistics.row_count) == ("1", 6)
+
+
+def test_what_is_lost_of_a_table_is_read_anew(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "orders")
+    before = scans.scan()
+    for file in Path(scans.state, "parts").glob("*.table"):
+        file.unlink()
+    again = scans.scan()
+    assert (again.tables_read, again.datasets) == (1, before.datasets)
+    for file in Path(scans.state, "parts").glob("*.table"):
+        file.write_bytes(b"trash")
+    again = scans.scan()
+    assert (again.tables_read, again.datasets) == (1, before.datasets)
+
+
+def test_the_state_of_a_scan_holds_no_more_than_is_needed(lake: Path, scans: Scans) -> None:
+    for _ in range(3):
+        write_delta(lake / "orders")
+        scans.scan()
+    assert len(list(Path(scans.state, "parts").glob("*.table"))) == 1
+
+
+def test_a_broken_table_keeps_what_was_known_and_comes_back(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "orders")
+    write_delta(lake / "orders")
+    known = scans.scan().datasets
+    last = lake / "orders/_delta_log/00000000000000000001.json"
+    whole = last.read_bytes()
+    last.write_bytes(whole[: len(whole) // 2])
+    broken = scans.scan()
+    assert scans.problems == {("orders", "broken_table")}
+    assert broken.datasets == known
+    last.write_bytes(whole)
+    assert scans.scan().datasets == known
+    assert scans.problems == set()
+
+
+def test_a_table_that_never_could_be_read_hides_its_files_all_the_same(
+    lake: Path, scans: Scans
+) -> None:
+    write_delta(lake / "orders")
+    (lake / "orders/_delta_log/00000000000000000000.json").write_bytes(b"{")
+    write_loose(lake / "loose/x.parquet")
+    assert scans.found() == {"loose/x.parquet": "parquet"}
+    assert scans.problems == {("orders", "broken_table")}
+
+
+def test_files_beside_an_empty_log_are_no_datasets_and_it_is_said_so(
+    lake: Path, scans: Scans
+) -> None:
+    write_loose(lake / "orders/x.parquet")
+    (lake / "orders/_delta_log").mkdir()
+    assert scans.found() == {}
+    assert scans.problems == {("orders", "half_written_table")}
+
+
+def test_a_stray_log_does_not_hide_the_table_of_another_kind(lake: Path, scans: Scans) -> None:
+    write_iceberg(lake, "visits")
+    (lake / "n/visits/_delta_log").mkdir()
+    assert scans.found() == {"n/visits": "iceberg"}
+    assert scans.problems == {("n/visits", "half_written_table")}
+    assert [problem.remark for problem in scans.last.problems] == [True]  # type: ignore[union-attr]
+    assert scans.scan().tables_read == 0
+
+
+def test_two_logs_in_one_root_are_one_dataset(lake: Path, scans: Scans) -> None:
+    write_iceberg(lake, "both")
+    write_delta(lake / "n/both")
+    assert scans.found() == {"n/both": "delta"}
+    told = scans.dataset("n/both").told
+    assert told is not None
+    assert told.properties["also"] == "iceberg"
+    shutil.rmtree(lake / "n/both/metadata")
+    assert scans.found() == {"n/both": "delta"}
+    told = scans.dataset("n/both").told
+    assert told is not None
+    assert "also" not in told.properties
+
+
+def test_a_dropped_table_whose_files_are_left_is_files_again(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "orders")
+    write_delta(lake / "orders")
+    assert scans.found() == {"orders": "delta"}
+    shutil.rmtree(lake / "orders/_delta_log")
+    assert scans.found() == {"orders": "parquet"}
+    assert scans.manifest.tables == {}
+    write_delta(lake / "orders2")
+    shutil.rmtree(lake / "orders")
+    assert scans.found() == {"orders2": "delta"}
+
+
+def test_loose_files_that_turn_out_to_be_a_table_s_go_on_as_the_table(
+    lake: Path, scans: Scans
+) -> None:
+    write_delta(lake / "orders")
+    write_delta(lake / "orders")
+    write_iceberg(lake, "visits")
+    before = scans.found(tables=False)
+    assert before["orders"] == "parquet"
+    below = {path for path in before if path.startswith("n/visits/")}
+    assert below
+    assert scans.found(tables=True) == {"orders": "delta", "n/visits": "iceberg"}
+    orders, visits = scans.dataset("orders"), scans.dataset("n/visits")
+    assert (orders.renamed_from, orders.merged_from) == (None, ())
+    former = [visits.renamed_from or "", *visits.merged_from]
+    assert {scans.inside(each) for each in former} == below
+    assert "/metadata" not in former[0]
+    # Nothing is renamed twice.
+    scans.scan()
+    assert scans.dataset("n/visits").renamed_from is None
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "found"),
+    [
+        ({"file_patterns": ("*.csv",)}, {"sales/orders": "delta"}),
+        ({"exclude": ("*.parquet",)}, {"sales/orders": "delta"}),
+        ({"exclude": ("sales/*",)}, {"x.parquet": "parquet"}),
+        ({"exclude": ("orders",)}, {"x.parquet": "parquet"}),
+        ({"recursive": False}, {"x.parquet": "parquet"}),
+        ({"tables": False}, {"sales/orders": "parquet", "x.parquet": "parquet"}),
+    ],
+)
+def test_patterns_are_of_files_and_a_table_is_left_out_by_its_root(
+    narrowed: dict[str, object], found: dict[str, str], lake: Path, scans: Scans
+) -> None:
+    write_delta(lake / "sales/orders")
+    write_delta(lake / "sales/orders")
+    write_loose(lake / "x.parquet")
+    assert scans.found(**narrowed) == found
+
+
+@pytest.mark.parametrize("recursive", [True, False])
+def test_a_root_may_be_a_table_and_hold_the_state_of_its_scans(
+    recursive: bool, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_delta(lake)
+    scans = Scans(str(lake), lake / "_lumos", monkeypatch)
+    assert scans.found(recursive=recursive) == {"": "delta"}
+    for path, data in table_of("appended", 6).files.items():
+        (lake / "trips" / path).parent.mkdir(parents=True, exist_ok=True)
+        (lake / "trips" / path).write_bytes(data)
+    inner = Scans(str(lake / "trips"), lake / "trips/state", monkeypatch)
+    first = inner.scan(recursive=recursive).datasets
+    assert inner.scan().datasets == first
+    assert inner.problems == set()
+
+
+def test_a_table_in_a_table_is_part_of_it(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "orders")
+    write_delta(lake / "orders/clone")
+    assert scans.found() == {"orders": "delta"}
+
+
+def test_a_folder_of_metadata_makes_no_table(lake: Path, scans: Scans) -> None:
+    write_loose(lake / "orders/data/x.parquet")
+    (lake / "orders/metadata").mkdir()
+    (lake / "orders/metadata/about.metadata.json").write_text(json.dumps({"a": 1}))
+    assert "iceberg" not in scans.found().values()
+
+
+def test_data_outside_the_root_is_the_table_s(lake: Path, scans: Scans) -> None:
+    write_loose(lake / "a/loose/x.parquet")
+    write_iceberg(lake, "visits", **{"write.data.path": f"file://{lake}/pool/visits"})
+    assert list((lake / "pool/visits").rglob("*.parquet"))
+    assert scans.found() == {"n/visits": "iceberg", "a/loose/x.parquet": "parquet"}
+    assert scans.jobs == 3, "works that took the table's files for loose ones are done once more"
+    again = scans.scan()
+    assert (again.files_read, again.tables_read, scans.jobs) == (0, 0, 2)
+    shutil.rmtree(lake / "n")
+    left = scans.found()
+    assert left.pop("a/loose/x.parquet") == "parquet"
+    assert [path.partition("/")[0] for path in left] == ["pool"], "files of no table are loose"
+
+
+def test_data_outside_of_what_is_scanned_is_named(lake: Path, tmp_path: Path, scans: Scans) -> None:
+    write_iceberg(lake, "visits", **{"write.data.path": f"file://{tmp_path}/elsewhere"})
+    assert scans.found() == {"n/visits": "iceberg"}
+    assert scans.problems == {("n/visits", "outside_data")}
+
+
+def _served(lake: Path) -> dict[str, bytes]:
+    files = (path for path in lake.rglob("*") if path.is_file())
+    return {str(path.relative_to(lake)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("page_size", [2, 7, 1000])
+def test_tables_in_buckets_are_whole_however_the_keys_are_cut(
+    page_size: int, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(6):
+        write_delta(lake / "Sales/orders", by=["c"])
+    write_delta(lake / "0/few")
+    write_iceberg(lake, "visits")
+    for number in range(9):
+        write_loose(lake / f"loose/p{number}.parquet")
+    with S3Server({"lake": _served(lake)}, page_size=page_size) as server:
+        access = S3Access(endpoint_url=server.url, access_key_id="k", secret_access_key="s")
+        scans = Scans("s3://lake", tmp_path / "state", monkeypatch, access=access)
+        expected = {"Sales/orders": "delta", "0/few": "delta", "n/visits": "iceberg"}
+        found = scans.found()
+        assert expected.items() <= found.items()
+        assert {path.partition("/")[0] for path in found.keys() - expected.keys()} == {"loose"}
+        gets = server.counted("GET", listing=False)
+        scans.scan()
+        assert server.counted("GET", listing=False) == gets, "an unchanged lake is not opened"
+
+
+def test_a_log_that_a_listing_does_not_show_yet_is_asked_for(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_delta(lake / "orders")
+    with S3Server({"lake": _served(lake)}) as server:
+        access = S3Access(endpoint_url=server.url, access_key_id="k", secret_access_key="s")
+        scans = Scans("s3://lake", tmp_path / "state", monkeypatch, access=access)
+        assert scans.found() == {"orders": "delta"}
+        hidden = {key: data for key, data in server.buckets["lake"].items() if "_delta_log" in key}
+        for key in hidden:
+            server.drop("lake", key)
+
+        def appear(job: int) -> None:
+            if job == 2:
+                for key, data in hidden.items():
+                    server.put("lake", key, data)
+
+        scans.between = appear
+        assert scans.found() == {"orders": "delta"}
+        assert scans.last is not None
+        assert scans.last.files_listed == 0
