@@ -30,6 +30,7 @@ from benchmarks import (
     snapshot,
     sql_lineage,
     start,
+    tables,
     watch,
 )
 
@@ -59,6 +60,7 @@ MEASUREMENTS = {
     "sql_lineage": sql_lineage.measure,
     "spark_start": start.measure_spark,
     "start": start.measure,
+    "tables": tables.measure,
     "watch": watch.measure,
 }
 
