@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urljoin
 
+import pyspark
 import pytest
 
 BUILD = Path(__file__).parents[1] / "build" / "corpora"
@@ -39,6 +40,47 @@ def sdist(name: str, version: str, sha256: str) -> Path:
         (scratch / folder.name).rename(folder)
         scratch.rmdir()
     return folder
+
+
+def jar(organisation: str, name: str, version: str, sha256: str, classifier: str = "tests") -> Path:
+    """An archive from Maven Central, through the Ivy that Spark brings along; skips without."""
+    archive = BUILD / f"{name}-{version}-{classifier}.jar"
+    if not archive.exists():
+        try:
+            _retrieve(organisation, name, version, classifier)
+        except (OSError, ValueError, subprocess.SubprocessError) as problem:
+            pytest.skip(f"{archive.name} cannot be had: {problem}")
+    assert hashlib.sha256(archive.read_bytes()).hexdigest() == sha256, archive
+    return archive
+
+
+_WANTED = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="lumos" module="corpora"/>
+  <dependencies><dependency org="{organisation}" name="{name}" rev="{version}" transitive="false">
+    <artifact name="{name}" type="jar" ext="jar" m:classifier="{classifier}"/>
+  </dependency></dependencies>
+</ivy-module>"""
+
+
+def _retrieve(organisation: str, name: str, version: str, classifier: str) -> None:
+    """Brings an archive into the folder, or says why not."""
+    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"), None)
+    if ivy is None:
+        raise ValueError("Spark brings no Ivy along.")
+    # Archives of one project share its descriptions, which may take minutes to come.
+    cache = BUILD / "ivy"
+    cache.mkdir(parents=True, exist_ok=True)
+    wanted = _WANTED.format(
+        organisation=organisation, name=name, version=version, classifier=classifier
+    )
+    (cache / f"{name}.xml").write_text(wanted, encoding="utf-8")
+    command = [
+        "java", "-jar", ivy, "-warn", "-cache", cache, "-ivy", cache / f"{name}.xml",
+        "-retrieve", BUILD / "[artifact]-[revision]-[classifier].[ext]",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    if not (BUILD / f"{name}-{version}-{classifier}.jar").exists():
+        raise ValueError(" ".join((done.stdout + done.stderr).split())[-300:] or "Nothing came.")
 
 
 def _from_index(package: str, file: str) -> bytes:

@@ -1,17 +1,16 @@
-"""Reads damaged files in a process of its own: `python -m formats.mutations SEED COUNT`.
+"""Reads damaged files in a process of its own: `python -m formats.mutations SEED COUNT [ENDING]`.
 
 It says which file it reads before it does, so that a crash has a name; a hang ends the process.
 """
 
-import faulthandler
 import random
 import sys
 
+from guards import limit_memory, limited_time
 from lumos.formats import UnreadableFile, pack_columns, read_file, unpack_columns
 
 from .material import MemoryFile, valid_files
 
-SECONDS = 20
 ODD_BYTES = (0x00, 0xFF, 0x7F, 0x80, 0x22, 0x7B, 0x5B, 0x0A)
 
 
@@ -61,10 +60,11 @@ def read(name: str, data: bytes) -> None:
         assert unpack_columns(pack_columns(facts.columns)) == facts.columns
 
 
-def main(seed: int, count: int) -> None:
+def main(seed: int, count: int, ending: str = "") -> None:
     chance = random.Random(seed)
     files = valid_files()
-    names = list(files)
+    names = [name for name in files if name.endswith(ending)]
+    limit_memory()
     for number in range(count):
         # Every format and compression has its turn.
         name = names[number % len(names)]
@@ -72,10 +72,9 @@ def main(seed: int, count: int) -> None:
         called = chance.choice(names) if chance.random() < 0.1 else name
         sys.stdout.write(f"{number}: {name} called {called}, {len(data)} bytes\n")
         sys.stdout.flush()
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
-        read(called, data)
-    faulthandler.cancel_dump_traceback_later()
+        with limited_time():
+            read(called, data)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

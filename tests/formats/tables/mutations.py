@@ -4,25 +4,22 @@ It says what it damages before it reads, so that a crash has a name; a hang ends
 so does a reading that wants more memory than a table of this size can need.
 """
 
-import faulthandler
 import random
-import resource
 import sys
 from collections.abc import Callable, Mapping
 
 from formats.mutations import damaged
+from guards import limit_memory, limited_time
 from lumos.formats import UnreadableFile
+from lumos.formats.tables.delta import DeltaReader
 from lumos.formats.tables.hudi import HudiReader
 from lumos.formats.tables.iceberg import IcebergReader
 from lumos.formats.tables.interface import TableReader
 
+from .delta_material import valid_tables
 from .folder import MemoryFolder
 from .hudi_tables import ON_READ, SCENARIOS, table_of
 from .iceberg_tables import sample_tables
-
-SECONDS = 20
-# Beyond what the process has when it begins.
-MEMORY = 1 << 30
 
 
 def _hudi_tables() -> dict[str, dict[str, bytes]]:
@@ -34,6 +31,7 @@ def _hudi_tables() -> dict[str, dict[str, bytes]]:
 
 
 KINDS: Mapping[str, tuple[TableReader, Callable[[], dict[str, dict[str, bytes]]], str]] = {
+    "delta": (DeltaReader(), valid_tables, "_delta_log/"),
     "hudi": (HudiReader(), _hudi_tables, ".hoodie/"),
     "iceberg": (IcebergReader(), sample_tables, "metadata/"),
 }
@@ -101,7 +99,7 @@ def main(kind: str, seed: int, count: int) -> None:
         name: reader.read(MemoryFolder(files), None, most_commits=100)[1]
         for name, files in tables.items()
     }
-    _limit_memory()
+    limit_memory()
     chance = random.Random(seed)
     names = sorted(tables)
     for number in range(count):
@@ -109,16 +107,8 @@ def main(kind: str, seed: int, count: int) -> None:
         files, what = damage(tables[name], log, chance)
         sys.stdout.write(f"{number}: {name}, {what}\n")
         sys.stdout.flush()
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
-        read(reader, files, whole[name] if chance.random() < 0.3 else None)
-    faulthandler.cancel_dump_traceback_later()
-
-
-def _limit_memory() -> None:
-    with open("/proc/self/statm", encoding="ascii") as statm:
-        pages = int(statm.read().split()[0])
-    most = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        with limited_time():
+            read(reader, files, whole[name] if chance.random() < 0.3 else None)
 
 
 if __name__ == "__main__":

@@ -319,16 +319,20 @@ def elsewhere(*paths: str, **properties: str) -> Any:
     return with_manifests(told, {"m0.avro": manifest(files)})
 
 
-def test_folders_outside_the_root_are_claimed() -> None:
-    folder = elsewhere(
+def test_files_outside_the_root_are_claimed_one_by_one() -> None:
+    paths = (
         f"{LOCATION}/data/a.parquet",
-        "s3a://lake/imported/dt=1/country=de/b.parquet",
-        "s3://other/deep/x/c.parquet",
-        "s3://other/deep/d.parquet",
+        "s3a://lake/imported/dt=1/b.parquet",
+        "s3://other/c.parquet",
     )
-    assert facts_of(folder).claims == ("s3://other/deep", "s3a://lake/imported")
-    paths = [file.path for file in live_of(folder)]
-    assert (paths[0], paths[3]) == ("data/a.parquet", "s3://other/deep/d.parquet")
+    folder = elsewhere(*paths)
+    assert facts_of(folder).claims == ("s3://other/c.parquet", "s3a://lake/imported/dt=1/b.parquet")
+    assert [file.path for file in live_of(folder)] == ["data/a.parquet", *paths[1:]]
+
+
+def test_very_many_files_outside_the_root_are_claimed_by_their_folders() -> None:
+    paths = [f"s3://other/t/dt={n % 7}/country=de/{n}.parquet" for n in range(1001)]
+    assert facts_of(elsewhere(*paths)).claims == ("s3://other/t",)
 
 
 def test_a_path_for_data_is_claimed_as_a_whole() -> None:
@@ -339,7 +343,7 @@ def test_a_path_for_data_is_claimed_as_a_whole() -> None:
 
 
 def test_a_folder_that_holds_the_table_itself_is_not_claimed() -> None:
-    assert facts_of(elsewhere("s3://lake/loose.parquet")).claims == ()
+    assert facts_of(elsewhere("s3://lake/x.parquet", write_data_path="s3://lake/")).claims == ()
 
 
 def test_metadata_that_lies_apart_does_not_move_the_data() -> None:
@@ -362,7 +366,7 @@ def test_metadata_that_lies_apart_does_not_move_the_data() -> None:
     )
     facts = facts_of(folder)
     assert facts.files == 1
-    assert facts.claims == (f"{LOCATION}/data",)
+    assert facts.claims == (f"{LOCATION}/data/a.parquet",)
 
 
 def bomb(schema: Any, block: bytes, *, count: int = 1, codec: bytes = b"null") -> bytes:

@@ -1,6 +1,6 @@
-"""Folders outside a table's root in which its files lie."""
+"""What lies outside a table's root and is its own all the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lumos.formats.tables.iceberg.manifests import Part
@@ -12,29 +12,50 @@ _DATA_PATHS: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
+_MOST_FILES: Final = 1000
 
 
 def claimed(parts: Sequence[Part], metadata: Metadata, root: str) -> tuple[str, ...]:
-    """The folders, as the table spells them; a folder inside another one goes without saying."""
+    """Addresses of folders and files, as the table spells them.
+
+    The folder that writers were told to use is the table's as a whole. Of others it took files
+    over, beside which there may be files of other datasets: those are named one by one, and only
+    where they are very many by their folders.
+    """
     told = (metadata.properties or {}).get
     paths = [path.rstrip("/") for name in _DATA_PATHS if isinstance(path := told(name), str)]
     met = {folder for part in parts for folder in part.outside}
-    found = {_within(folder, paths) for folder in met}
+    own = {path for path in paths if any(is_below(folder, path) for folder in met)}
+    others = {folder for folder in met if not any(is_below(folder, path) for path in own)}
+    files = set()
+    for file in _outside(parts, others):
+        files.add(file)
+        if len(files) > _MOST_FILES:
+            return _widest(own | others, root)
+    return _widest(own | files, root)
+
+
+def _outside(parts: Sequence[Part], folders: set[str]) -> Iterator[str]:
+    for part in parts:
+        if folders.intersection(part.outside):
+            for row in part.live():
+                if row.is_outside and any(is_below(row.path, folder) for folder in folders):
+                    yield row.path
+
+
+def _widest(places: set[str], root: str) -> tuple[str, ...]:
+    """Without those inside others, and without one that holds the table and other datasets."""
     widest: list[str] = []
-    for folder in sorted(found, key=lambda each: (len(each), each)):
-        # One that holds the table itself holds other datasets, too.
-        holds_table = _is_below(root, folder)
-        if not holds_table and not any(_is_below(folder, other) for other in widest):
-            widest.append(folder)
+    for place in sorted(places, key=lambda each: (len(each), each)):
+        holds_table = is_below(root, place)
+        if not holds_table and not any(is_below(place, other) for other in widest):
+            widest.append(place)
     return tuple(sorted(widest))
 
 
-def _within(folder: str, paths: list[str]) -> str:
-    return next((path for path in paths if _is_below(folder, path)), folder)
-
-
-def _is_below(folder: str, other: str) -> bool:
-    return f"{_bare(folder)}/".startswith(f"{_bare(other)}/")
+def is_below(place: str, other: str) -> bool:
+    """Whether a place is the other one or lies in it."""
+    return f"{_bare(place)}/".startswith(f"{_bare(other)}/")
 
 
 def _bare(address: str) -> str:

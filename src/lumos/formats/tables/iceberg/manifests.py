@@ -66,6 +66,7 @@ class LiveRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     referenced: str | None = None
     offset: int | None = None
     length: int | None = None
+    is_outside: bool = False
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
@@ -197,10 +198,9 @@ class Manifests:
         self, entry: _Entry, manifest: Manifest, partition: "_Partition", outside: set[str]
     ) -> LiveRow:
         file = entry.data_file
-        path = self._folder.inside(file.file_path, self._location)
-        if path is None:
-            path = file.file_path
-            outside.add(_folder_of(path))
+        inside = self._folder.inside(file.file_path, self._location)
+        if inside is None:
+            outside.add(_folder_of(file.file_path))
         sequence = entry.sequence_number
         if sequence is None:
             # Written before its commit had a number; the manifest has it.
@@ -209,7 +209,7 @@ class Manifests:
         if referenced is not None:
             referenced = self._folder.inside(referenced, self._location) or referenced
         return LiveRow(
-            path=path,
+            path=file.file_path if inside is None else inside,
             size=file.file_size_in_bytes,
             rows=file.record_count,
             format=file.file_format.lower(),
@@ -219,6 +219,7 @@ class Manifests:
             referenced=referenced,
             offset=file.content_offset,
             length=file.content_size_in_bytes,
+            is_outside=inside is None,
         )
 
 
