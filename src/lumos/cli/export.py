@@ -73,6 +73,13 @@ def export(
             help="Also the lowest and highest values of columns, which are data.",
         ),
     ] = False,
+    include_values: Annotated[
+        bool,
+        typer.Option(
+            "--include-values",
+            help="Also values that profiles tell of: ranges, quantiles, frequent ones.",
+        ),
+    ] = False,
     format: Annotated[
         Literal["yaml", "json", "jsonl", "jsonl.zst", "parquet"] | None,
         typer.Option(help="How a snapshot in a folder is written.", show_default="yaml"),
@@ -100,6 +107,7 @@ def export(
             include_quality=include_quality,
             include_statistics=include_statistics,
             include_ranges=include_ranges,
+            include_values=include_values,
             ending=f".{format}" if format else None,
             announce=announce,
         )

@@ -10,7 +10,7 @@ from lumos.cli.options import QUIET, AsJson, ConfigFile, StorePath, lumos_of, pr
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lumos.engine.reports import DatasetReport, IngestReport, TellingReport
+    from lumos.engine.reports import DatasetReport, IngestReport, Measurement, TellingReport
     from lumos.model.discovery import Problem
 
 _MOST_PROBLEMS = 20
@@ -48,6 +48,10 @@ def ingest(
             help="Also record nulls, bytes and, of numbers and times, the range of each column.",
         ),
     ] = False,
+    profile: Annotated[
+        bool,
+        typer.Option("--profile", help="Also measure the rows of what is new or changed."),
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where a catalog could not be told of all.")
     ] = False,
@@ -67,6 +71,7 @@ def ingest(
             *(paths or ()),
             accept_removals=accept_removals,
             column_stats=column_stats,
+            profile=profile,
             announce=announce,
         )
     if json:
@@ -130,8 +135,17 @@ def _show(report: "IngestReport") -> None:
         f"{summary.datasets_missing} missing; {plural(breaking, 'breaking change')}. "
         f"{files}{summary.seconds:.1f} s."
     )
+    for each in report.measured:
+        console.print(_measured(each))
     if report.catalog is not None:
         console.print(_told(report.catalog))
+
+
+def _measured(each: "Measurement") -> str:
+    from lumos.cli.screen import plural
+
+    whole = "" if each.completeness is None else f", {each.completeness:.2%} complete"
+    return f"profiled  {each.urn}: {plural(each.rows, 'row')}{whole}, {each.seconds:.1f} s"
 
 
 def _told(catalog: "TellingReport") -> str:

@@ -80,7 +80,7 @@ def _print(report: "ProfileReport") -> None:
     known = f", {report.files_known:,} known before" if report.files_known else ""
     whole = "" if report.completeness is None else f", {report.completeness:.2%} complete"
     console.print(
-        f"{plural(report.profile.rows, 'row')}{_sampled(plain)}{whole}. "
+        f"{plural(report.profile.rows, 'row')}{sampled(plain)}{whole}. "
         f"{plural(report.files_read, 'file')} read{known}, in {report.seconds:.1f} s."
     )
     if report.withheld:
@@ -91,7 +91,8 @@ def _list(names: tuple[str, ...]) -> str:
     return ", ".join(names)
 
 
-def _sampled(profile: dict[str, Any]) -> str:
+def sampled(profile: dict[str, Any]) -> str:
+    """In brackets, how much of the data a profile is of; nothing where it is of all."""
     share = profile.get("sampled")
     return "" if share is None else f" (a sample of {share:.2%})"
 

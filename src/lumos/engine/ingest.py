@@ -56,12 +56,14 @@ def ingest(
     column_stats: bool = False,
     sections: Sequence[Source] = (),
     unattended: bool = False,
+    short: bool = True,
 ) -> IngestReport:
     """Scans the sections, or else the paths or the configured sources, and records what changed.
 
     The store is only opened once everything that can be checked beforehand was found in order.
-    Without lakes among them, no Spark is started. Of an `unattended` scan that finds nothing new,
-    no audit is kept: there may be thousands a day.
+    Without lakes or samples among them, no Spark is started. Of an `unattended` scan that finds
+    nothing new, no audit is kept: there may be thousands a day. Unless `short`,
+    more is to come that Spark does.
     """
     started = monotonic()
     several = len(sections or paths or settings.sources) > 1
@@ -98,7 +100,7 @@ def ingest(
         stats = column_stats or settings.scan.column_stats
         try:
             for done in _scan_lakes(
-                scanner, places.lakes, remembered, announce, column_stats=stats
+                scanner, places.lakes, remembered, announce, column_stats=stats, short=short
             ):
                 passes.append(done)
         except LumosError as problem:
@@ -128,6 +130,7 @@ def _scan_lakes(
     announce: Announce,
     *,
     column_stats: bool,
+    short: bool,
 ) -> Iterator[Pass]:
     announce("Starting Spark")
     from lumos.pipeline.session import spark_session
@@ -141,7 +144,7 @@ def _scan_lakes(
 
     spark = remembered.settings.spark
     with spark_session(
-        master=spark.master, settings=spark.properties(), meanwhile=prepare
+        master=spark.master, settings=spark.properties(), short=short, meanwhile=prepare
     ) as session:
         from lumos.pipeline.discovery import discover
 

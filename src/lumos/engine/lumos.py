@@ -103,18 +103,21 @@ class Lumos:
         *paths: str | Path,
         accept_removals: bool = False,
         column_stats: bool = False,
+        profile: bool = False,
         announce: "Announce" = lambda _step, **_progress: None,
     ) -> IngestReport:
         """Scans the paths, or else the configured sources, and records what changed.
 
         `accept_removals` believes that datasets are gone, however many they are. `column_stats`
-        also records what footers say of each column.
+        also records what footers say of each column, and `profile` what the rows say of those
+        datasets that are new or changed.
         """
         return self._ingest(
             [str(path) for path in paths],
             announce=announce,
             accept_removals=accept_removals,
             column_stats=column_stats,
+            profile=profile,
         )
 
     def watch(
@@ -161,9 +164,13 @@ class Lumos:
         finally:
             self._listeners.remove(told)
 
-    def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
+    def _ingest(
+        self, paths: Sequence[str], *, profile: bool = False, **options: Any
+    ) -> IngestReport:
         self._herald.check()
-        scanned = self._scan(paths, **options)
+        scanned = self._scan(paths, short=not profile, **options)
+        if profile:
+            scanned = self.profiles.completed(scanned, options.get("announce", _say_nothing))
         return msgspec.structs.replace(scanned, catalog=self._herald.tell(options.get("announce")))
 
     def _scan(self, paths: Sequence[str], **options: Any) -> IngestReport:

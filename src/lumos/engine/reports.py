@@ -253,10 +253,20 @@ class TellingReport(Report, frozen=True, kw_only=True):
         )
 
 
+class Measurement(Report, frozen=True, kw_only=True):
+    """A dataset whose rows were measured: how many they are, and the share of filled cells."""
+
+    urn: str
+    rows: int
+    completeness: float | None
+    seconds: float
+
+
 class IngestReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed.
 
-    `catalog` is what the configured catalog was told, if there is one.
+    `catalog` is what the configured catalog was told, if there is one. `measured` are datasets that
+    were profiled.
     """
 
     format_version: str = FORMAT_VERSION
@@ -267,6 +277,7 @@ class IngestReport(Report, frozen=True, kw_only=True):
     held: tuple[str, ...]
     problems: tuple[Problem, ...]
     catalog: TellingReport | None = None
+    measured: tuple[Measurement, ...] = ()
 
 
 class DiscoverSummary(Report, frozen=True, kw_only=True):
@@ -356,7 +367,8 @@ class FileCount(Report, frozen=True, kw_only=True):
 class ExplainReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos explain`; `scanned_at` is missing where it was decided afresh.
 
-    `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder.
+    `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder, in
+    a table also log and not_live.
     `is_new` if the file was not there, or not seen, at the last scan.
     """
 

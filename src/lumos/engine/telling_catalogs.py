@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from lumos.engine.entries import entry_of
+from lumos.engine.profiles.privacy import for_catalogs
 from lumos.engine.reports import RefusedNews, TellingReport, ToldConflict
 from lumos.engine.snapshots.catalogs import jobs_between_known
 from lumos.engine.snapshots.merging import claimed, merged_entry
@@ -253,7 +254,11 @@ class _Telling:
         stored = self._store.entries.some(keys)
         bases: dict[str, Entry] = self._bases(kind, keys)
         by_key = {each.key: each for each in news}
-        live = {key: entry_of(each) for key, each in stored.items() if each.known.state == "live"}
+        live = {
+            key: for_catalogs(entry_of(each))
+            for key, each in stored.items()
+            if each.known.state == "live"
+        }
         gone = [key for key in keys if key not in live]
         # What Lumos never wrote there, or has hidden already, is none of its business.
         hidden = {

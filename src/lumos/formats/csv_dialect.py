@@ -39,8 +39,8 @@ _MOST_SPACES: Final = 2
 class Table:
     """Rows of cells under one delimiter; `names` if a comment above them names the columns.
 
-    `skipped` lines stand above the rows. Quotes mean nothing unless `quoted`; `escape` stands before
-    one that belongs to a cell.
+    `skipped` lines stand above the rows. Quotes mean nothing unless `quoted`; `escape` stands
+    before one that belongs to a cell.
     """
 
     def __init__(

@@ -17,6 +17,7 @@ from lumos.model.dataset import (
     Governance,
     Lineage,
     Ownership,
+    Quality,
     UpstreamEdge,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse
@@ -105,6 +106,13 @@ def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
     return MergedItem(type(ours)(**fields), tuple(merging.conflicts))
 
 
+def _quality(theirs: Quality | None, ours: Quality) -> Quality:
+    """What validators say is ours to say; of two profiles the newer one counts."""
+    profiles = [each.profile for each in (theirs, ours) if each is not None and each.profile]
+    newest = max(profiles, key=lambda profile: profile.measured_at, default=None)
+    return msgspec.structs.replace(ours, profile=newest)
+
+
 class _Merging:
     """One merge, and the conflicts that it meets on its way."""
 
@@ -114,6 +122,8 @@ class _Merging:
     def aspect(self, name: str, base: Any, theirs: Any, ours: Any) -> Any:
         if ours is None:
             return theirs
+        if name == "quality":
+            return _quality(theirs, ours)
         if name in MEASURED:
             return ours
         if name == "schema":

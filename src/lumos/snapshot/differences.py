@@ -21,6 +21,7 @@ from lumos.model.dataset import (
     Lineage,
     Owner,
     Ownership,
+    Profile,
     Quality,
     UpstreamEdge,
 )
@@ -320,6 +321,19 @@ def _quality(before: Quality, after: Quality) -> Iterator[Found]:
     for name in ("measured_at", "freshness", "validator"):
         old, new = to_plain(getattr(before, name)), to_plain(getattr(after, name))
         yield from _value(name, old, new, _MINOR)
+    yield from _profile(before.profile, after.profile)
+
+
+def _profile(before: Profile | None, after: Profile | None) -> Iterator[Found]:
+    """What was counted; values stay where they are, and so they are in no comparison."""
+    for name in ("measured_at", "rows", "sampled"):
+        old, new = (to_plain(getattr(each, name, None)) for each in (before, after))
+        yield from _value(f"profile.{name}", old, new, _MINOR)
+    columns = [{} if each is None else each.columns for each in (before, after)]
+    for path, was, now in _paired("profile.columns", *columns):
+        for name in ("nulls", "nans", "misfits", "distinct"):
+            old, new = (None if each is None else getattr(each, name) for each in (was, now))
+            yield from _value(f"{path}.{name}", old, new, _MINOR)
 
 
 def _score(path: str, before: float | None, after: float | None) -> Iterator[Found]:

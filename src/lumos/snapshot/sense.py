@@ -85,6 +85,8 @@ def _of_quality(quality: Quality) -> Iterator[Oddity]:
     shares = {"quality.score": quality.score} | {
         f"quality.dimensions.{name}": share for name, share in quality.dimensions.items()
     }
+    if quality.profile is not None:
+        shares["quality.profile.sampled"] = quality.profile.sampled
     for path, share in shares.items():
         if share is not None and not 0 <= share <= 1:
             yield Oddity(path, "value", f"{share} is no share: one lies between 0 and 1.")

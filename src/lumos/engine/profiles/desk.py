@@ -9,15 +9,19 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lumos.config import Settings
 from lumos.engine.profiles.assembling import completeness, profile_of
 from lumos.engine.profiles.locating import Located, locate
 from lumos.engine.profiles.privacy import measurable, private_paths
 from lumos.engine.profiles.recording import with_profile
 from lumos.engine.profiles.reports import ProfileReport
+from lumos.engine.reports import IngestReport, Measurement
 from lumos.engine.state import check_state
-from lumos.errors import MisuseError, UnknownName
+from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.dataset import Profile
+from lumos.model.discovery import Problem
 from lumos.sources.addresses import access_of
 from lumos.store import Store, Transaction
 
@@ -78,6 +82,31 @@ class ProfileDesk:
             problems=tuple(sorted(profiled.problems, key=lambda each: each.path)),
             seconds=round(monotonic() - started, 3),
         )
+
+    def completed(self, scanned: IngestReport, announce: "Announce") -> IngestReport:
+        """A scan's report with profiles of all datasets of files that it found new or changed."""
+        measured, problems = [], list(scanned.problems)
+        for dataset in scanned.datasets:
+            if dataset.change == "unchanged" or not (
+                dataset.statistics and dataset.statistics.file_count
+            ):
+                continue
+            try:
+                report = self.profile(dataset.urn, announce=announce)
+            except LumosError as problem:
+                # The others can be measured all the same.
+                problems.append(Problem(path=dataset.urn, reason=str(problem), code="not_profiled"))
+                continue
+            problems += report.problems
+            measured.append(
+                Measurement(
+                    urn=report.urn,
+                    rows=report.profile.rows,
+                    completeness=report.completeness,
+                    seconds=report.seconds,
+                )
+            )
+        return msgspec.structs.replace(scanned, measured=tuple(measured), problems=tuple(problems))
 
     def _leaves(self, located: Located, columns: Sequence[str]) -> "list[Leaf]":
         from lumos.pipeline.profiling.columns import leaves_of

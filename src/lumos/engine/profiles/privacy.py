@@ -12,7 +12,7 @@ Counts always. Of the values themselves:
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from lumos.model.schema import Field, Schema
 
 if TYPE_CHECKING:
     from lumos.pipeline.profiling.columns import Leaf
+
+AnyDataset = TypeVar("AnyDataset", bound=Dataset)
 
 LEAST_COUNT: Final = 10
 LEAST_SHARE: Final = 0.001
@@ -114,6 +116,15 @@ def _counts(column: ColumnProfile) -> ColumnProfile:
     return msgspec.structs.replace(
         column, minimum=None, maximum=None, mean=None, stddev=None, quantiles={}, top=()
     )
+
+
+def for_catalogs(entry: AnyDataset) -> AnyDataset:
+    """A dataset as catalogs may hear of it: without any value of its profile."""
+    quality = entry.quality
+    if quality is None or quality.profile is None:
+        return entry
+    counts = msgspec.structs.replace(quality, profile=without_values(quality.profile))
+    return msgspec.structs.replace(entry, quality=counts)
 
 
 def guarded(dataset: Dataset) -> Quality | None:

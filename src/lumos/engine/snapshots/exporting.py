@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from lumos import __version__
+from lumos.engine.profiles.privacy import guarded, without_values
 from lumos.engine.snapshots.catalogs import Catalog
 from lumos.engine.snapshots.reports import ExportReport
 from lumos.errors import MisuseError
@@ -30,11 +31,13 @@ _TOLD_EVERY: Final = 500
 class Wanted(NamedTuple):
     """What of a catalog goes into a snapshot.
 
-    `ranges` are the lowest and highest values of columns, which are data.
+    `ranges` are the lowest and highest values of columns, `values` all that profiles tell of them.
+    Both are data.
     """
 
     omitted: tuple[str, ...] = ()
     ranges: bool = False
+    values: bool = False
     selection: Selection | None = None
     since: Path | None = None
 
@@ -215,6 +218,10 @@ class _Portion:
         statistics = entry.statistics
         if statistics is not None and "statistics" not in changes and not self._wanted.ranges:
             changes["statistics"] = _without_ranges(statistics)
+        quality = guarded(entry)
+        if quality is not None and quality.profile is not None and "quality" not in changes:
+            profile = quality.profile if self._wanted.values else without_values(quality.profile)
+            changes["quality"] = msgspec.structs.replace(quality, profile=profile)
         return msgspec.structs.replace(entry, **changes) if changes else entry
 
     def _spoken_of(self, kind: Kind, items: Sequence[Any]) -> list[Any]:

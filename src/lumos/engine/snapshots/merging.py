@@ -16,6 +16,7 @@ from lumos.model.dataset import (
     Governance,
     Lineage,
     Ownership,
+    Quality,
 )
 from lumos.platforms import Merged, merge, merging
 
@@ -143,6 +144,9 @@ def differing(before: Any | None, after: Any) -> tuple[str, ...]:
 
 def _without(name: str, base: Any, theirs: Any) -> Any:
     """An aspect of the catalog without what an earlier import brought."""
+    if isinstance(theirs, Quality) and theirs.profile not in (None, base.profile):
+        # What was measured since is no snapshot's.
+        return Quality(profile=theirs.profile)
     if theirs == base or name not in _EMPTY:
         return None
     left = merging.merged_aspect(name, base, theirs, _EMPTY[name])

@@ -75,6 +75,7 @@ class Snapshots:
         include_quality: bool = True,
         include_statistics: bool = True,
         include_ranges: bool = False,
+        include_values: bool = False,
         patterns: Iterable[str] = (),
         tags: Iterable[str] = (),
         owners: Iterable[str] = (),
@@ -87,7 +88,8 @@ class Snapshots:
         The output's ending says how it is encoded. In a folder the file is called after the time,
         with the given ending, or else as YAML. `patterns`, `tags` and `owners` select datasets that
         have one of each; `since` takes what changed since another snapshot. `include_ranges` lets
-        the lowest and highest values of columns leave, which are data.
+        the lowest and highest values of columns leave, which are data, and `include_values` those
+        that profiles tell of.
         """
         at = _now()
         selection = Selection(patterns=tuple(patterns), tags=tuple(tags), owners=tuple(owners))
@@ -97,6 +99,7 @@ class Snapshots:
         wanted = Wanted(
             omitted=tuple(name for name, is_included in included.items() if not is_included),
             ranges=include_ranges,
+            values=include_values,
             selection=selection if selection != Selection() else None,
             since=None if since is None else Path(since),
         )

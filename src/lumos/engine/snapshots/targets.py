@@ -14,6 +14,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from lumos.engine.profiles.privacy import for_catalogs
 from lumos.engine.snapshots.account import Account, Plan
 from lumos.engine.snapshots.catalogs import PlatformCatalog
 from lumos.engine.snapshots.merging import (
@@ -276,6 +277,7 @@ class CatalogTarget(Target):
         omitted: Collection[str],
     ) -> Plan:
         known = None if base is None else from_json(base, Entry)
+        ours = for_catalogs(ours)
         sides = sides_in(self._platform, known, now, ours)
         merged = merged_entry(*sides, ours, omitted=omitted)
         return Plan(

@@ -10,9 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos import Lumos
+from lumos.cli.datasets import show
+from lumos.cli.profile import profile as profile_command
 from lumos.engine.profiles.reports import ProfileReport
 from lumos.errors import LumosError, MisuseError
 from lumos.model.dataset import ColumnProfile
+from lumos.snapshot import open_snapshot
 
 pytestmark = pytest.mark.usefixtures("workplace", "spark")
 
@@ -48,6 +51,24 @@ def lake(tmp_path: Path) -> Path:
     return lake
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory, spark: object) -> tuple[Lumos, ProfileReport]:  # noqa: ARG001
+    """A lake that was profiled once, for those who only look."""
+    folder = tmp_path_factory.mktemp("once")
+    for day in (1, 2, 3):
+        write(folder / "lake", day)
+    (folder / "lake/ref").mkdir()
+    lines = "".join(f"{number},{number % 3},n{number}\n" for number in range(9000))
+    (folder / "lake/ref/shops.csv").write_text(f"id,size,city\n{lines}many,1,x\n")
+    lumos = Lumos(overrides={"storage.path": str(folder / "lumos.db")})
+    scanned = lumos.ingest(folder / "lake", profile=True)
+    assert {each.urn.rpartition("/")[2]: each.rows for each in scanned.measured} == {
+        "orders": 3 * ROWS,
+        "shops.csv": 9001,
+    }
+    return lumos, lumos.profiles.profile("orders")
+
+
 def profiled(lake: Path, **options: Any) -> ProfileReport:
     lumos = Lumos()
     lumos.ingest(lake)
@@ -59,8 +80,10 @@ def exact_part(column: ColumnProfile) -> dict[str, Any]:
     return {name: told[name] for name in told.keys() - {"quantiles", "mean", "stddev"}}
 
 
-def test_counts_and_bounds_are_exact_and_estimates_are_near(lake: Path) -> None:
-    report = profiled(lake)
+def test_counts_and_bounds_are_exact_and_estimates_are_near(
+    once: tuple[Lumos, ProfileReport],
+) -> None:
+    _, report = once
     profile = report.profile
     assert (profile.rows, profile.files, profile.unread) == (3 * ROWS, 3, 0)
     ids, amounts = profile.columns["id"], profile.columns["amount"]
@@ -76,8 +99,10 @@ def test_counts_and_bounds_are_exact_and_estimates_are_near(lake: Path) -> None:
     assert report.completeness == pytest.approx(1 - nulls / (6 * 3 * ROWS))
 
 
-def test_frequent_values_are_told_of_numbers_and_not_of_texts(lake: Path) -> None:
-    columns = profiled(lake).profile.columns
+def test_frequent_values_are_told_of_numbers_and_not_of_texts(
+    once: tuple[Lumos, ProfileReport],
+) -> None:
+    columns = once[1].profile.columns
     grades = columns["grade"].top
     assert {each.value for each in grades} == {"0", "1", "2", "3", "4"}
     assert sum(each.count for each in grades) == 3 * ROWS
@@ -86,8 +111,10 @@ def test_frequent_values_are_told_of_numbers_and_not_of_texts(lake: Path) -> Non
     assert (columns["name"].shortest, columns["name"].longest) == (0, 8)
 
 
-def test_partition_values_are_a_column(lake: Path) -> None:
-    days = profiled(lake).profile.columns["dt"]
+def test_partition_values_are_a_column(
+    once: tuple[Lumos, ProfileReport],
+) -> None:
+    days = once[1].profile.columns["dt"]
     assert (days.minimum, days.maximum, days.distinct) == ("2024-01-01", "2024-01-03", 3)
     assert [each.count for each in days.top] == [ROWS] * 3
 
@@ -116,27 +143,57 @@ def test_only_new_and_changed_files_are_read_again_and_the_result_is_that_of_all
                 assert float(measured.quantiles[rank]) == pytest.approx(float(value), rel=0.1)
 
 
-def test_a_profile_is_kept_as_quality_and_changes_no_version(lake: Path) -> None:
-    report = profiled(lake)
-    shown = Lumos().show("orders").dataset
+def test_a_profile_is_kept_as_quality_and_changes_no_version(
+    once: tuple[Lumos, ProfileReport],
+) -> None:
+    lumos, report = once
+    shown = lumos.show("orders").dataset
     assert shown["quality"]["validator"] == "lumos"
     assert shown["quality"]["dimensions"]["completeness"] == pytest.approx(report.completeness)
     assert shown["quality"]["profile"]["rows"] == 3 * ROWS
     assert shown["versioning"]["cloud_version"] == "S-1"
 
 
-def test_a_sample_says_how_much_it_read(lake: Path) -> None:
+def test_a_sample_says_how_much_it_read_and_leaves_nothing_for_later(lake: Path) -> None:
     report = profiled(lake, sample=0.1)
     assert report.profile.rows == pytest.approx(0.1 * 3 * ROWS, rel=0.1)
     assert report.profile.sampled == pytest.approx(0.1, rel=0.1)
-    assert profiled(lake).files_read == 3, "a sample leaves nothing for later profiles"
-    report = profiled(lake, rows=500)
+    report = profiled(lake, rows=500, columns=["id", "name"])
     assert report.profile.rows == pytest.approx(500, rel=0.1)
-
-
-def test_some_columns_alone(lake: Path) -> None:
-    report = profiled(lake, columns=["id", "name"])
     assert list(report.profile.columns) == ["id", "name"]
+    assert profiled(lake).files_read == 3
+
+
+def test_a_scan_profiles_what_it_found_new(once: tuple[Lumos, ProfileReport]) -> None:
+    lumos, _ = once
+    shops = lumos.show("shops").dataset["quality"]["profile"]["columns"]
+    assert (shops["id"]["misfits"], shops["id"]["maximum"]) == (1, "8999")
+    assert "minimum" not in shops["city"]
+
+
+def test_values_leave_only_where_that_is_asked_for(
+    once: tuple[Lumos, ProfileReport], tmp_path: Path
+) -> None:
+    lumos, report = once
+    for options, minimum in (({}, None), ({"include_values": True}, str(ROWS))):
+        file = tmp_path / f"snapshot{len(options)}.json"
+        lumos.snapshot.export(file, **options)
+        with open_snapshot(file) as snapshot:
+            (orders,) = (each for each in snapshot.datasets() if each.name == "orders")
+        ids = orders.quality.profile.columns["id"]
+        assert (ids.minimum, ids.distinct) == (minimum, report.profile.columns["id"].distinct)
+
+
+def test_show_and_the_command_tell_of_a_profile(
+    once: tuple[Lumos, ProfileReport], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lumos, _ = once
+    show("orders", store=Path(lumos.database.place))
+    told = capsys.readouterr().out
+    assert "profile of" in told
+    assert "frequent in grade: " in told
+    profile_command("orders", columns="grade", store=Path(lumos.database.place))
+    assert "1 file" not in capsys.readouterr().err
 
 
 def test_a_label_keeps_values_from_being_measured_and_from_being_told(lake: Path) -> None:
@@ -163,15 +220,16 @@ def test_a_label_keeps_values_from_being_measured_and_from_being_told(lake: Path
         pytest.param({"columns": ["amuont"]}, "Did you mean 'amount'", id="column"),
     ],
 )
-def test_wrong_wishes_are_refused_in_words(lake: Path, options: Any, words: str) -> None:
+def test_wrong_wishes_are_refused_in_words(
+    once: tuple[Lumos, ProfileReport], options: Any, words: str
+) -> None:
     with pytest.raises(MisuseError, match=words):
-        profiled(lake, **options)
+        once[0].profiles.profile("orders", **options)
 
 
-def test_a_dataset_that_is_unknown_or_gone_is_refused(lake: Path) -> None:
-    profiled(lake)
+def test_a_dataset_that_is_unknown_is_refused(once: tuple[Lumos, ProfileReport]) -> None:
     with pytest.raises(LumosError, match="No dataset"):
-        Lumos().profiles.profile("nothing")
+        once[0].profiles.profile("nothing")
 
 
 def test_a_file_that_went_or_broke_since_the_scan_is_told(lake: Path) -> None:

@@ -1,0 +1,208 @@
+"""What of values is measured, kept, shown and given away, by the table of rules."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from lumos.engine.profiles.privacy import (
+    for_catalogs,
+    frequent,
+    guarded,
+    is_private,
+    measurable,
+    private_paths,
+)
+from lumos.engine.profiles.recording import with_profile
+from lumos.model.catalog import Entry
+from lumos.model.dataset import (
+    ColumnProfile,
+    Dataset,
+    Governance,
+    Profile,
+    Quality,
+    QualityCheck,
+    ValueCount,
+)
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.text import parse_type
+from lumos.pipeline.profiling.columns import leaves_of
+from lumos.platforms.merging import merged_aspect
+
+AT = datetime(2024, 1, 1, tzinfo=UTC)
+LATER = datetime(2024, 2, 1, tzinfo=UTC)
+
+
+def dataset(type: str, *, governance: Governance | None = None, **said: Any) -> Dataset:
+    field = Field(name="a", type=parse_type(type), **said)
+    return Dataset(
+        urn="lumos://file/a",
+        name="a",
+        platform="file",
+        schema=Schema(fields=(field,)),
+        governance=governance,
+    )
+
+
+def allowed(of: Dataset, named: tuple[str, ...] = ()) -> dict[str, tuple[bool, bool]]:
+    assert of.schema is not None
+    leaves = measurable(leaves_of(of.schema), of, named=named)
+    return {leaf.path: (leaf.values, leaf.top) for leaf in leaves}
+
+
+@pytest.mark.parametrize(
+    ("type", "values", "top"),
+    [
+        ("INT64", True, True),
+        ("UINT64", True, True),
+        ("FLOAT32", True, True),
+        ("DECIMAL(9,2)", True, True),
+        ("BOOLEAN", True, True),
+        ("DATE", True, True),
+        ("TIME(us)", True, True),
+        ("TIMESTAMPTZ(us)", True, True),
+        ("DURATION(us)", True, True),
+        ("STRING", False, False),
+        ("STRING(2)", False, False),
+        ("ENUM('a','b')", False, False),
+        ("JSON", False, False),
+        ("UUID", False, False),
+        ("BINARY", False, False),
+        ("ARRAY<INT64>", False, False),
+        ("MAP<STRING, INT64>", False, False),
+        ("UNION<INT64, STRING>", False, False),
+        ("UNKNOWN('geometry')", False, False),
+    ],
+)
+def test_which_values_are_measured_is_decided_by_type(type: str, values: bool, top: bool) -> None:
+    assert allowed(dataset(type)) == {"a": (values, top)}
+
+
+def test_frequent_texts_are_told_where_the_configuration_names_them() -> None:
+    assert allowed(dataset("STRING"), named=("a",)) == {"a": (False, True)}
+    assert allowed(dataset("BINARY"), named=("a",)) == {"a": (False, False)}
+    private = dataset("STRING", tags=("PII",))
+    assert allowed(private, named=("a",)) == {"a": (False, False)}, "a label counts more"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"tags": ("PII",)}, id="tag"),
+        pytest.param({"tags": ("PII.Sensitive",)}, id="tag of a classification"),
+        pytest.param({"terms": ("Personal Data",)}, id="term"),
+        pytest.param({"compliance": ("GDPR",)}, id="compliance"),
+        pytest.param({"governance": Governance(tags=("contains-pii",))}, id="tag of the dataset"),
+        pytest.param({"governance": Governance(compliance=("HIPAA",))}, id="dataset's compliance"),
+    ],
+)
+def test_a_label_on_a_field_or_its_dataset_keeps_all_values_back(said: dict[str, Any]) -> None:
+    assert allowed(dataset("INT64", **said)) == {"a": (False, False)}
+
+
+@pytest.mark.parametrize(
+    ("label", "private"),
+    [
+        ("pii", True),
+        ("PersonalData", True),
+        ("is_confidential", True),
+        ("non-sensitive", False),
+        ("PII.None", False),
+        ("gold", False),
+        ("capital", False),
+        ("healthy", False),
+    ],
+)
+def test_words_of_labels(label: str, private: bool) -> None:
+    assert is_private([label]) is private
+
+
+@pytest.mark.parametrize(
+    ("path", "private"),
+    [("a.b", {"a.b"}), ("a", {"a.b", "a.c"}), ("a.l[]", {"a.l"}), ("a.b.x", set())],
+)
+def test_a_label_inside_a_column_holds_for_what_is_inside(path: str, private: set[str]) -> None:
+    type = "STRUCT<b: INT64, c: INT64>" if path != "a.l[]" else "STRUCT<l: ARRAY<INT64>>"
+    note = NestedField(path=path, tags=("PII",))
+    labelled = dataset(type, nested=(note,))
+    assert labelled.schema is not None
+    paths = [leaf.path for leaf in leaves_of(labelled.schema)]
+    assert private_paths(labelled.schema, paths, None) == private
+
+
+def test_rare_values_are_not_told() -> None:
+    counts = [("a", 500), ("b", 10), ("c", 9), ("d", 1)]
+    assert [each.value for each in frequent(counts, rows=600)] == ["a", "b"]
+    assert [each.value for each in frequent(counts, rows=20_000)] == ["a"]
+    assert len(frequent([(str(n), 100) for n in range(50)], rows=1000)) == 10
+
+
+def full_profile(at: datetime = AT) -> Profile:
+    column = ColumnProfile(
+        nulls=1,
+        distinct=3,
+        minimum="1",
+        maximum="9",
+        mean="4",
+        stddev=1.5,
+        quantiles={"0.5": "4"},
+        top=(ValueCount(value="4", count=20),),
+        shortest=1,
+    )
+    return Profile(measured_at=at, rows=100, columns={"a": column})
+
+
+COUNTS = ColumnProfile(nulls=1, distinct=3, shortest=1)
+
+
+def test_a_label_that_came_later_hides_what_was_kept_before() -> None:
+    before = msgspec.structs.replace(dataset("INT64"), quality=Quality(profile=full_profile()))
+    assert guarded(before) == before.quality
+    after = msgspec.structs.replace(dataset("INT64", tags=("PII",)), quality=before.quality)
+    quality = guarded(after)
+    assert quality is not None
+    assert quality.profile is not None
+    assert quality.profile.columns == {"a": COUNTS}
+
+
+def test_catalogs_hear_of_counts_alone() -> None:
+    entry = Entry.of(dataset("INT64"))
+    entry = msgspec.structs.replace(entry, quality=Quality(score=0.5, profile=full_profile()))
+    told = for_catalogs(entry).quality
+    assert told is not None
+    assert told.score == 0.5
+    assert told.profile is not None
+    assert told.profile.columns == {"a": COUNTS}
+
+
+def test_what_other_validators_say_stays_beside_a_profile() -> None:
+    theirs = Quality(
+        score=0.9,
+        measured_at=AT,
+        validator="great_expectations",
+        checks=(QualityCheck(name="unique", status="PASSED"),),
+    )
+    both = with_profile(theirs, full_profile(LATER), completeness=0.5)
+    assert both == msgspec.structs.replace(theirs, profile=full_profile(LATER))
+    own = with_profile(None, full_profile(), completeness=0.5)
+    assert (own.validator, own.dimensions) == ("lumos", {"completeness": 0.5})
+    assert with_profile(own, full_profile(LATER), completeness=0.7).measured_at == LATER
+
+
+@pytest.mark.parametrize(
+    ("there", "brought", "kept"),
+    [
+        pytest.param(full_profile(LATER), full_profile(AT), full_profile(LATER), id="newer there"),
+        pytest.param(full_profile(AT), full_profile(LATER), full_profile(LATER), id="newer comes"),
+        pytest.param(full_profile(AT), None, full_profile(AT), id="none comes"),
+        pytest.param(None, full_profile(AT), full_profile(AT), id="none there"),
+    ],
+)
+def test_an_import_brings_what_validators_say_and_keeps_the_newer_profile(
+    there: Profile | None, brought: Profile | None, kept: Profile
+) -> None:
+    theirs = Quality(score=0.1, profile=there)
+    ours = Quality(score=0.9, validator="soda", profile=brought)
+    merged = merged_aspect("quality", None, theirs, ours)
+    assert merged == msgspec.structs.replace(ours, profile=kept)
