@@ -17,6 +17,8 @@ _VERDICTS = {
     "not_data": "is no data",
     "accompanies": "is no data",
     "unreadable": "cannot be read",
+    "log": "is no data",
+    "not_live": "is no data now",
 }
 
 
@@ -71,7 +73,8 @@ def _print(report: "ExplainReport") -> None:
     if report.kind == "file" and report.verdict == "dataset" and report.code:
         facts.add_row("remark", report.code)
     for each in report.others:
-        facts.add_row("no dataset", f"{plural(each.files, 'file')}: {each.reason}")
+        counted = f"{plural(each.files, 'file')}: " if each.files else ""
+        facts.add_row("no dataset", f"{counted}{each.reason}")
     if report.kind == "folder" and not report.datasets and not report.others:
         facts.add_row("no dataset", "no file in it may be data")
     if report.scanned_at is None:

@@ -29,6 +29,7 @@ from lumos.store import Scan, Store
 if TYPE_CHECKING:
     from lumos.pipeline.explanation import Explained, Lens
     from lumos.pipeline.grouping import Group
+    from lumos.pipeline.table_explanation import SeenTable
 
 _MOST_REASONS: Final = 20
 
@@ -57,21 +58,27 @@ def explain(
     opened = store()
     place = _place(settings, wanted, opened.scans() if opened is not None else ())
     lens = _lens(settings, place, state)
+    urn_of = urns_in(settings, place.selection.root)
+    table = lens.tables.around(wanted)
+    if table is not None:
+        return _report_of_table(wanted, place, table, urn_of)
     explained = list(lens.files_below(wanted))
     is_folder = bool(explained) or _is_folder(wanted, place.selection)
     outside = lens.passed_over(wanted, is_folder=is_folder)
     if outside is not None:
         explained = [outside]
-    elif not explained and is_folder:
+    elif not explained and is_folder and not lens.tables.below(wanted):
         # Nothing of it was there when it was scanned, or nothing ever was.
         place = _Place(place.selection._replace(root=wanted), None)
         explained = list(_lens(settings, place, state).files_below(wanted))
-    elif not explained:
+    elif not explained and not is_folder:
         try:
             explained = [lens.file(wanted)]
         except FileNotFoundError:
             raise NothingToExplain(wanted) from None
-    return _report(wanted, place, explained, urns_in(settings, place.selection.root))
+    report = _report(wanted, place, explained, urn_of)
+    tables = tuple(_table(each, urn_of) for each in lens.tables.below(wanted))
+    return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
 
 
 def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
@@ -86,7 +93,11 @@ def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
         root for section in settings.sources for root in _roots(section) if _is_in(path, root)
     ]
     root = max(configured, key=len) if configured else _neighbourhood(path)
-    return _Place(selection_of(settings, root), None)
+    selection = selection_of(settings, root)
+    from lumos.pipeline.table_explanation import root_above
+
+    # A folder of a table says nothing without the log above it.
+    return _Place(selection._replace(root=root_above(path, selection) or root), None)
 
 
 def _is_in(path: str, root: str) -> bool:
@@ -209,6 +220,55 @@ def _report(
         shape=file.shape,
         drifts=file.drifts,
         is_new=file.is_new and place.scan is not None,
+    )
+
+
+def _report_of_table(
+    path: str, place: _Place, table: "SeenTable", urn_of: Callable[[str], Urn]
+) -> ExplainReport:
+    """What a table, or a file or folder in one, is."""
+    found = table.holds(path)
+    is_folder = path == table.root or _is_folder(path, place.selection)
+    if not is_folder and found.verdict == "not_live" and not _is_there(path, place.selection):
+        raise NothingToExplain(path)
+    dataset = _table(table, urn_of)
+    is_whole = path == table.root and table.facts is not None
+    here = msgspec.structs.replace(
+        dataset, files_here=dataset.files if is_whole else found.files_here
+    )
+    holds_data = found.verdict == "dataset"
+    return ExplainReport(
+        path=path,
+        kind="folder" if is_folder else "file",
+        root=place.selection.root,
+        scanned_at=None if place.scan is None else place.scan.finished_at,
+        verdict="folder" if is_folder and holds_data else found.verdict,
+        reason="" if is_folder and holds_data else found.reason,
+        datasets=(here,) if holds_data else (),
+        others=()
+        if holds_data or not is_folder
+        else (FileCount(verdict=found.verdict, reason=found.reason, files=0),),
+    )
+
+
+def _is_there(path: str, selection: Selection) -> bool:
+    try:
+        with storage_of(path, selection.access).open(path) as file:
+            return file.size >= 0
+    except FileNotFoundError:
+        return False
+
+
+def _table(table: "SeenTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:
+    files = 0 if table.facts is None else table.facts.files
+    return ExplainedDataset(
+        urn=str(urn_of(table.root)),
+        location=table.root,
+        format=table.kind,
+        rule="table",
+        reason=table.reason,
+        files_here=files,
+        files=files,
     )
 
 

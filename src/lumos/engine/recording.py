@@ -225,12 +225,10 @@ class Recorder:
             event = self._save(transaction, then, urn, decision, known, None, moment)
             created = created or (event if known is None else None)
             known = transaction.known(str(urn))
-        present = way.present
-        moment = None
-        if present is not None:
-            present = msgspec.structs.replace(present, version=table.version)
-            moment = calendar.moment(present, is_creation=known is None)
-        return _Past(known, moment, created)
+        if way.present is None:
+            return _Past(known, None, created)
+        present = msgspec.structs.replace(way.present, version=table.version)
+        return _Past(known, calendar.moment(present, is_creation=known is None), created)
 
     def _heard(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, known: KnownDataset | None

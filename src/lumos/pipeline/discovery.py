@@ -251,7 +251,7 @@ def _collected(
         tables={each.root: each.kept for each in tables},
     )
     discovery = Discovery(
-        datasets=(*(each.found for each in merged.values()), *_found(tables, known)),
+        datasets=(*(each.found for each in merged.values()), *_found(tables, known, merged)),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),
@@ -274,15 +274,20 @@ def _outside(settled: Settlement, claims: frozenset[str]) -> Settlement:
     return Settlement(places=places, groups=groups)
 
 
-def _found(tables: list[TableDone], known: Manifest) -> Iterator[FoundDataset]:
+def _found(
+    tables: list[TableDone], known: Manifest, present: Collection[str]
+) -> Iterator[FoundDataset]:
     """The tables as datasets, which go on with those that their files were taken for before."""
-    former = former_of((each.root for each in tables), known.tables, known.memories)
+    settled = ((each.base, each.dataset) for each in known.settled.places if not each.missed)
+    former = former_of(tables, settled, present)
     for each in tables:
         if each.facts is None:
             continue
         found = found_of(each.root, from_json(each.facts, TableFacts))
-        earlier = former.get(each.root, [])
-        if each.root in known.memories or not earlier:
+        earlier = [path for path in former.get(each.root, ()) if path != each.root]
+        # A dataset of files at the root itself has the table's name already.
+        is_named = each.root in former.get(each.root, ()) or each.root in known.tables
+        if is_named or not earlier:
             yield msgspec.structs.replace(found, merged_from=tuple(earlier))
         else:
             first, *others = earlier

@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.formats import FORMATS
 from lumos.model.schema import Schema
+from lumos.pipeline.claims import Claims
 from lumos.pipeline.crowds import is_in_crowd
 from lumos.pipeline.grouping import Group, group
 from lumos.pipeline.hints import Hints
@@ -17,8 +18,11 @@ from lumos.pipeline.reading import Reader
 from lumos.pipeline.sidecars import why_sidecar
 from lumos.pipeline.succession import completed
 from lumos.pipeline.summaries import FileRow, PlaceSummary, merged_places, summarise
-from lumos.storage import Access, Listed, Selection, Storage, storage_of
+from lumos.pipeline.table_explanation import Tables
+from lumos.pipeline.tables import TableKept
+from lumos.storage import Access, Listed, Marker, Selection, Storage, storage_of
 from lumos.storage.interface import is_hidden
+from lumos.storage.markers import outermost
 
 Verdict: TypeAlias = Literal[
     "dataset", "hidden", "excluded", "not_data", "accompanies", "unreadable"
@@ -68,6 +72,7 @@ class Lens:
         self._manifest = manifest
         self._rows = rows
         self._state_access = state_access
+        self.tables = Tables(selection, manifest.tables, state_access=state_access)
         self._places = list(places)
         self._regroup()
 
@@ -85,17 +90,22 @@ class Lens:
     def afresh(cls, selection: Selection, *, state_access: Access) -> "Lens":
         """What a look at the first files of a root tells."""
         storage = storage_of(selection.root, selection.access)
-        met, stretches = storage.split(selection.root, parts=1, deep=selection.recursive)
-        listings = chain(met, chain.from_iterable(map(storage.walk, stretches)))
-        listed = [
-            each
-            for each in islice(listings, MOST_FILES)
-            if isinstance(each, Listed) and each.path in selection
-        ]
+        tables = selection.tables
+        met, stretches = storage.split(
+            selection.root, parts=1, deep=selection.recursive, tables=tables
+        )
+        walked = (storage.walk(stretch, tables=tables) for stretch in stretches)
+        listings = list(islice(chain(met, chain.from_iterable(walked)), MOST_FILES))
+        roots = outermost(each for each in listings if isinstance(each, Marker))
+        files = (each for each in listings if isinstance(each, Listed) and each.path in selection)
+        listed = list(Claims(roots).without(files))
         reader = Reader(storage, column_stats=False)
         rows = list(reader.read((each, None) for each in listed))
         summary = summarise(rows, root=selection.root, hints=selection.hints)
-        manifest = Manifest(schemas=reader.bodies)
+        manifest = Manifest(
+            schemas=reader.bodies,
+            tables={root: TableKept(kinds, "", "") for root, kinds in roots.items()},
+        )
         known = {row.path: row for row in rows}
         return cls(selection, summary.places, manifest, known, state_access=state_access)
 

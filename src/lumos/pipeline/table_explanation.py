@@ -1,0 +1,134 @@
+"""Says of files in tables whether they are live, by what a scan read of the table, or afresh."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lumos.formats import UnreadableFile
+from lumos.formats.tables import KINDS, READERS, TableFacts
+from lumos.model.codec import from_json, to_json
+from lumos.pipeline.tables import Memory, StoredFolder, TableKept, live_files, memory_of
+from lumos.storage import Access, Marker, Selection, Storage, Stretch, storage_of
+from lumos.storage.markers import marker_in
+from lumos.storage.schemes import canonical
+
+TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
+# A file lies no deeper in its table than this, partitions and all.
+_DEEPEST: Final = 12
+# A folder that lists so much before any log is hardly a table's root.
+_ENOUGH: Final = 5000
+
+
+class InTable(NamedTuple):
+    """What a file or folder is to the table that it lies in."""
+
+    verdict: TableVerdict
+    reason: str
+    files_here: int = 0
+
+
+class SeenTable:
+    """A table of a lake."""
+
+    def __init__(self, root: str, kept: TableKept, storage: Storage, state_access: Access) -> None:
+        self.root = root
+        self._kept = kept
+        self._storage = storage
+        self._state_access = state_access
+
+    @cached_property
+    def kind(self) -> str:
+        """The format that speaks for the table."""
+        return next(kind for kind in KINDS if kind in self._kept.kinds)
+
+    @cached_property
+    def _memory(self) -> Memory | None:
+        kept = memory_of(self._kept, self._state_access)
+        if kept is not None:
+            return kept
+        try:
+            folder = StoredFolder(self._storage, self.root)
+            facts, memory = READERS[self.kind].read(folder, None, most_commits=0)
+        except (UnreadableFile, OSError):
+            return None
+        return Memory(self.kind, to_json(facts), memory)
+
+    @cached_property
+    def facts(self) -> TableFacts | None:
+        """What is known of it; nothing where it cannot be read."""
+        return None if self._memory is None else from_json(self._memory.facts, TableFacts)
+
+    @property
+    def reason(self) -> str:
+        """Why its files are one dataset."""
+        title = READERS[self.kind].title
+        if self.facts is None:
+            return f"a log of {title} lies in {self.root}, but cannot be read"
+        return f"a log of {title} in its folder says which files are its data"
+
+    def holds(self, path: str) -> InTable:
+        """What a path in it is to the table."""
+        if marker_in(path[len(self.root) + 1 :]) is not None or path in self._logs():
+            return InTable("log", f"it is part of the log of the table {self.root}")
+        if self._memory is None:
+            return InTable("unreadable", self.reason)
+        below = f"{path}/"
+        here = sum(each == path or each.startswith(below) for each in self._live())
+        if not here and path != self.root:
+            reason = f"no file of the current version of the table {self.root}"
+            return InTable("not_live", f"{reason}: removed, replaced, or not committed")
+        return InTable("dataset", self.reason, here)
+
+    def _logs(self) -> Iterator[str]:
+        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": "metadata"}
+        for kind in self._kept.kinds:
+            yield f"{self.root}/{folders[kind]}"
+
+    def _live(self) -> Iterator[str]:
+        assert self._memory is not None
+        for file in live_files(self._memory):
+            is_elsewhere = "://" in file.path or file.path.startswith("/")
+            yield canonical(file.path) if is_elsewhere else f"{self.root}/{file.path}"
+
+
+class Tables:
+    """The tables of a root, as a scan knew them or as a look at it shows them."""
+
+    def __init__(
+        self, selection: Selection, kept: Mapping[str, TableKept], *, state_access: Access
+    ) -> None:
+        storage = storage_of(selection.root, selection.access)
+        self._kept = kept
+        self._seen = {
+            root: SeenTable(root, each, storage, state_access) for root, each in kept.items()
+        }
+
+    def around(self, path: str) -> SeenTable | None:
+        """The table that a path lies in, if it does."""
+        for root, kept in self._kept.items():
+            owned = (root, *kept.claims)
+            if any(f"{path}/".startswith(f"{each}/") for each in owned):
+                return self._seen[root]
+        return None
+
+    def below(self, folder: str) -> list[SeenTable]:
+        """The tables whose roots lie in a folder."""
+        inside = f"{folder.rstrip('/')}/"
+        return [table for root, table in sorted(self._seen.items()) if root.startswith(inside)]
+
+
+def root_above(path: str, selection: Selection) -> str | None:
+    """The root of the table that a path lies in, where no scan could tell."""
+    if not selection.tables:
+        return None
+    storage = storage_of(path, selection.access)
+    folder = path
+    for _ in range(_DEEPEST):
+        listings = islice(storage.walk(Stretch(folder, deep=False)), _ENOUGH)
+        if any(isinstance(each, Marker) for each in listings):
+            return folder
+        folder = folder.rpartition("/")[0]
+        if not folder or folder.endswith(":/"):
+            return None
+    return None

@@ -1,0 +1,194 @@
+"""Lakes with tables, from files to recorded versions, by whole scans."""
+
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.types import DoubleType
+
+from files import write_parquet
+from lumos import Lumos
+from lumos.model.change import EventType
+from lumos.store import Store
+
+pytestmark = pytest.mark.usefixtures("spark", "workplace")
+
+A = pa.table({"id": pa.array([1, 2], pa.int64()), "c": ["x", "y"]})
+B = pa.table({"id": pa.array([3], pa.int64()), "c": ["x"], "n": [1.5]})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    (tmp_path / "lake").mkdir()
+    return tmp_path / "lake"
+
+
+def delta(folder: Path, rows: pa.Table, **options: Any) -> None:
+    deltalake.write_deltalake(str(folder), rows, mode="append", schema_mode="merge", **options)
+
+
+def formats(report: Any, lake: Path) -> dict[str, str]:
+    mark = f"lumos://file{lake}/"
+    return {each.urn.removeprefix(mark): each.format for each in report.datasets}
+
+
+def test_a_delta_table_is_one_dataset_with_the_history_of_its_log(lake: Path) -> None:
+    delta(lake / "orders", A, partition_by=["c"], configuration={"delta.appendOnly": "true"})
+    delta(lake / "orders", B)
+    write_parquet(lake / "loose/x.parquet", id=pa.int64())
+    lumos = Lumos()
+    report = lumos.ingest(lake)
+    assert formats(report, lake) == {"orders": "delta", "loose/x.parquet": "parquet"}
+    assert {each.change for each in report.datasets} == {"new"}
+    log = [
+        datetime.fromtimestamp(each["timestamp"] / 1000, UTC)
+        for each in deltalake.DeltaTable(str(lake / "orders")).history()
+    ]
+    history = lumos.history("orders").versions
+    assert [(each.schema_version, each.timestamp, each.cause) for each in history] == [
+        ("1.1.0", log[0], "log"), ("1.0.0", log[1], "log"),
+    ]  # fmt: skip
+    shown = lumos.show("orders").dataset
+    assert shown["statistics"]["file_count"] == 3
+    assert shown["statistics"]["row_count"] == 3
+    assert shown["properties"]["file.table.version"] == "1"
+    assert shown["properties"]["file.delta.appendOnly"] == "true"
+    again = lumos.ingest(lake)
+    assert {each.change for each in again.datasets} == {"unchanged"}
+    assert again.summary.files_read == 0
+    delta(lake / "orders", B)
+    (changed,) = (each for each in lumos.ingest(lake).datasets if each.change == "changed")
+    (event,) = lumos.changes(types=["MODIFIED"])
+    assert (event.urn, event.metadata["table_version"]) == (changed.urn, "2")
+
+
+def test_fields_of_iceberg_keep_their_ids_and_a_rename_is_a_rename(lake: Path) -> None:
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.visits", A.schema)
+    table.append(A)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    with table.update_schema() as update:
+        update.rename_column("c", "country")
+        update.add_column("n", DoubleType())
+    lumos.ingest(lake)
+    store = Store.open(lumos.database)
+    schema = store.get(store.find("visits")).schema
+    assert schema is not None
+    assert [(each.name, each.field_id) for each in schema.fields] == [
+        ("id", 1), ("country", 2), ("n", 3),
+    ]  # fmt: skip
+    latest, first = lumos.history("visits").versions
+    assert (first.cause, latest.cause) == ("log", "log")
+    assert "country" in latest.summary
+
+
+def test_loose_datasets_that_become_tables_are_not_gone(lake: Path) -> None:
+    # Folders that are so alike were one dataset before.
+    for name in ("a", "b", "c"):
+        delta(lake / name, A)
+        delta(lake / name, A)
+    delta(lake / "orders", B)
+    delta(lake / "orders", B)
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("n")
+    catalog.create_table("n.visits", A.schema).append(A)
+    before = Lumos(overrides={"scan.tables": False}).ingest(lake)
+    assert not {"delta", "iceberg"} & set(formats(before, lake).values())
+    lumos = Lumos()
+    report = lumos.ingest(lake)
+    assert formats(report, lake) == {
+        "a": "delta", "b": "delta", "c": "delta", "orders": "delta", "n/visits": "iceberg",
+    }  # fmt: skip
+    assert (report.held, report.missing) == ((), ())
+    listed = lumos.list()
+    assert {each.urn for each in listed.datasets} == {each.urn for each in report.datasets}
+    assert EventType.CREATED in {event.type for event in lumos.changes(dataset="orders")}
+
+
+def test_a_table_comes_and_goes_and_its_name_stays(lake: Path) -> None:
+    delta(lake / "orders", A)
+    delta(lake / "orders", A)
+    write_parquet(lake / "loose/x.parquet", id=pa.int64())
+    lumos = Lumos(overrides={"scan.max_removed_share": 1})
+    (urn,) = (each.urn for each in lumos.ingest(lake).datasets if each.format == "delta")
+    log = lake / "orders/_delta_log"
+    os.rename(log, lake / "put_aside")
+    (dataset,) = (each for each in lumos.ingest(lake).datasets if each.urn == urn)
+    assert dataset.format == "parquet"
+    os.rename(lake / "put_aside", log)
+    (dataset,) = (each for each in lumos.ingest(lake).datasets if each.urn == urn)
+    assert dataset.format == "delta"
+    (log / "00000000000000000001.json").write_bytes(b"{")
+    report = lumos.ingest(lake)
+    assert urn in {each.urn for each in report.datasets}
+    assert [(each.code, each.path) for each in report.problems] == [
+        ("broken_table", str(lake / "orders"))
+    ]
+    shutil.rmtree(lake / "orders")
+    assert lumos.ingest(lake).missing == (urn,)
+
+
+def test_a_broken_table_that_was_never_read_removes_no_dataset(lake: Path) -> None:
+    for name in ("orders", "visits", "wares", "users"):
+        columns = {"id": pa.int64(), f"{name}_at": pa.int64(), f"of_{name}": pa.string()}
+        write_parquet(lake / name / f"data/{name}.parquet", **columns)
+    lumos = Lumos()
+    before = {each.urn for each in lumos.ingest(lake).datasets}
+    (lake / "orders/_delta_log").mkdir()
+    report = lumos.ingest(lake)
+    assert [problem.code for problem in report.problems] == ["half_written_table"]
+    assert report.missing == ()
+    assert len(report.held) == 1
+    assert {each.urn for each in lumos.list().datasets} == before
+
+
+def test_what_explain_says_of_a_table_and_of_what_lies_in_it(lake: Path) -> None:
+    delta(lake / "orders", A, partition_by=["c"])
+    table = deltalake.DeltaTable(str(lake / "orders"))
+    live = sorted((lake / "orders").rglob("*.parquet"))
+    table.delete("c = 'x'")
+    dead = next(path for path in live if "c=x" in str(path))
+    for lumos in (Lumos(overrides={"storage.path": "other.db"}), Lumos()):
+        if lumos.settings.storage.path != "other.db":
+            lumos.ingest(lake)
+        whole = lumos.explain(str(lake / "orders"))
+        assert (whole.kind, whole.datasets[0].rule, whole.datasets[0].files) == (
+            "folder",
+            "table",
+            1,
+        )
+        (above,) = lumos.explain(str(lake)).datasets
+        assert above == whole.datasets[0]
+        part = lumos.explain(str(next(path for path in live if path != dead)))
+        assert (part.kind, part.verdict, part.datasets[0].urn) == ("file", "dataset", above.urn)
+        assert lumos.explain(str(dead)).verdict == "not_live"
+        first = lake / "orders/_delta_log/00000000000000000000.json"
+        assert lumos.explain(str(first)).verdict == "log"
+        assert lumos.explain(str(first.parent)).verdict == "log"
+
+
+def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
+    delta(lake / "orders", A)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    delta(lake / "orders", B)
+    committed = deltalake.DeltaTable(str(lake / "orders")).history(1)[0]["timestamp"]
+    asked = datetime.now(UTC)
+    delta(lake / "orders", B)
+    heard: list[datetime] = []
+    lumos.on_change(lambda event: heard.append(event.at), types=["SCHEMA_CHANGED"])
+    lumos.ingest(lake)
+    at = datetime.fromtimestamp(committed / 1000, UTC)
+    assert heard == [at]
+    assert at < asked
+    (event,) = lumos.changes(since=asked, types=["SCHEMA_CHANGED"])
+    assert event.timestamp == at
+    assert asked - at < timedelta(hours=1)
