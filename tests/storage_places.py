@@ -9,10 +9,13 @@ from pathlib import Path
 from azure_server import ACCOUNT, SAS, AzureServer
 from azure_server import error as azure_error
 from gcs_server import GcsServer
+from hdfs_server import TOKEN, HdfsServer
+from hdfs_server import error as hdfs_error
 from http_server import BROKEN_OFF, RecordingServer, Request, Response
 from lumos.storage import LocalStorage, Storage
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.gcs import GcsAccess, GcsStorage
+from lumos.storage.hdfs import HdfsAccess, HdfsStorage
 from lumos.storage.http import Patience
 from lumos.storage.interface import Access
 from lumos.storage.s3 import S3Access, S3Storage
@@ -129,7 +132,31 @@ class InAzure(Served):
             self.server.containers["lake"][f"raw/{name}"] = data
 
 
-SERVED = {"s3": InS3, "gcs": InGcs, "azure": InAzure}
+class InHdfs(Served):
+    busy = (
+        hdfs_error(403, "RetriableException", "Zero blocklocations for /raw. Name node is in safe"),
+        hdfs_error(503, "", ""),
+        hdfs_error(429, "", ""),
+        BROKEN_OFF,
+    )
+    denied = hdfs_error(
+        403,
+        "AccessControlException",
+        f"Permission denied: user=lumos, access=READ, delegation={TOKEN}\n\tat org.apache.hadoop",
+    )
+
+    def __init__(self, made: ExitStack) -> None:
+        self.root = "hdfs://cluster/lake/raw"
+        self.server = made.enter_context(HdfsServer(page=700, secure=True))
+        self.access = HdfsAccess(urls=(self.server.url,), nameservice="cluster", token=TOKEN)
+        self.storage = HdfsStorage(self.access, patience=BRIEF)
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            self.server.put(f"/lake/raw/{name}", data)
+
+
+SERVED = {"s3": InS3, "gcs": InGcs, "azure": InAzure, "hdfs": InHdfs}
 
 
 def place_of(kind: str, made: ExitStack, folder: Path) -> Place:

@@ -9,8 +9,9 @@ STORES: Final = {
     "gs": "gcs", "gcs": "gcs",
     "az": "azure", "azure": "azure", "abfs": "azure", "abfss": "azure", "wasb": "azure",
     "wasbs": "azure",
+    "hdfs": "hdfs", "webhdfs": "hdfs", "swebhdfs": "hdfs",
 }  # fmt: skip
-SHOWN: Final = "s3://, gs:// and abfss://"
+SHOWN: Final = "s3://, gs://, abfss:// and hdfs://"
 # The address of an account as browsers and programs of Azure show it.
 _ACCOUNT: Final = re.compile(r"https?://[^/@]+\.(?:blob|dfs)\.(?:core|fabric)\.", re.IGNORECASE)
 

@@ -129,14 +129,29 @@ class AzureSource(ObjectStore, frozen=True, kw_only=True):
 
 
 class HdfsSource(FileStore, frozen=True, kw_only=True):
-    """Folders of a Hadoop file system, read through WebHDFS at `url`."""
+    """Folders of a Hadoop file system, read through WebHDFS at one of `urls`.
+
+    `nameservice` is what paths call it: hdfs://nameservice/folder.
+    """
 
     type: Literal["hdfs"] = "hdfs"
     paths: Annotated[Names, Meta(min_length=1), spelled(one=("path",))]
-    url: Annotated[Address | None, spelled(also=("namenode",))] = None
+    urls: Annotated[
+        tuple[Address, ...],
+        Meta(extra={SPLIT: ","}),
+        spelled(also=("namenodes",), one=("url", "namenode")),
+    ] = ()
+    nameservice: str | None = None
     user: User = None
     token: Secret | None = None
     kerberos: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.urls) > 1 and not self.nameservice:
+            raise MisuseError(
+                "An hdfs source with several addresses needs a 'nameservice', by which its paths "
+                "are known whichever of them is active."
+            )
 
 
 class FileSource(FileStore, frozen=True, kw_only=True):

@@ -1,27 +1,125 @@
 """Folders of a Hadoop file system."""
 
-from typing import ClassVar
+import logging
+from functools import cached_property
+from typing import ClassVar, Final
 
-from lumos.config.sources import HdfsSource as Settings
+from lumos.config.sources import HdfsSource as HdfsSettings
 from lumos.model.urn import Urn
-from lumos.sources.interface import LakeSource, SourceNotUsable
+from lumos.sources.buckets import WHILE_SOMEBODY_WAITS
+from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
+from lumos.sources.stores import root_of
 from lumos.storage import Selection
+from lumos.storage.errors import (
+    NoCredentials,
+    StorageBusy,
+    StorageDenied,
+    StorageFault,
+    StorageMissing,
+    StorageUnreachable,
+)
+from lumos.storage.hdfs import HdfsAccess, HdfsStorage
+from lumos.storage.hdfs.errors import LOGIN
+from lumos.storage.hdfs.negotiate import with_token
+from lumos.storage.hdfs.storage import SCHEME
+
+_LOG_IN: Final = "Set 'kerberos: true' after kinit, or name a delegation 'token'."
+_log = logging.getLogger(__name__)
 
 
 class HdfsSource(LakeSource):
+    """One root for each path; datasets are named by the file system and their path in it."""
+
     kind: ClassVar[str] = "hdfs"
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: HdfsSettings) -> None:
         self._settings = settings
         self.instance = settings.instance
 
     def roots(self) -> tuple[Selection, ...]:
-        raise SourceNotUsable("This version cannot scan 'hdfs'.", "Leave the source out.")
+        """Where some roots cannot be used and others can, the scan goes on and reports it."""
+        settings = self._settings
+        problems = self.problems()
+        if len(problems) == len(self._roots):
+            raise next(iter(problems.values()))
+        for problem in problems.values():
+            _log.warning("%s", problem)
+        return tuple(
+            Selection(
+                root,
+                settings.file_patterns,
+                settings.exclude,
+                settings.recursive,
+                self._access,
+                hints_of(settings.datasets),
+            )
+            for root in self._roots
+        )
+
+    def problems(self) -> dict[str, SourceNotUsable]:
+        return self._looked
 
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
             self.kind,
-            path.removeprefix("hdfs://").split("/"),
+            [segment for segment in path.removeprefix(SCHEME).split("/") if segment],
             instance=self.instance,
             environment=environment,
         )
+
+    @cached_property
+    def _roots(self) -> tuple[str, ...]:
+        roots = tuple(dict.fromkeys(root_of(self._settings, path) for path in self._settings.paths))
+        if any(root.startswith(f"{SCHEME}/") or root == SCHEME for root in roots):
+            found = "A source of the type hdfs names no name node."
+            raise SourceNotUsable(found, "Name its WebHDFS as 'url': http://namenode:9870.")
+        return roots
+
+    @cached_property
+    def _access(self) -> HdfsAccess:
+        access = HdfsAccess.of(self._settings).settled()
+        try:
+            return with_token(access, self._roots[0].removeprefix(SCHEME).partition("/")[0])
+        except StorageFault as problem:
+            raise self._in_words(problem, self._roots[0]) from None
+
+    @cached_property
+    def _looked(self) -> dict[str, SourceNotUsable]:
+        """What is wrong with some of the roots."""
+        storage = HdfsStorage(self._access, patience=WHILE_SOMEBODY_WAITS)
+        problems: dict[str, SourceNotUsable] = {}
+        for root in self._roots:
+            authority, _, path = root.removeprefix(SCHEME).partition("/")
+            try:
+                if storage.client(authority).status(f"/{path}").is_folder:
+                    storage.client(authority).children(f"/{path}")
+            except StorageUnreachable as silent:
+                # All roots of a source have the same name nodes.
+                raise self._in_words(silent, root) from None
+            except StorageFault as refused:
+                problems[root] = self._in_words(refused, root)
+        return problems
+
+    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+        match problem:
+            case NoCredentials():
+                return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
+            case StorageMissing():
+                return SourceNotUsable(f"There is nothing at {root}.", "Check the path.")
+            case StorageDenied(code=code) if code == LOGIN:
+                return SourceNotUsable(f"{root} is closed: {problem}.", _LOG_IN)
+            case StorageDenied(code="InvalidToken"):
+                found = f"The token for {root} is refused: {problem}."
+                return SourceNotUsable(found, "Take a new one; tokens end after a day or a week.")
+            case StorageDenied():
+                found = f"No permission to list {root}: {problem}."
+                return SourceNotUsable(found, "Grant the user read and execute on the folder.")
+            case StorageUnreachable():
+                step = "Check 'url': the address of WebHDFS, such as http://namenode:9870."
+                return SourceNotUsable(f"{problem}.", step)
+            case StorageBusy():
+                found = f"The file system refuses {root} for now: {problem}."
+                return SourceNotUsable(found, "Try again when it is active and out of safe mode.")
+            case _:
+                step = "Check 'url': the address of WebHDFS, not of the file system itself."
+                return SourceNotUsable(f"{root} cannot be listed: {problem}.", step)

@@ -2,15 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from lumos.config.schemes import store_of
-from lumos.config.sources import AzureSource, FileStore, GcsSource, ObjectStore, S3Source, Source
+from lumos.config.sources import (
+    AzureSource,
+    FileStore,
+    GcsSource,
+    HdfsSource,
+    ObjectStore,
+    S3Source,
+    Source,
+)
 from lumos.errors import MisuseError
 from lumos.storage import USUAL, Access, UnknownStorage
 from lumos.storage.azure.access import AzureAccess, Container
+from lumos.storage.hdfs.access import HdfsAccess
+from lumos.storage.hdfs.negotiate import with_token
 
 Configured: TypeAlias = Sequence[Source]
+AnySource = TypeVar("AnySource", bound=Source)
 
 
 class Store(ABC):
@@ -171,7 +182,66 @@ class _Azure(Store):
         return settled.container(name).authority if settled.account else ""
 
 
-STORES: Final[dict[str, Store]] = {"s3": _S3(), "gcs": _Gcs(), "azure": _Azure()}
+class _Hdfs(Store):
+    """Addresses are `hdfs://authority/path`; the port of the name node is no part of its name."""
+
+    def normal(self, address: str, configured: Configured) -> str:
+        authority, path = self._parts(address, configured)
+        return f"hdfs://{authority}{path}".rstrip("/")
+
+    def section(self, address: str, configured: Configured) -> FileStore:
+        authority, path = self._parts(address, configured)
+        known = self._known(authority, configured)
+        if known is not None:
+            return HdfsSource(paths=(path or "/",), **login_of(known))
+        urls = self._urls(address)
+        return HdfsSource(paths=(path or "/",), urls=urls, nameservice=authority)
+
+    def access(self, address: str, configured: Configured) -> Access:
+        authority, _ = self._parts(address, configured)
+        known = self._known(authority, configured)
+        if known is None:
+            return HdfsAccess(urls=self._urls(address), nameservice=authority)
+        return with_token(HdfsAccess.of(known).settled(), authority)
+
+    def roots(self, section: FileStore) -> list[str]:
+        assert isinstance(section, HdfsSource)
+        return [root_of(section, path) for path in section.paths]
+
+    def _known(self, authority: str, configured: Configured) -> HdfsSource | None:
+        sections = [section for section in configured if isinstance(section, HdfsSource)]
+        known = (each for each in sections if HdfsAccess.of(each).authority == authority)
+        return next(known, None)
+
+    def _urls(self, address: str) -> tuple[str, ...]:
+        """Where WebHDFS is, as far as the address says so."""
+        scheme, _, rest = address.partition("://")
+        place = rest.partition("/")[0]
+        web = {"webhdfs": "http", "swebhdfs": "https"}.get(scheme.lower())
+        return (f"{web}://{place}",) if web and place else ()
+
+    def _parts(self, address: str, configured: Configured) -> tuple[str, str]:
+        place, slash, path = address.partition("://")[2].partition("/")
+        authority = place.partition(":")[0]
+        if not authority:
+            only_one = only(HdfsSource, configured)
+            authority = HdfsAccess.of(only_one).authority if only_one is not None else ""
+        if not authority:
+            raise MisuseError(f"{address} names no name node. Write hdfs://NAMENODE/FOLDER.")
+        return authority, f"{slash}{path}".rstrip("/")
+
+
+def root_of(section: HdfsSource, path: str) -> str:
+    """The address of a path of a section, which may name it in full."""
+    if "://" in path:
+        return STORES["hdfs"].normal(path, (section,))
+    authority = HdfsAccess.of(section).authority
+    return f"hdfs://{authority}/{path.strip('/')}".rstrip("/")
+
+
+STORES: Final[dict[str, Store]] = {
+    "s3": _S3(), "gcs": _Gcs(), "azure": _Azure(), "hdfs": _Hdfs(),
+}  # fmt: skip
 
 
 def store_at(address: str) -> Store:
@@ -182,10 +252,10 @@ def store_at(address: str) -> Store:
     return STORES[kind]
 
 
-def only(kind: type[Source], configured: Configured) -> "ObjectStore | None":
+def only(kind: type[AnySource], configured: Configured) -> AnySource | None:
     """The one section of a type, if there is no second."""
     sections = [section for section in configured if isinstance(section, kind)]
-    return sections[0] if len(sections) == 1 else None  # type: ignore[return-value]
+    return sections[0] if len(sections) == 1 else None
 
 
 def login_of(section: Source | None) -> dict[str, Any]:

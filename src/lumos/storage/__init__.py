@@ -76,5 +76,9 @@ def _opened(kind: str, access: Access) -> Storage:
             from lumos.storage.azure import AzureAccess, AzureStorage
 
             return AzureStorage(access if isinstance(access, AzureAccess) else AzureAccess())
+        case "hdfs":
+            from lumos.storage.hdfs import HdfsAccess, HdfsStorage
+
+            return HdfsStorage(access if isinstance(access, HdfsAccess) else HdfsAccess())
         case _:
             raise AssertionError(f"no storage serves {kind}")

@@ -165,7 +165,9 @@ def test_a_place_is_the_dataset_that_it_lies_in(uri, urn):
         ("s3://lake/raw/eventsold", "lumos://s3/lake/raw/eventsold"),
         ("gs://other/x", "lumos://gcs/other/x"),
         ("abfss://raw@acme.dfs.core.windows.net/x", "lumos://azure@acme/raw/x"),
-        ("hdfs://nn:8020/warehouse/x", "lumos://hdfs/nn:8020/warehouse/x"),
+        ("hdfs://nn:8020/warehouse/x", "lumos://hdfs/nn/warehouse/x"),
+        ("webhdfs://nn:9870/warehouse/x", "lumos://hdfs/nn/warehouse/x"),
+        ("wasbs://raw@acme.blob.core.windows.net/x", "lumos://azure@acme/raw/x"),
         ("/tmp/x", "lumos://file/tmp/x"),
     ],
 )

@@ -36,8 +36,10 @@ _PLATFORMS: Final = {
 }  # fmt: skip
 _PLACES: Final = {
     "s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure",
-    "abfss": "azure", "wasb": "azure", "wasbs": "azure", "adl": "azure", "postgresql": "postgres",
+    "abfss": "azure", "az": "azure", "wasb": "azure", "wasbs": "azure", "adl": "azure",
+    "postgresql": "postgres",
 }  # fmt: skip
+_HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs")
 # Words that Spark and others put before a path.
 _FORMATS: Final = frozenset(
     ("parquet", "delta", "iceberg", "orc", "avro", "csv", "json", "text", "binaryfile")
@@ -350,6 +352,10 @@ def _normal(uri: str) -> str:
     if scheme == "file":
         path = unquote(rest)
         return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"
+    if scheme in _HADOOP:
+        # Ports tell name nodes from their web servers, not one file system from another.
+        host, slash, path = rest.partition("/")
+        scheme, rest = "hdfs", f"{host.partition(':')[0]}{slash}{path}"
     return canonical(f"{scheme}://{rest.rstrip('/')}")
 
 

@@ -18,7 +18,7 @@ _OWN_SCHEMAS: Final = frozenset(
     {"information_schema", "pg_catalog", "account_usage", "pg_toast", "performance_schema"}
 )
 _OWN_TABLES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
-_PLACES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://"}
+_PLACES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://", "hdfs": "hdfs://"}
 
 
 class Tables:

@@ -1,19 +1,28 @@
 """Ranged reads of one object, none of them made twice."""
 
-from typing import Final
+from typing import Final, Protocol
 
 from lumos.storage.errors import StorageFault
-from lumos.storage.objects.bucket import Bucket, Range
+from lumos.storage.objects.bucket import Piece, Range
 
 # One request costs more time than this many bytes, so smaller objects are fetched whole.
 _WHOLE: Final = 64 * 1024
 _RANGE_NOT_SATISFIABLE: Final = 416
 
 
+class Ranged(Protocol):
+    """Whatever gives ranges of the bytes below a key."""
+
+    @property
+    def serves_ends(self) -> bool: ...
+
+    def get(self, key: str, wanted: Range | None = None, *, etag: str = "") -> Piece: ...
+
+
 class ObjectFile:
     """An object; what was fetched of its beginning and its end is kept while it is open."""
 
-    def __init__(self, bucket: Bucket, key: str, size: int | None) -> None:
+    def __init__(self, bucket: Ranged, key: str, size: int | None) -> None:
         self._bucket = bucket
         self._key = key
         self._size = size

@@ -1,0 +1,6 @@
+"""Hadoop's file system, by WebHDFS."""
+
+from lumos.storage.hdfs.access import HdfsAccess
+from lumos.storage.hdfs.storage import HdfsStorage
+
+__all__ = ["HdfsAccess", "HdfsStorage"]

@@ -1,0 +1,312 @@
+"""How Hadoop's file system is reached: name nodes in turns, tokens, Kerberos and gateways.
+
+Kerberos is shown by a recorded exchange: no server here gives real tickets.
+"""
+
+import pickle
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from hdfs_server import REST, TICKET, TOKEN, HdfsServer, error
+from http_server import BROKEN_OFF, Request, Response
+from lumos.config.secret import Secret
+from lumos.config.sources import HdfsSource
+from lumos.errors import MisuseError
+from lumos.sources import SourceNotUsable
+from lumos.sources.addresses import access_of, normal, roots_of, section_of
+from lumos.sources.hdfs import HdfsSource as Source
+from lumos.storage import Listed, Stretch, Unlisted
+from lumos.storage.errors import NoCredentials, StorageBusy
+from lumos.storage.hdfs import HdfsAccess, HdfsStorage, negotiate
+from lumos.storage.hdfs.negotiate import with_token
+from lumos.storage.interface import Marker
+from storage_places import BRIEF
+
+ROOT = "hdfs://cluster/lake"
+FILES = {"/lake/a.csv": b"data"}
+
+
+@pytest.fixture(autouse=True)
+def no_tokens_are_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    yield
+    negotiate._given.clear()
+
+
+def storage_at(*servers: HdfsServer, **facts: object) -> HdfsStorage:
+    access = HdfsAccess(
+        urls=tuple(server.url for server in servers),
+        nameservice="cluster",
+        **facts,  # type: ignore[arg-type]
+    )
+    return HdfsStorage(access, environment={}, patience=BRIEF)
+
+
+def used(storage: HdfsStorage) -> None:
+    """Lists, reads, writes and removes."""
+    assert storage.files(ROOT) == ["a.csv"]
+    assert storage.read(f"{ROOT}/a.csv") == b"data"
+    for data in (b"more", b"else"):
+        storage.write(f"{ROOT}/state/b %+ü.csv", data)
+        assert storage.read(f"{ROOT}/state/b %+ü.csv") == data
+    assert storage.files(f"{ROOT}/state") == ["b %+ü.csv"]
+    storage.discard([f"{ROOT}/state/b %+ü.csv"])
+    assert storage.files(f"{ROOT}/state") == []
+
+
+# Name nodes
+
+
+def test_the_active_one_of_two_name_nodes_is_found_and_kept() -> None:
+    with HdfsServer(dict(FILES), standby=True) as first, HdfsServer(dict(FILES)) as second:
+        storage = storage_at(first, second)
+        used(storage)
+        assert len(first.requests) == 1
+        first.standby, second.standby = False, True
+        assert storage.read(f"{ROOT}/a.csv") == b"data"
+        assert storage.read(f"{ROOT}/a.csv") == b"data"
+
+
+def test_a_name_node_that_is_gone_is_passed_over() -> None:
+    with HdfsServer(dict(FILES)) as gone:
+        gone.answer = lambda _request: BROKEN_OFF
+        with HdfsServer(dict(FILES)) as there:
+            used(storage_at(gone, there))
+
+
+def test_while_no_name_node_is_active_it_is_waited_for() -> None:
+    with HdfsServer(dict(FILES), standby=True) as first, HdfsServer({}, standby=True) as second:
+        storage = storage_at(first, second)
+        with pytest.raises(StorageBusy, match="state standby"):
+            storage.read(f"{ROOT}/a.csv")
+        assert len(first.requests) == len(second.requests) == BRIEF.tries
+
+
+def test_without_addresses_the_usual_port_of_the_name_node_is_asked() -> None:
+    assert HdfsAccess().bases("nn.example.com:8020") == (f"http://nn.example.com:9870{REST}",)
+    gateway = HdfsAccess(urls=("https://knox:8443/gateway/lake/webhdfs/v1/", "http://nn:9870"))
+    assert gateway.bases("x") == (f"https://knox:8443/gateway/lake{REST}", f"http://nn:9870{REST}")
+
+
+def test_an_older_server_lists_folders_at_once_and_a_gateway_serves_by_itself() -> None:
+    with HdfsServer(dict(FILES), is_gateway=True) as server:
+        storage = storage_at(server, user="reader")
+        used(storage)
+        assert [each.path for each in storage.entries(ROOT, after="a")] == [f"{ROOT}/a.csv"]
+        listed = [each.query["op"] for each in server.requests if "LIST" in each.query["op"]]
+        assert listed.count("LISTSTATUS_BATCH") == 1
+
+
+def test_a_data_node_that_cannot_be_reached_is_named_with_the_next_step() -> None:
+    with HdfsServer(dict(FILES)) as server:
+        server.data_node = "http://127.0.0.1:1/webhdfs/v1"
+        storage = storage_at(server, token=TOKEN)
+        with pytest.raises(ConnectionError) as silent:
+            storage.read(f"{ROOT}/a.csv")
+    told = str(silent.value)
+    assert told.startswith("the data node 127.0.0.1:1 that holds /lake/a.csv does not answer")
+    assert "HttpFS" in told
+    assert "hush" not in told
+
+
+def test_what_is_no_webhdfs_is_said_so() -> None:
+    with HdfsServer(answer=lambda _request: Response(200, b"<html/>")) as server:
+        (listing,) = storage_at(server).walk(Stretch(ROOT))
+    assert isinstance(listing, Unlisted)
+    assert "does not answer as WebHDFS does" in listing.reason
+
+
+# Who asks
+
+
+def test_the_user_is_named_and_a_token_stands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HdfsServer(dict(FILES)) as server:
+        used(storage_at(server, user="reader"))
+        assert {request.query.get("user.name") for request in server.requests} == {"reader"}
+        server.requests.clear()
+        used(storage_at(server, user="reader", token=TOKEN))
+        assert {request.query.get("user.name") for request in server.requests} == {None}
+        assert {request.query.get("delegation") for request in server.requests} == {TOKEN}
+    monkeypatch.setenv("HADOOP_USER_NAME", "etl")
+    assert HdfsAccess().settled().user == "etl"
+    assert HdfsAccess(token=TOKEN).settled().user == ""
+
+
+def test_a_closed_file_system_is_told_and_a_token_opens_it() -> None:
+    with HdfsServer(dict(FILES), secure=True) as server:
+        with pytest.raises(PermissionError, match="whoever asks must log in"):
+            storage_at(server).read(f"{ROOT}/a.csv")
+        with pytest.raises(PermissionError, match="InvalidToken") as refused:
+            storage_at(server, token="hush-hush-other").read(f"{ROOT}/a.csv")
+        assert "hush" not in str(refused.value)
+        used(storage_at(server, token=TOKEN))
+
+
+def test_kerberos_is_shown_once_and_executors_are_given_a_token() -> None:
+    asked: list[str] = []
+
+    def ticket(host: str) -> bytes:
+        asked.append(host)
+        return TICKET
+
+    with HdfsServer(dict(FILES), secure=True) as server:
+        access = HdfsAccess(urls=(server.url,), nameservice="cluster", kerberos=True)
+        carried = with_token(access, "cluster", ticket)
+        assert with_token(access, "cluster", ticket) == carried
+        assert asked == ["127.0.0.1"]
+        assert carried.token == server.tokens[0]
+        assert "hush" not in f"{carried!r}"
+        there = pickle.loads(pickle.dumps(carried))
+        used(HdfsStorage(there, environment={}, patience=BRIEF))
+        told = [request.headers.get("authorization", "") for request in server.requests]
+        assert sum(each != "" for each in told) == 1
+        negotiate.cancel_all()
+        assert server.tokens == []
+
+
+def test_a_token_is_asked_for_anew_after_half_its_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HdfsServer(dict(FILES), secure=True) as server:
+        access = HdfsAccess(urls=(server.url,), kerberos=True)
+        first = with_token(access, "cluster", lambda _host: TICKET)
+        monkeypatch.setattr(negotiate, "_GOOD_SECONDS", -1.0)
+        second = with_token(access, "cluster", lambda _host: TICKET)
+    assert first.token != second.token
+
+
+def test_the_standby_is_passed_over_when_a_token_is_asked_for() -> None:
+    with HdfsServer(standby=True) as first, HdfsServer(secure=True) as second:
+        access = HdfsAccess(urls=(first.url, second.url), nameservice="cluster", kerberos=True)
+        assert with_token(access, "cluster", lambda _host: TICKET).token == second.tokens[0]
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(NoCredentials, match=r"pip install 'lumos\[kerberos\]'"):
+        with_token(HdfsAccess(urls=("http://nn:9870",), kerberos=True))
+
+
+def test_a_ticket_is_asked_for_as_gssapi_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class GSSError(Exception):
+        pass
+
+    class Context:
+        def __init__(self, name: str, usage: str) -> None:
+            if "closed" in name:
+                raise GSSError("Major: no credentials\nMinor: none")
+            assert (name, usage) == ("HTTP@127.0.0.1 as a service", "initiate")
+
+        def step(self) -> bytes:
+            return TICKET
+
+    fake = SimpleNamespace(
+        Name=lambda text, kind: f"{text} as a {kind}",
+        NameType=SimpleNamespace(hostbased_service="service"),
+        SecurityContext=Context,
+        exceptions=SimpleNamespace(GSSError=GSSError),
+    )
+    monkeypatch.setitem(sys.modules, "gssapi", fake)
+    with HdfsServer(secure=True) as server:
+        assert with_token(HdfsAccess(urls=(server.url,), kerberos=True)).token == server.tokens[0]
+    with pytest.raises(NoCredentials, match="Kerberos gives no ticket for closed: Major: no cred"):
+        with_token(HdfsAccess(urls=("http://closed:9870",), kerberos=True))
+
+
+# What only Hadoop has
+
+
+def test_a_file_that_is_written_anew_is_another_one() -> None:
+    with HdfsServer() as server:
+        storage = storage_at(server)
+        server.put("/lake/a.csv", b"1")
+        (before,) = storage.walk(Stretch(ROOT))
+        server.put("/lake/a.csv", b"2")
+        (after,) = storage.walk(Stretch(ROOT))
+    assert isinstance(before, Listed)
+    assert isinstance(after, Listed)
+    assert before.modified == after.modified == 1_700_000_000_123_000
+    assert before.etag != after.etag
+
+
+def test_a_table_with_many_files_is_known_by_its_log_all_the_same() -> None:
+    files = {f"/lake/t/{number:03}.parquet": b"1" for number in range(40)}
+    with HdfsServer({**files, "/lake/t/_delta_log/0.json": b"{}"}, page=7) as server:
+        storage = storage_at(server)
+        assert list(storage.walk(Stretch(ROOT))) == [Marker(f"{ROOT}/t", "delta")]
+        plain = [each.path for each in storage.walk(Stretch(ROOT), tables=False)]
+    assert plain == [f"hdfs://cluster{path}" for path in files]
+
+
+def test_a_folder_that_must_not_be_listed_is_told_and_others_are_found() -> None:
+    def closed(request: Request) -> Response | None:
+        if not request.path.endswith("/closed"):
+            return None
+        return error(
+            403, "AccessControlException", "Permission denied: user=x, access=READ_EXECUTE"
+        )
+
+    with HdfsServer({**FILES, "/lake/closed/b.csv": b"1"}, answer=closed) as server:
+        listings = list(storage_at(server).walk(Stretch(ROOT)))
+    (told,) = (each for each in listings if isinstance(each, Unlisted))
+    assert (told.path, told.code) == (f"{ROOT}/closed", "permission_denied")
+    assert [each.path for each in listings if isinstance(each, Listed)] == [f"{ROOT}/a.csv"]
+
+
+# Sections and addresses
+
+SECTION = HdfsSource(
+    paths=("/lake", "hdfs://cluster:8020/raw/"), urls=("http://a:9870", "http://b:9870"),
+    nameservice="cluster", user="reader",
+)  # fmt: skip
+
+
+def test_paths_are_known_by_the_name_of_the_file_system() -> None:
+    assert roots_of(SECTION) == ["hdfs://cluster/lake", "hdfs://cluster/raw"]
+    assert roots_of(HdfsSource(paths=("/",), urls=("http://nn.example.com:9870",))) == [
+        "hdfs://nn.example.com"
+    ]
+    assert normal("hdfs://nn:8020/lake/", []) == "hdfs://nn/lake"
+    assert normal("webhdfs://nn:9870/lake", []) == "hdfs://nn/lake"
+    assert normal("hdfs:///lake", [SECTION]) == "hdfs://cluster/lake"
+    with pytest.raises(MisuseError, match="names no name node"):
+        normal("hdfs:///lake", [])
+    urn = Source(SECTION).urn("hdfs://cluster/lake/a b", environment="PROD")
+    assert str(urn) == "lumos://hdfs/cluster/lake/a%20b"
+
+
+def test_an_address_is_reached_as_the_configured_source_of_its_file_system() -> None:
+    assert section_of("hdfs://cluster/other", [SECTION]) == HdfsSource(
+        paths=("/other",), urls=SECTION.urls, nameservice="cluster", user="reader"
+    )
+    assert access_of("hdfs://cluster/state", [SECTION]) == HdfsAccess.of(SECTION)
+    alone = HdfsSource(paths=("/lake",), urls=("https://nn:9871",), nameservice="nn")
+    assert section_of("swebhdfs://nn:9871/lake", [SECTION]) == alone
+    assert access_of("hdfs://nn:8020/state", []) == HdfsAccess(nameservice="nn")
+
+
+def test_several_addresses_need_a_name_for_all_of_them() -> None:
+    with pytest.raises(MisuseError, match="needs a 'nameservice'"):
+        HdfsSource(paths=("/lake",), urls=("http://a:9870", "http://b:9870"))
+
+
+def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
+    with HdfsServer(dict(FILES), secure=True) as server:
+
+        def told(**facts: object) -> str:
+            settings = {"paths": ("/lake",), "urls": (server.url,), "token": Secret(TOKEN), **facts}
+            with pytest.raises(SourceNotUsable) as refused:
+                Source(HdfsSource(**settings)).roots()  # type: ignore[arg-type]
+            return str(refused.value)
+
+        where = "hdfs://127.0.0.1"
+        assert told(paths=("/none",)) == f"There is nothing at {where}/none. Check the path."
+        assert "Set 'kerberos: true' after kinit" in told(token=None)
+        assert "Take a new one" in told(token=Secret("other"))
+        assert "Name its WebHDFS as 'url'" in told(urls=())
+        server.answer = lambda _request: error(403, "AccessControlException", "Permission denied")
+        assert "Grant the user read and execute" in told()
+        server.answer = lambda _request: Response(200, b"<html/>")
+        assert "the address of WebHDFS, not of the file system itself" in told()
+        assert "does not answer" in told(urls=("http://127.0.0.1:1",))
