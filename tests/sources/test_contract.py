@@ -15,6 +15,7 @@ from conftest import Bucket
 from databases import PostgresDatabase
 from files import write_text
 from gcs_server import GcsServer
+from hdfs_server import TOKEN, HdfsServer
 from lumos import Lumos, plugins
 from lumos.engine.doctor import _sources
 from lumos.engine.scanning import source_of
@@ -139,6 +140,31 @@ class InAzure(Place):
         del self._server.containers["lake"][f"{name}.csv"]
 
 
+class InHadoop(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, server: HdfsServer) -> None:
+        self._server = server
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {
+            "type": "hdfs",
+            "path": "/lake",
+            "url": self._server.url,
+            "token": TOKEN,
+            **facts,
+        }
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(path="/no/such/path")
+
+    def put(self, name: str, *columns: str) -> None:
+        self._server.put(f"/lake/{name}.csv", _csv(columns))
+
+    def drop(self, name: str) -> None:
+        del self._server.files[f"/lake/{name}.csv"]
+
+
 class InDatabase(Place):
     secrets = (HUSH,)
 
@@ -204,16 +230,16 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             return InAzure(request.getfixturevalue("servers").enter_context(AzureServer()))
         case "gcs":
             return InGoogle(request.getfixturevalue("servers").enter_context(GcsServer()))
+        case "hdfs":
+            return InHadoop(
+                request.getfixturevalue("servers").enter_context(HdfsServer(secure=True))
+            )
         case "postgres":
             return InDatabase(request.getfixturevalue("database"))
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:
             raise AssertionError(f"The source '{kind}' has no place to be tried on.")
-
-
-# Sources that are named but cannot be scanned yet.
-TO_COME = {"hdfs"}
 
 
 @pytest.fixture
@@ -230,7 +256,7 @@ SLOW = {"mongodb"}
 @pytest.fixture(
     params=[
         pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind
-        for kind in sorted(plugins.names(plugins.SOURCES) - TO_COME)
+        for kind in sorted(plugins.names(plugins.SOURCES))
     ]
 )
 def place(request: pytest.FixtureRequest) -> Place:
