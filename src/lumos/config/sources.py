@@ -219,6 +219,7 @@ class MongodbSource(Source, frozen=True, kw_only=True):
     collections: Annotated[Names, spelled(one=("collection",))] = ()
     exclude: Names = ()
     sample_size: Annotated[int, Meta(ge=1, description="a number of documents, at least 1")] = 1000
+    statement_timeout: Seconds = 300
 
     def __post_init__(self) -> None:
         _require_address(self.type, self.connection_string, self.host)

@@ -11,10 +11,11 @@ from lumos.config import Settings
 from lumos.engine.ingest import Announce, report_progress
 from lumos.engine.recording import dataset_of
 from lumos.engine.reports import DatasetReport, DiscoverReport, DiscoverSummary
+from lumos.engine.samples import sampled
 from lumos.engine.scanning import Lake, places_of
 from lumos.engine.state import check_state
 from lumos.model.discovery import Discovery
-from lumos.sources import Source
+from lumos.sources import SampledSource, Source
 from lumos.sources.addresses import access_of
 from lumos.storage import USUAL, Access
 
@@ -28,7 +29,11 @@ def discover(
     looks: list[tuple[Source, Discovery]] = []
     for source in places.databases:
         announce(f"Reading {source.address}")
-        looks.append((source, source.read(lambda _share: None)))
+        if isinstance(source, SampledSource):
+            found_there = sampled(source, lambda _path: None, settings, announce)
+        else:
+            found_there = source.read(lambda _share: None)
+        looks.append((source, found_there))
     if places.lakes:
         looks += _scanned(settings, places.lakes, state, announce)
     found = [discovery for _, discovery in looks]

@@ -1,7 +1,7 @@
 """`lumos ingest`: from databases, and from lakes through Spark, into the store."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from time import monotonic
 from typing import Protocol
@@ -10,13 +10,14 @@ from lumos.config import Settings
 from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
 from lumos.engine.reports import ChangeWord, DatasetReport, IngestReport, IngestSummary
+from lumos.engine.samples import known_schemas, sampled
 from lumos.engine.scanning import Lake, failure_of, places_of
 from lumos.engine.scans import Pass, Scanner
 from lumos.engine.state import check_state, state_folder
 from lumos.errors import LumosError
 from lumos.model.change import EventType
 from lumos.model.discovery import Discovery, Problem
-from lumos.sources import TableSource
+from lumos.sources import SampledSource, TableSource
 from lumos.sources.addresses import access_of
 from lumos.storage import USUAL, Access, Selection
 from lumos.store import Store
@@ -88,7 +89,7 @@ def ingest(
         tables = scanner()
         for source in places.databases:
             try:
-                done = _scan_tables(tables, source, announce)
+                done = _scan_tables(tables, source, settings, announce)
                 passes.append(done)
                 failures += follow_views(tables.store, done)
             except LumosError as problem:
@@ -111,16 +112,22 @@ def ingest(
     return _report(passes, places.addresses, failures, seconds=monotonic() - started)
 
 
-def _scan_tables(scanner: Scanner, source: TableSource, announce: Announce) -> Pass:
+def _scan_tables(
+    scanner: Scanner, source: TableSource, settings: Settings, announce: Announce
+) -> Pass:
     step = f"Reading {source.address}"
     announce(step)
 
     def watch(share: float) -> None:
         announce(step, share=share)
 
-    return scanner.scan(
-        source, source.scope, lambda _before, _after: nullcontext(source.read(watch))
-    )
+    def look(_before: str | None, _after: str) -> AbstractContextManager[Discovery]:
+        if isinstance(source, SampledSource):
+            known = known_schemas(scanner.store, source, settings.environment)
+            return nullcontext(sampled(source, known, settings, announce))
+        return nullcontext(source.read(watch))
+
+    return scanner.scan(source, source.scope, look)
 
 
 def _scan_lakes(

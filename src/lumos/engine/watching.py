@@ -19,7 +19,7 @@ from lumos.config.sources import Source
 from lumos.engine.reports import FORMAT_VERSION, IngestReport, Report
 from lumos.engine.scanning import name_of, source_of
 from lumos.errors import LumosError, MisuseError, UnknownName
-from lumos.sources import LakeSource
+from lumos.sources import LakeSource, SampledSource
 from lumos.store.locks import AlreadyHeld
 from lumos.watch.polling import Watched, watch
 
@@ -94,15 +94,15 @@ class Watcher:
         return WatchReport(looks=tally.looks, failures=tally.failures)
 
     def _start_spark(self, chosen: list[WatchedSource], stop: threading.Event) -> None:
-        """Starts Spark beforehand where lakes are watched and nobody has said to stop."""
-        lakes = [_is_lake(each.source) for each in chosen]
-        if stop.is_set() or not any(lakes):
+        """Starts Spark beforehand where something needs it and nobody has said to stop."""
+        need_it = [_needs_spark(each.source) for each in chosen]
+        if stop.is_set() or not any(need_it):
             return
         try:
             self._spark.start()
         except LumosError as problem:
-            # Databases do without it, and lakes are tried again.
-            if all(lakes):
+            # Most databases do without it, and the rest is tried again.
+            if all(need_it):
                 raise
             _log.warning("only databases are watched until Spark starts: %s", problem)
 
@@ -110,7 +110,7 @@ class Watcher:
         from lumos.pipeline.session import SparkFailed, SparkLost
 
         try:
-            if _is_lake(section):
+            if _needs_spark(section):
                 self._spark.start_if_needed()
             report = self._scan(section)
         except AlreadyHeld as held:
@@ -188,8 +188,8 @@ class _WarmSpark:
         self._kept.close()
 
 
-def _is_lake(section: Source) -> bool:
-    return isinstance(source_of(section), LakeSource)
+def _needs_spark(section: Source) -> bool:
+    return isinstance(source_of(section), LakeSource | SampledSource)
 
 
 def watched_sources(settings: Settings) -> Iterator[WatchedSource]:

@@ -2,6 +2,8 @@
 
 from lumos.sources.interface import (
     LakeSource,
+    Observer,
+    SampledSource,
     Source,
     SourceNotUsable,
     TableSource,
@@ -9,4 +11,13 @@ from lumos.sources.interface import (
     hints_of,
 )
 
-__all__ = ["LakeSource", "Source", "SourceNotUsable", "TableSource", "Watch", "hints_of"]
+__all__ = [
+    "LakeSource",
+    "Observer",
+    "SampledSource",
+    "Source",
+    "SourceNotUsable",
+    "TableSource",
+    "Watch",
+    "hints_of",
+]

@@ -1,12 +1,16 @@
 """What the engine asks of a source."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import msgspec
 
 from lumos.config.sources import DatasetHint
 from lumos.errors import MisuseError
-from lumos.model.discovery import Discovery
+from lumos.model.discovery import Discovery, Problem
+from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.storage import Hint, Selection
 
@@ -73,6 +77,68 @@ class TableSource(Source):
     @abstractmethod
     def covers(self, path: str) -> bool:
         """Whether a dataset at that path would be found if it was there."""
+
+
+class Observer(ABC):
+    """Looks at one piece of a sampled source after the other; travels to executors by pickle."""
+
+    @abstractmethod
+    def __call__(self, work: bytes) -> bytes:
+        """What is seen there; what cannot be read is an answer, too."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of connections."""
+
+
+class Works(NamedTuple):
+    """The pieces of a source to look at, and what is wrong with others."""
+
+    pieces: list[bytes]
+    problems: tuple[Problem, ...] = ()
+
+
+# What is known of a dataset at a path from earlier scans.
+Known: TypeAlias = Callable[[str], Schema | None]
+# Lets an observer look at pieces, wherever that is done, and gives what it saw.
+Spread: TypeAlias = Callable[[list[bytes], Observer], list[bytes]]
+
+
+class SampledSource(TableSource):
+    """A database that declares no schemas: they are learnt from samples, which Spark takes."""
+
+    @abstractmethod
+    def works(self) -> Works:
+        """What there is to look at; raises LumosError where it cannot be read."""
+
+    @abstractmethod
+    def observer(self) -> Observer:
+        """What looks at it."""
+
+    @abstractmethod
+    def discovery(self, answers: Sequence[bytes], known: Known) -> Discovery:
+        """The datasets that were seen, in the light of what is known of them."""
+
+    def sampled(self, spread: Spread, known: Known) -> Discovery:
+        """All datasets; a sample that shows less than is known takes nothing back."""
+        works = self.works()
+        found = self.discovery(spread(works.pieces, self.observer()), known)
+        return msgspec.structs.replace(found, problems=(*works.problems, *found.problems))
+
+    def read(self, watch: Watch) -> Discovery:
+        def here(pieces: list[bytes], observer: Observer) -> list[bytes]:
+            with closing(observer):
+                return [
+                    _watched(observer(piece), watch, number / len(pieces))
+                    for number, piece in enumerate(pieces, start=1)
+                ]
+
+        return self.sampled(here, lambda _path: None)
+
+
+def _watched(answer: bytes, watch: Watch, share: float) -> bytes:
+    watch(share)
+    return answer
 
 
 class LakeSource(Source):

@@ -1,40 +1,204 @@
-"""A MongoDB server as a source."""
+"""Collections and views of a MongoDB server as a source."""
 
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, ClassVar, Final, TypeAlias
+from urllib.parse import quote, unquote
+
+import msgspec
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure
 
 from lumos.config.sources import MongodbSource as Settings
-from lumos.model.discovery import Discovery
+from lumos.errors import did_you_mean
+from lumos.model.discovery import Discovery, Problem
 from lumos.model.urn import Urn
-from lumos.sources.interface import SourceNotUsable, TableSource, Watch
+from lumos.sources.interface import Known, SampledSource, SourceNotUsable, Works
+from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
+from lumos.sources.mongodb.datasets import dataset_of, path_of
+from lumos.sources.mongodb.sampling import Answer, Kind, Sampler, Work, as_json
+
+_Client: TypeAlias = "MongoClient[dict[str, Any]]"
+_OF_THE_SERVER: Final = ("admin", "config", "local")
+_KINDS: Final[dict[str, Kind]] = {
+    "collection": "collection",
+    "view": "view",
+    "timeseries": "timeseries",
+}
+_PATTERN: Final = frozenset("*?[")
 
 
-class MongodbSource(TableSource):
+class MongodbSource(SampledSource):
     kind: ClassVar[str] = "mongodb"
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.instance = settings.instance
 
+    @cached_property
+    def _access(self) -> MongoAccess:
+        return MongoAccess.of(self._settings)
+
     @property
     def address(self) -> str:
-        return "mongodb"
+        return self._access.shown
 
     @property
     def scope(self) -> str:
-        return ""
-
-    def check(self) -> str:
-        raise _not_yet()
-
-    def read(self, watch: Watch) -> Discovery:  # noqa: ARG002
-        raise _not_yet()
-
-    def covers(self, path: str) -> bool:  # noqa: ARG002
-        return False
+        # Which databases are looked at may change from run to run; `covers` knows.
+        return "*"
 
     def urn(self, path: str, *, environment: str) -> Urn:
-        return Urn.of(self.kind, path.split("/"), instance=self.instance, environment=environment)
+        parts = [unquote(part) for part in path.split("/")]
+        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
+
+    def covers(self, path: str) -> bool:
+        database, _, name = path.partition("/")
+        return self._is_database_wanted(unquote(database)) and self._is_wanted(
+            unquote(database), unquote(name)
+        )
+
+    def check(self) -> str:
+        with self._access.connected() as client:
+            version = client.server_info()["version"]
+            databases, _ = self._databases(client)
+            works, problems = self._listed(client, databases)
+            if problems and not works:
+                raise SourceNotUsable(
+                    f"Nothing can be read at {self.address}: {problems[0].reason}",
+                    "Grant the user the role read on the databases.",
+                )
+        collections = "1 collection" if len(works) == 1 else f"{len(works):,} collections"
+        databases_read = len({work.database for work in works})
+        where = "1 database" if databases_read == 1 else f"{databases_read:,} databases"
+        return f"{self.address}, MongoDB {version}, {collections} and views in {where}"
+
+    def works(self) -> Works:
+        with self._access.connected() as client:
+            databases, remarks = self._databases(client)
+            works, unlisted = self._listed(client, databases)
+        return Works([msgspec.msgpack.encode(work) for work in works], (*remarks, *unlisted))
+
+    def observer(self) -> Sampler:
+        return Sampler(self._access)
+
+    def discovery(self, answers: Sequence[bytes], known: Known) -> Discovery:
+        seen = [msgspec.msgpack.decode(answer, type=Answer) for answer in answers]
+        if seen and all(answer.problem == "unreadable" for answer in seen):
+            raise SourceNotUsable(
+                f"No collection at {self.address} can be read: {seen[0].reason}",
+                "Check that executors reach the server, too; nothing was recorded.",
+            )
+        problems: list[Problem] = []
+        datasets = []
+        for answer in seen:
+            path = path_of(answer.work.database, answer.work.name)
+            problems += _problems(path, answer)
+            if answer.problem is None:
+                datasets.append(dataset_of(path, answer, known(path), self.address))
+        return Discovery(datasets=tuple(datasets), problems=tuple(problems))
+
+    def _databases(self, client: _Client) -> tuple[list[str], list[Problem]]:
+        """The databases to look at, and remarks on names that mean nothing."""
+        wanted = self._wanted_databases
+        try:
+            there = client.list_database_names()
+        except OperationFailure as problem:
+            if problem.code not in NOT_ALLOWED or not wanted or _PATTERN & set("".join(wanted)):
+                raise
+            # Whoever may not list databases may still read those that are named.
+            return list(wanted), []
+        chosen = [name for name in there if self._is_database_wanted(name)]
+        remarks = [
+            Problem(
+                path=quote(name, safe=""),
+                reason=f"there is no database '{name}'.{did_you_mean(name, there)}",
+                code="no_such_database",
+                remark=True,
+            )
+            for name in wanted
+            if not any(_fits(each, name) for each in there)
+        ]
+        return chosen, remarks
+
+    def _listed(
+        self, client: _Client, databases: Sequence[str]
+    ) -> tuple[list[Work], list[Problem]]:
+        works: list[Work] = []
+        problems: list[Problem] = []
+        for database in databases:
+            try:
+                works += self._collections(client, database)
+            except OperationFailure as problem:
+                reason = f"its collections cannot be listed: {self._access.words(problem)}."
+                code = "not_allowed" if problem.code in NOT_ALLOWED else "unreadable"
+                problems.append(Problem(path=quote(database, safe=""), reason=reason, code=code))
+        return works, problems
+
+    def _collections(self, client: _Client, database: str) -> Iterator[Work]:
+        found = client[database].list_collections()
+        for each in sorted(found, key=lambda each: str(each["name"])):
+            name = str(each["name"])
+            kind = _KINDS.get(str(each.get("type", "collection")))
+            if kind is None or name.startswith("system.") or not self._is_wanted(database, name):
+                continue
+            identity = each.get("info", {}).get("uuid")
+            yield Work(
+                database=database,
+                name=name,
+                kind=kind,
+                identity=None if identity is None else bytes(identity).hex(),
+                options=as_json(each.get("options") or {}),
+                sample_size=self._settings.sample_size,
+            )
+
+    @cached_property
+    def _wanted_databases(self) -> tuple[str, ...]:
+        """The databases that are named, in the section or else in the address."""
+        if self._settings.databases:
+            return self._settings.databases
+        named = self._access.database
+        # There users are kept, who log in through it.
+        return () if named is None or named in _OF_THE_SERVER else (named,)
+
+    def _is_database_wanted(self, database: str) -> bool:
+        wanted = self._wanted_databases
+        if not wanted:
+            return database not in _OF_THE_SERVER
+        return any(_fits(database, each) for each in wanted)
+
+    def _is_wanted(self, database: str, name: str) -> bool:
+        settings = self._settings
+        return (
+            not settings.collections or _matches(database, name, settings.collections)
+        ) and not _matches(database, name, settings.exclude)
 
 
-def _not_yet() -> SourceNotUsable:
-    return SourceNotUsable("This version cannot scan 'mongodb'.", "Leave the source out.")
+def _problems(path: str, answer: Answer) -> Iterator[Problem]:
+    if answer.problem is not None:
+        yield Problem(path=path, reason=answer.reason, code=answer.problem)
+    if answer.damaged:
+        yield Problem(
+            path=path,
+            reason=f"{answer.damaged:,} documents of the sample are no valid BSON.",
+            code="damaged_documents",
+            remark=True,
+        )
+    if answer.is_cut:
+        yield Problem(
+            path=path,
+            reason="Its documents have more keys than anybody names; not all are told.",
+            code="too_many_fields",
+            remark=True,
+        )
+
+
+def _matches(database: str, name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns means the collection by its name, or with its database."""
+    return any(_fits(name, each) or _fits(f"{database}.{name}", each) for each in patterns)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    # A name may hold the marks that patterns are made of.
+    return name == pattern or fnmatchcase(name, pattern)

@@ -1,0 +1,45 @@
+"""Samples of databases without schemas, taken on Spark in the light of what the store knows."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from lumos.config import Settings
+from lumos.model.discovery import Discovery
+from lumos.model.schema import Schema
+from lumos.sources import SampledSource
+from lumos.sources.interface import Known
+from lumos.store import Store
+
+# What executors of a cluster may not have; all of it is Python alone, or does without the rest.
+_LIBRARIES: Final = {"mongodb": ("bson", "pymongo", "dns")}
+
+
+def sampled(
+    source: SampledSource, known: Known, settings: Settings, announce: Callable[[str], None]
+) -> Discovery:
+    """What samples of a source show."""
+    announce("Starting Spark")
+    from lumos.pipeline.sampling import spread
+    from lumos.pipeline.session import spark_session
+
+    spark = settings.spark
+    with spark_session(
+        master=spark.master,
+        settings=spark.properties(),
+        libraries=_LIBRARIES.get(source.kind, ()),
+    ) as session:
+        announce(f"Reading {source.address}")
+        return source.sampled(partial(spread, session), known)
+
+
+def known_schemas(store: Store, source: SampledSource, environment: str) -> Known:
+    """The schemas that the store knows of a source's datasets, as far as they are there."""
+    before = store.known(source=f"{source.identity}:{source.scope}")
+
+    def known(path: str) -> Schema | None:
+        urn = str(source.urn(path, environment=environment))
+        there = before.get(urn)
+        return None if there is None or there.state != "live" else store.get(urn).schema
+
+    return known

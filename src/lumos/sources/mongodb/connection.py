@@ -1,0 +1,212 @@
+"""The way to a MongoDB server, and one clear sentence where it is barred."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+import msgspec
+from pymongo import MongoClient
+from pymongo.errors import (
+    ConfigurationError,
+    ConnectionFailure,
+    ExecutionTimeout,
+    InvalidURI,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
+from pymongo.uri_parser import parse_uri
+
+from lumos.config.secret import MASK, redacted
+from lumos.config.sources import MongodbSource as Settings
+from lumos.sources.interface import SourceNotUsable
+from lumos.sources.mongodb.observed import DECODING
+
+_CONNECT_MILLISECONDS: Final = 10_000
+_DEFAULT_PORT: Final = 27017
+_SRV: Final = "mongodb+srv://"
+NOT_ALLOWED: Final = (13, 8000)
+_NO_ENTRY: Final = (18, 11, 334)
+
+
+class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server is reached; it travels to executors in closures, and shows no secret."""
+
+    # Hosts without anything that lets one in.
+    shown: str
+    uri: str
+    user: str | None = None
+    password: str | None = None
+    seconds: int = 300
+
+    @classmethod
+    def of(cls, settings: Settings) -> "MongoAccess":
+        """The access that a section of the configuration describes; raises SourceNotUsable."""
+        string = settings.connection_string
+        if string is None:
+            host = str(settings.host)
+            place = f"[{host}]" if ":" in host and not host.startswith("[") else host
+            uri = f"mongodb://{place}:{settings.port}/"
+        else:
+            uri = string.reveal()
+            # Marks that should be encoded shift where a URL's parts begin: a piece of the
+            # password would pass for a host, and be shown.
+            if str(string) == MASK:
+                raise _unreadable()
+        return cls(
+            shown=_hosts(uri, string.hosts if string is not None else ()),
+            uri=uri,
+            user=settings.user,
+            password=settings.password.reveal() if settings.password else None,
+            seconds=settings.statement_timeout,
+        )
+
+    def __repr__(self) -> str:
+        return f"MongoAccess({self.shown!r})"
+
+    @property
+    def database(self) -> str | None:
+        """The database that the address names, if it does."""
+        path = self.uri.partition("://")[2].partition("?")[0].partition("/")[2]
+        return path.partition(".")[0] or None
+
+    @property
+    def milliseconds(self) -> int:
+        """How long one question may take."""
+        return self.seconds * 1000
+
+    def client(self) -> "MongoClient[dict[str, Any]]":
+        """A client that reads from secondaries where there are some; nothing is asked yet."""
+        given: dict[str, Any] = {}
+        if self.user is not None:
+            given["username"] = self.user
+        if self.password is not None:
+            given["password"] = self.password
+        usual: dict[str, Any] = {
+            "appname": "lumos",
+            "serverSelectionTimeoutMS": _CONNECT_MILLISECONDS,
+            "connectTimeoutMS": _CONNECT_MILLISECONDS,
+            "socketTimeoutMS": self.milliseconds + _CONNECT_MILLISECONDS,
+            "maxPoolSize": 4,
+            "datetime_conversion": DECODING.datetime_conversion,
+            "unicode_decode_error_handler": "replace",
+        }
+        # What the address says itself counts.
+        if "readpreference" not in self.uri.casefold():
+            usual["readPreference"] = "secondaryPreferred"
+        try:
+            return MongoClient(self.uri, **usual, **given)
+        except (ConfigurationError, InvalidURI, ValueError) as problem:
+            raise self.refusal(problem) from None
+
+    @contextmanager
+    def connected(self) -> Iterator["MongoClient[dict[str, Any]]"]:
+        """A client for one conversation; whatever goes wrong in it raises SourceNotUsable."""
+        with self.client() as client:
+            try:
+                yield client
+            except PyMongoError as problem:
+                raise self.refusal(problem) from None
+
+    def refusal(self, problem: Exception) -> SourceNotUsable:
+        """Why nothing can be read, and what to do."""
+        text = self.words(problem)
+        if isinstance(problem, ServerSelectionTimeoutError):
+            found, step = _UNTRUSTED if re.search("SSL|certificate", text) else _NO_ANSWER
+        elif isinstance(problem, OperationFailure) and problem.code in _NO_ENTRY:
+            found, step = _REFUSED
+        elif isinstance(problem, OperationFailure) and problem.code in NOT_ALLOWED:
+            found, step = _NOT_ALLOWED
+        elif isinstance(problem, ExecutionTimeout):
+            found, step = _TOO_SLOW
+        elif isinstance(problem, ConfigurationError) and "wire version" in text:
+            found, step = _TOO_OLD
+        elif isinstance(problem, ConfigurationError) and self.uri.startswith(_SRV):
+            found, step = _NO_CLUSTER
+        elif isinstance(problem, ConfigurationError | InvalidURI | ValueError):
+            return _unreadable()
+        elif isinstance(problem, ConnectionFailure):
+            found, step = _NO_ANSWER
+        else:
+            found, step = _BROKEN
+        facts = {"host": self.shown, "text": text, "seconds": self.seconds}
+        return SourceNotUsable(found.format(**facts), step.format(**facts))
+
+    def words(self, problem: Exception) -> str:
+        """What server or driver say, in one line and without what lets one in."""
+        details = getattr(problem, "details", None)
+        told = details.get("errmsg") if isinstance(details, dict) else None
+        text = str(told or problem) or type(problem).__name__
+        # The driver goes on to describe the whole cluster.
+        text = re.split(r", full error:|, Timeout: |\(configured timeouts|\n", text)[0].strip()
+        for secret in self._secrets():
+            text = text.replace(secret, MASK)
+        return redacted(text).rstrip(".")
+
+    def _secrets(self) -> list[str]:
+        entry = self.uri.partition("://")[2].rpartition("@")[0]
+        written = [self.password or "", entry.partition(":")[2]]
+        return [
+            form
+            for each in written
+            if each
+            for form in dict.fromkeys((each, quote_plus(each), quote(each, safe="")))
+        ]
+
+
+def _hosts(uri: str, named: tuple[str, ...]) -> str:
+    if uri.startswith(_SRV):
+        # Its real hosts stand in the DNS, which nobody asks yet.
+        return f"{_SRV}{','.join(named)}"
+    try:
+        nodes = parse_uri(uri)["nodelist"]
+    except (PyMongoError, ValueError):
+        raise _unreadable() from None
+    return f"mongodb://{','.join(_node(*node) for node in nodes)}"
+
+
+def _node(host: str, port: int | None) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return shown if port in (None, _DEFAULT_PORT) else f"{shown}:{port}"
+
+
+def _unreadable() -> SourceNotUsable:
+    # What the driver says would show parts of it.
+    return SourceNotUsable(
+        "The connection string of a mongodb source cannot be read.",
+        "It looks like mongodb://user:password@host:27017/database, with special marks "
+        "percent-encoded (@ is %40, / is %2F, # is %23).",
+    )
+
+
+_NO_ANSWER: Final = (
+    "No MongoDB answers at {host}: {text}.",
+    "Check the address, the network and that the server runs.",
+)
+_UNTRUSTED: Final = (
+    "No encrypted connection to {host}: {text}.",
+    "Check tls, and tlsCAFile in the connection string.",
+)
+_NO_CLUSTER: Final = (
+    "There is no cluster at {host}: {text}.",
+    "Check the name, and that this machine can ask the DNS for it.",
+)
+_REFUSED: Final = (
+    "The MongoDB at {host} does not let the user in: {text}.",
+    "Check user and password, and authSource, the database that knows the user.",
+)
+_NOT_ALLOWED: Final = (
+    "The user may not read at {host}: {text}.",
+    "Grant it the role read on the databases, or name 'databases' that it may read.",
+)
+_TOO_SLOW: Final = (
+    "The MongoDB at {host} did not answer within {seconds} seconds.",
+    "Raise 'statement_timeout', or name 'collections' to read less.",
+)
+_TOO_OLD: Final = (
+    "The MongoDB at {host} is too old: {text}.",
+    "Lumos reads what the driver reads.",
+)
+_BROKEN: Final = ("Reading from {host} failed: {text}.", "Run again; nothing was recorded.")

@@ -1,0 +1,173 @@
+"""One collection looked at, on whatever machine Spark chooses: a sample, sizes, indexes."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import msgspec
+from bson import json_util
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+from pymongo import MongoClient
+from pymongo.collection import Collection
+from pymongo.errors import ExecutionTimeout, OperationFailure, PyMongoError
+
+from lumos.config.secret import redacted
+from lumos.sources.interface import Observer
+from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
+from lumos.sources.mongodb.observed import Documents, Seen
+
+_BATCH: Final = 500
+_RAW: Final[CodecOptions[RawBSONDocument]] = CodecOptions(document_class=RawBSONDocument)
+# Told by the index's name and keys, or of no use to anybody.
+_UNTOLD: Final = ("v", "ns", "name", "key", "background")
+
+Kind = Literal["collection", "view", "timeseries"]
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """A collection to look at; `options` are as MongoDB keeps them, as extended JSON."""
+
+    database: str
+    name: str
+    kind: Kind
+    identity: str | None
+    options: str
+    sample_size: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of a collection, or why nothing was."""
+
+    work: Work
+    problem: str | None = None
+    reason: str = ""
+    seen: Seen = msgspec.field(default_factory=Seen)
+    # Whether every document was looked at.
+    whole: bool = False
+    damaged: int = 0
+    is_cut: bool = False
+    documents: int | None = None
+    bytes: int | None = None
+    indexes: dict[str, str] = {}
+    shard_key: str | None = None
+
+
+class Sampler(Observer):
+    """Looks at collections with one connection, which is made where it is needed."""
+
+    def __init__(self, access: MongoAccess) -> None:
+        self._access = access
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_access": self._access}
+
+    @cached_property
+    def _client(self) -> "MongoClient[dict[str, Any]]":
+        return self._access.client()
+
+    def __call__(self, work: bytes) -> bytes:
+        asked = msgspec.msgpack.decode(work, type=Work)
+        return msgspec.msgpack.encode(self.answer(asked))
+
+    def answer(self, work: Work) -> Answer:
+        """What a collection shows; a failure of it is an answer, too."""
+        try:
+            return self._looked_at(work)
+        except ExecutionTimeout as problem:
+            return self._failed(work, "too_slow", problem)
+        except OperationFailure as problem:
+            code = "not_allowed" if problem.code in NOT_ALLOWED else "unreadable"
+            return self._failed(work, code, problem)
+        except PyMongoError as problem:
+            return self._failed(work, "unreadable", problem)
+
+    def close(self) -> None:
+        if "_client" in self.__dict__:
+            self._client.close()
+
+    def _failed(self, work: Work, code: str, problem: PyMongoError) -> Answer:
+        return Answer(work=work, problem=code, reason=f"{self._access.words(problem)}.")
+
+    def _looked_at(self, work: Work) -> Answer:
+        collection = self._client[work.database][work.name]
+        statistics = {} if work.kind == "view" else self._statistics(collection)
+        count = _number(statistics.get("count"))
+        if count is None and work.kind == "collection":
+            count = collection.estimated_document_count(maxTimeMS=self._access.milliseconds)
+        documents, whole = self._sample(collection, work, count)
+        return Answer(
+            work=work,
+            seen=documents.seen,
+            whole=whole,
+            damaged=documents.damaged,
+            is_cut=documents.is_cut,
+            documents=count,
+            bytes=_number(statistics.get("size")),
+            indexes={} if work.kind == "view" else dict(_indexes(collection)),
+            shard_key=self._shard_key(work) if statistics.get("sharded") else None,
+        )
+
+    def _sample(
+        self, collection: Collection[dict[str, Any]], work: Work, count: int | None
+    ) -> tuple[Documents, bool]:
+        """A sample by chance, or all documents where there are no more than it would hold."""
+        documents = Documents()
+        # Documents stay as they came until they are counted, so that a damaged one harms no other.
+        raw = collection.with_options(codec_options=_RAW)
+        limit, size = self._access.milliseconds, work.sample_size
+        if work.kind == "view":
+            # Whoever asks a view for a sample by chance has it worked out as a whole.
+            documents.note_all(raw.find(limit=size, batch_size=_BATCH, max_time_ms=limit))
+            return documents, False
+        if count is not None and count <= size:
+            # The count may be old, so that one more is asked for.
+            documents.note_all(raw.find(limit=size + 1, batch_size=_BATCH, max_time_ms=limit))
+            return documents, documents.seen.count + documents.damaged <= size
+        sample = [{"$sample": {"size": size}}]
+        documents.note_all(
+            raw.aggregate(sample, maxTimeMS=limit, allowDiskUse=True, batchSize=_BATCH)
+        )
+        return documents, False
+
+    def _statistics(self, collection: Collection[dict[str, Any]]) -> Mapping[str, Any]:
+        try:
+            told = collection.database.command(
+                "collStats", collection.name, maxTimeMS=self._access.milliseconds
+            )
+        except OperationFailure:
+            # Sizes are worth no failure: not everybody may ask for them, nor every server tells.
+            return {}
+        return told
+
+    def _shard_key(self, work: Work) -> str | None:
+        wanted = {"_id": f"{work.database}.{work.name}"}
+        try:
+            found = self._client["config"]["collections"].find_one(wanted, {"key": 1})
+        except OperationFailure:
+            return None
+        return None if found is None else as_json(found.get("key"))
+
+
+def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    try:
+        for index in collection.list_indexes():
+            # Servers tell them in any order, and some tell what an index is not.
+            more = {
+                name: value
+                for name, value in sorted(index.items())
+                if name not in _UNTOLD and value is not False
+            }
+            yield str(index["name"]), as_json({"key": index["key"], **more})
+    except OperationFailure:
+        # Without the right to list them, the documents are still worth reading.
+        return
+
+
+def as_json(value: object) -> str:
+    """Something of MongoDB as one line of extended JSON, without what looks like a secret."""
+    return redacted(json_util.dumps(value, json_options=json_util.RELAXED_JSON_OPTIONS))
+
+
+def _number(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and value >= 0 else None

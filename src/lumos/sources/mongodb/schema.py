@@ -1,0 +1,279 @@
+"""Schemas made of what was counted in documents, of validators, and of what was known before."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.types import NULL, STRING, Array, DataType, Map, Member, Struct, quoted_name
+from lumos.sources.mongodb.observed import Seen
+from lumos.sources.mongodb.types import SCALARS, object_type, united
+
+KEY: Final = "_id"
+PRESENCE: Final = "mongodb.presence"
+_BETWEEN: Final = " | "
+
+
+class Rules(NamedTuple):
+    """What a validator declares of objects."""
+
+    properties: Mapping[str, Mapping[str, Any]]
+    # Keys that every object must have; none where nobody sees to it.
+    required: frozenset[str]
+
+    @classmethod
+    def of(cls, validator: Mapping[str, Any], *, enforced: bool) -> "Rules":
+        """The rules of a collection's validator; one without `$jsonSchema` declares nothing."""
+        declared = validator.get("$jsonSchema")
+        return _rules(declared if isinstance(declared, Mapping) else {}, enforced=enforced)
+
+
+def observed_schema(seen: Seen, rules: Rules, *, has_key: bool) -> Schema:
+    """The schema of documents, as far as they were looked at."""
+    members = sorted(seen.members.items(), key=lambda each: _usual_place(*each))
+    fields = {name: _field(name, each, seen.count) for name, each in members}
+    for name, declared in rules.properties.items():
+        fields[name] = _completed(name, fields.get(name), declared)
+    for name in rules.required & fields.keys():
+        if _is_always_there(seen, name):
+            fields[name] = msgspec.structs.replace(fields[name], nullable=False)
+    if has_key and KEY in fields:
+        fields[KEY] = msgspec.structs.replace(fields[KEY], key=True, nullable=False)
+        fields = {KEY: fields.pop(KEY), **fields}
+    return Schema(fields=tuple(fields.values()))
+
+
+def steadied(observed: Schema, known: Schema, *, whole: bool) -> Schema:
+    """What is known by now: a sample never takes anything back, the `whole` collection does."""
+    fields = {field.name: field for field in observed.fields}
+    before = {field.name: field for field in known.fields}
+    kept: list[Field] = []
+    for name, old in before.items():
+        new = fields.get(name)
+        if new is not None:
+            kept.append(_in_order(new, old) if whole else _both(new, old))
+        elif not whole:
+            kept.append(_unseen(old))
+    kept += [field for name, field in fields.items() if name not in before]
+    return Schema(fields=tuple(kept))
+
+
+def _usual_place(name: str, seen: Seen) -> tuple[float, str]:
+    return (seen.order / seen.count if seen.count else 0.0, name)
+
+
+def _is_always_there(seen: Seen, name: str) -> bool:
+    member = seen.members.get(name)
+    if member is None:
+        return seen.count == 0
+    return member.count == seen.count and "null" not in member.types
+
+
+def _field(name: str, seen: Seen, of: int) -> Field:
+    notes: list[NestedField] = []
+    type = _type(seen, quoted_name(name), notes)
+    return Field(
+        name=name,
+        type=type,
+        native_type=_native(seen),
+        properties={PRESENCE: _share(seen.count, of)},
+        nested=tuple(notes),
+    )
+
+
+def _type(seen: Seen, path: str, notes: list[NestedField]) -> DataType:
+    """The type of what was seen; what is worth saying of places inside goes to the notes."""
+    names = [name for name in seen.types if SCALARS.get(name) != NULL]
+    # Inside a union no path is steady, since further types may come before.
+    inside = notes if len(names) == 1 else []
+    types: list[DataType] = []
+    for name in names:
+        if name == "object":
+            types.append(_object_type(seen, path, inside))
+        elif name == "array":
+            element = seen.element or Seen()
+            types.append(Array(_noted(element, f"{path}[]", inside, of=None)))
+        else:
+            types.append(SCALARS[name])
+    return united(types)
+
+
+def _object_type(seen: Seen, path: str, notes: list[NestedField]) -> DataType:
+    if seen.has_data_for_keys:
+        return Map(STRING, _noted(seen.values(), f"{path}{{}}", notes, of=None))
+    objects = seen.types.get("object", 0)
+    members = sorted(seen.members.items(), key=lambda each: _usual_place(*each))
+    return object_type(
+        {
+            name: _noted(member, f"{path}.{quoted_name(name)}", notes, of=objects)
+            for name, member in members
+        }
+    )
+
+
+def _noted(seen: Seen, path: str, notes: list[NestedField], *, of: int | None) -> DataType:
+    """The type of a place inside; elements and values have no share in anything."""
+    place = len(notes)
+    type = _type(seen, path, notes)
+    properties = {} if of is None else {PRESENCE: _share(seen.count, of)}
+    native = _native(seen)
+    if native is not None or properties:
+        notes.insert(place, NestedField(path=path, native_type=native, properties=properties))
+    return type
+
+
+def _native(seen: Seen) -> str | None:
+    return _BETWEEN.join(sorted(set(seen.types) - {"null"})) or None
+
+
+def _share(count: int, of: int) -> str:
+    if count >= of:
+        return "1"
+    # Neither nearly all nor hardly any is all or none.
+    return f"{min(max(count / of, 0.01), 0.99):.2f}" if count else "0"
+
+
+def _rules(declared: Mapping[str, Any], *, enforced: bool) -> Rules:
+    properties = declared.get("properties")
+    required = declared.get("required")
+    return Rules(
+        {name: each for name, each in _items(properties) if isinstance(each, Mapping)},
+        frozenset(str(name) for name in required)
+        if enforced and isinstance(required, list)
+        else frozenset(),
+    )
+
+
+def _items(value: object) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+
+
+def _completed(name: str, field: Field | None, declared: Mapping[str, Any]) -> Field:
+    """The field with what only its validator tells: types of what was not seen, and words."""
+    description = declared.get("description")
+    words = description if isinstance(description, str) and description else None
+    if field is None:
+        names = _BETWEEN.join(sorted(_declared_names(declared) - {"null"})) or None
+        field = Field(
+            name=name,
+            type=_declared_type(declared),
+            native_type=names,
+            properties={PRESENCE: "0"},
+        )
+    return msgspec.structs.replace(
+        field, type=_filled(field.type, declared), description=words or field.description
+    )
+
+
+def _filled(type: DataType, declared: Mapping[str, Any]) -> DataType:
+    """The type with the members that were declared and not seen."""
+    if type == NULL:
+        return _declared_type(declared)
+    match type:
+        case Struct(members):
+            there = {member.name: member.type for member in members}
+            for name, each in _rules(declared, enforced=False).properties.items():
+                there[name] = _filled(there.get(name, NULL), each)
+            return object_type(there)
+        case Array(element) if isinstance(declared.get("items"), Mapping):
+            return Array(_filled(element, declared["items"]))
+        case _:
+            return type
+
+
+def _declared_type(declared: Mapping[str, Any]) -> DataType:
+    types: list[DataType] = []
+    for name in _declared_names(declared):
+        if name == "object":
+            properties = _rules(declared, enforced=False).properties
+            types.append(object_type({each: _declared_type(of) for each, of in properties.items()}))
+        elif name == "array":
+            items = declared.get("items")
+            types.append(Array(_declared_type(items) if isinstance(items, Mapping) else NULL))
+        else:
+            types.append(SCALARS.get(name, NULL))
+    return united(types)
+
+
+def _declared_names(declared: Mapping[str, Any]) -> set[str]:
+    said = declared.get("bsonType", declared.get("type"))
+    names = said if isinstance(said, list) else [said]
+    usual = {"boolean": "bool", "integer": "long"}
+    return {usual.get(name, name) for name in names if isinstance(name, str)}
+
+
+def _in_order(new: Field, old: Field) -> Field:
+    return msgspec.structs.replace(new, type=_ordered(new.type, old.type))
+
+
+def _ordered(new: DataType, old: DataType) -> DataType:
+    """The new type, its members in the order in which they are known."""
+    match new, old:
+        case Struct(), Struct():
+            known = {member.name: member.type for member in old.members}
+            there = {member.name: member.type for member in new.members}
+            names = [*(name for name in known if name in there), *there]
+            return Struct(
+                Member(name, _ordered(there[name], known.get(name, NULL)))
+                for name in dict.fromkeys(names)
+            )
+        case Array(), Array():
+            return Array(_ordered(new.element, old.element))
+        case Map(), Map():
+            return Map(STRING, _ordered(new.value, old.value))
+        case _:
+            return new
+
+
+def _both(new: Field, old: Field) -> Field:
+    names = {name for each in (old, new) for name in _names(each.native_type)}
+    return msgspec.structs.replace(
+        new,
+        # What is known comes first, so that its members keep their order.
+        type=united((old.type, new.type)),
+        nullable=old.nullable or new.nullable,
+        key=old.key or new.key,
+        native_type=_BETWEEN.join(sorted(names)) or None,
+        nested=tuple(_both_notes(new.nested, old.nested)),
+    )
+
+
+def _both_notes(new: Iterable[NestedField], old: Iterable[NestedField]) -> Iterator[NestedField]:
+    notes = {note.path: note for note in new}
+    for each in old:
+        now = notes.pop(each.path, None)
+        if now is None:
+            yield _unseen_note(each)
+        else:
+            names = {*_names(each.native_type), *_names(now.native_type)}
+            yield msgspec.structs.replace(now, native_type=_BETWEEN.join(sorted(names)) or None)
+    yield from notes.values()
+
+
+def _unseen(old: Field) -> Field:
+    """A known field that this sample shows nothing of, without what people said of it."""
+    return Field(
+        name=old.name,
+        type=old.type,
+        nullable=not old.key,
+        key=old.key,
+        native_type=old.native_type,
+        properties=_absent(old.properties),
+        nested=tuple(map(_unseen_note, old.nested)),
+    )
+
+
+def _unseen_note(old: NestedField) -> NestedField:
+    return NestedField(
+        path=old.path, native_type=old.native_type, properties=_absent(old.properties)
+    )
+
+
+def _absent(properties: Mapping[str, str]) -> dict[str, str]:
+    return {PRESENCE: "0"} if PRESENCE in properties else {}
+
+
+def _names(native_type: str | None) -> list[str]:
+    return native_type.split(_BETWEEN) if native_type else []

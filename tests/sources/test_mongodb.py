@@ -1,0 +1,444 @@
+"""MongoDB as a source: what is told of collections, what stays steady, what is refused and how."""
+
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from lumos.config.secret import ConnectionString, Secret
+from lumos.config.sources import MongodbSource as Settings
+from lumos.model.discovery import Discovery, FoundDataset
+from lumos.model.schema import Schema
+from lumos.sources import Observer, SourceNotUsable
+from lumos.sources.mongodb.connection import MongoAccess
+from lumos.sources.mongodb.source import MongodbSource
+from mongo_wire import MongoWire, Served, serving
+
+HUSH = "hush-hush"
+IDENTITY = UUID("11111111-2222-3333-4444-555555555555")
+
+
+@pytest.fixture
+def wire() -> MongoWire:
+    orders = [{"_id": number, "total": 1.5, "note": "x"} for number in range(30)]
+    return MongoWire({"shop": {"orders": Served(orders, identity=IDENTITY)}})
+
+
+@pytest.fixture
+def address(wire: MongoWire) -> Iterator[str]:
+    with serving(wire) as address:
+        yield address
+
+
+def source_at(address: str, **facts: Any) -> MongodbSource:
+    return MongodbSource(Settings(connection_string=ConnectionString(address), **facts))
+
+
+def found_at(address: str, **facts: Any) -> Discovery:
+    return source_at(address, **facts).read(lambda _share: None)
+
+
+def only(discovery: Discovery) -> FoundDataset:
+    (found,) = discovery.datasets
+    return found
+
+
+def again(source: MongodbSource, known: Schema) -> FoundDataset:
+    """What the next sample comes to, in the light of a schema."""
+
+    def here(pieces: list[bytes], observer: Observer) -> list[bytes]:
+        return [observer(piece) for piece in pieces]
+
+    return only(source.sampled(here, lambda _path: known))
+
+
+def lines(schema: Schema) -> list[str]:
+    return [str(field) for field in schema.fields]
+
+
+def test_a_collection_is_told_with_what_the_server_says_of_it(
+    wire: MongoWire, address: str
+) -> None:
+    shop = wire.databases["shop"]["orders"]
+    shop.indexes.append({"v": 2, "key": {"total": 1}, "name": "total_1", "unique": True})
+    shop.options |= {"capped": True, "size": 4096, "max": 30, "collation": {"locale": "de"}}
+
+    found = only(found_at(address))
+
+    assert (found.path, found.name, found.format) == ("shop/orders", "shop.orders", "collection")
+    assert found.location.uri == f"{address}/shop/orders"
+    assert found.location.identity == IDENTITY.hex
+    assert lines(found.schema) == ["_id INT32 NOT NULL KEY", "total FLOAT64", "note STRING"]
+    assert (found.statistics.row_count, found.statistics.row_count_exact) == (30, False)
+    assert found.statistics.total_size_bytes > 500
+    assert found.told is not None
+    assert found.told.properties == {
+        "capped": "4096 bytes, 30 documents",
+        "collation": '{"locale":"de"}',
+        "index._id_": '{"key": {"_id": 1}}',
+        "index.total_1": '{"key": {"total": 1}, "unique": true}',
+    }
+
+
+def test_nothing_is_written_and_every_question_has_an_end(wire: MongoWire, address: str) -> None:
+    wire.databases["shop"]["orders"].documents *= 50
+    found_at(address)
+    names = {next(iter(command)) for command in wire.asked}
+    assert names <= {
+        "buildInfo", "listDatabases", "listCollections", "collStats", "aggregate", "find",
+        "listIndexes", "endSessions", "count",
+    }  # fmt: skip
+    reads = [command for command in wire.asked if {"find", "aggregate", "collStats"} & {*command}]
+    assert reads
+    assert all(command["maxTimeMS"] == 300_000 for command in reads)
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"), [("", "secondaryPreferred"), ("?readPreference=nearest", "nearest")]
+)
+def test_secondaries_are_read_unless_the_address_says_otherwise(options: str, mode: str) -> None:
+    access = MongoAccess.of(Settings(connection_string=ConnectionString(f"mongodb://h/{options}")))
+    with access.client() as client:
+        assert client.read_preference.mongos_mode == mode
+
+
+@pytest.mark.parametrize(
+    ("count", "asked"),
+    [
+        pytest.param(20, "find", id="all, where they are few"),
+        pytest.param(21, "aggregate", id="a sample, where they are many"),
+    ],
+)
+def test_a_sample_is_taken_where_there_is_more_than_it_holds(
+    count: int, asked: str, wire: MongoWire, address: str
+) -> None:
+    wire.databases["shop"]["orders"].documents = [{"_id": number} for number in range(count)]
+    found_at(address, sample_size=20)
+    assert any(asked in command for command in wire.asked)
+
+
+def test_a_key_that_a_sample_misses_stays_and_the_schema_is_the_same(
+    wire: MongoWire, address: str
+) -> None:
+    documents = [{"_id": number, "note": "x"} for number in range(500)]
+    documents += [{"_id": number, "rare": {"deep": [number]}} for number in range(500, 502)]
+    wire.databases["shop"]["orders"].documents = documents
+    source = source_at(address, sample_size=600)
+    first = only(source.read(lambda _share: None))
+    assert first.schema.field("rare") is not None
+
+    source = source_at(address, sample_size=5)
+    wire.databases["shop"]["orders"].documents = documents[:500]
+    second = again(source, first.schema)
+
+    assert second.schema.full == first.schema.full
+    assert second.content == first.content
+    rare = second.schema.field("rare")
+    assert rare is not None
+    assert rare.properties == {"mongodb.presence": "0"}
+
+
+def test_many_samples_of_one_collection_come_to_one_schema(wire: MongoWire, address: str) -> None:
+    wire.databases["shop"]["orders"].documents = [
+        {
+            "_id": number,
+            **({"a": number} if number % 2 else {"a": str(number)}),
+            **({"b": {"x": 1, "y": [number]}} if number % 3 else {"b": {"y": ["t"], "z": None}}),
+        }
+        for number in range(1000)
+    ]
+    source = source_at(address, sample_size=100)
+    known = only(source.read(lambda _share: None)).schema
+    for _ in range(10):
+        found = again(source, known)
+        assert found.schema.full == known.full
+        known = found.schema
+
+
+def test_the_whole_collection_takes_back_what_is_gone(wire: MongoWire, address: str) -> None:
+    known = only(found_at(address)).schema
+    wire.databases["shop"]["orders"].documents = [{"_id": 1, "total": 2}]
+    found = again(source_at(address), known)
+    assert lines(found.schema) == ["_id INT32 NOT NULL KEY", "total INT32"]
+
+
+def test_an_old_count_does_not_pass_a_sample_off_as_the_whole(
+    wire: MongoWire, address: str
+) -> None:
+    known = only(found_at(address)).schema
+    served = wire.databases["shop"]["orders"]
+    served.documents = [{"_id": number} for number in range(30)]
+    served.counted = 5
+    found = again(source_at(address, sample_size=10), known)
+    assert found.schema.full == known.full
+
+
+def test_an_empty_collection_keeps_what_was_known(wire: MongoWire, address: str) -> None:
+    known = only(found_at(address)).schema
+    wire.databases["shop"]["orders"].documents = []
+    assert again(source_at(address), known).schema.full == known.full
+
+
+VALIDATOR = {
+    "$jsonSchema": {
+        "bsonType": "object",
+        "required": ["total", "note"],
+        "properties": {
+            "total": {"bsonType": ["double", "int"], "description": "What is to be paid."},
+            "email": {"bsonType": "string"},
+            "ship": {"bsonType": "object", "properties": {"city": {"bsonType": "string"}}},
+        },
+    }
+}
+
+
+def test_a_validator_tells_words_requirements_and_what_is_not_there_yet(
+    wire: MongoWire, address: str
+) -> None:
+    served = wire.databases["shop"]["orders"]
+    served.options["validator"] = VALIDATOR
+    served.documents[3] = {"_id": 3, "total": 2.0, "note": None}
+
+    found = only(found_at(address))
+
+    assert lines(found.schema) == [
+        "_id INT32 NOT NULL KEY",
+        "total FLOAT64 NOT NULL COMMENT 'What is to be paid.'",
+        # Somebody wrote it before the validator came.
+        "note STRING",
+        "email STRING",
+        "ship STRUCT<city: STRING>",
+    ]
+    assert found.told is not None
+    assert json.loads(found.told.properties["validator"]) == VALIDATOR
+
+
+@pytest.mark.parametrize(
+    "level", [{"validationAction": "warn"}, {"validationLevel": "moderate"}], ids=str
+)
+def test_a_validator_that_nobody_enforces_requires_nothing(
+    level: dict[str, str], wire: MongoWire, address: str
+) -> None:
+    wire.databases["shop"]["orders"].options |= {"validator": VALIDATOR, **level}
+    total = only(found_at(address)).schema.field("total")
+    assert total is not None
+    assert total.nullable
+
+
+def test_views_are_told_with_their_pipeline_and_are_never_sampled_by_chance(
+    wire: MongoWire, address: str
+) -> None:
+    pipeline = [{"$match": {"total": {"$gt": 10}}}]
+    wire.databases["shop"] = {
+        "large": Served(
+            [{"name": "x"}], type="view", options={"viewOn": "orders", "pipeline": pipeline}
+        )
+    }
+    found = only(found_at(address))
+    assert found.format == "view"
+    assert lines(found.schema) == ["name STRING"]
+    assert found.told is not None
+    assert found.told.properties == {
+        "view_on": "orders",
+        "pipeline": '[{"$match":{"total":{"$gt":10}}}]',
+    }
+    assert not any("aggregate" in command or "listIndexes" in command for command in wire.asked)
+
+
+def test_shards_are_told_by_their_key(wire: MongoWire, address: str) -> None:
+    wire.databases["shop"]["orders"].sharded = True
+    wire.shard_keys["shop.orders"] = {"country": 1, "_id": "hashed"}
+    told = only(found_at(address)).told
+    assert told is not None
+    assert told.properties["shard_key"] == '{"country": 1, "_id": "hashed"}'
+
+
+@pytest.mark.parametrize(
+    ("facts", "names"),
+    [
+        pytest.param({}, ["shop.orders", "shop.users", "web.users"], id="all but the server's"),
+        pytest.param({"databases": ("web",)}, ["web.users"], id="a database"),
+        pytest.param({"databases": ("w*",)}, ["web.users"], id="databases by a pattern"),
+        pytest.param({"collections": ("users",)}, ["shop.users", "web.users"], id="collections"),
+        pytest.param({"collections": ("shop.u*",)}, ["shop.users"], id="with their database"),
+        pytest.param({"exclude": ("users",)}, ["shop.orders"], id="left out"),
+    ],
+)
+def test_only_what_is_wanted_is_looked_at(
+    facts: dict[str, Any], names: list[str], wire: MongoWire, address: str
+) -> None:
+    wire.databases["shop"] |= {
+        "users": Served(),
+        "system.views": Served(),
+        "system.buckets.t": Served(),
+    }
+    wire.databases["web"] = {"users": Served()}
+    source = source_at(address, **facts)
+    discovery = source.read(lambda _share: None)
+    assert [found.name for found in discovery.datasets] == names
+    assert all(source.covers(found.path) for found in discovery.datasets)
+    everything = ("shop/orders", "shop/users", "web/users")
+    assert sum(map(source.covers, everything)) == len(names)
+    assert not source.covers("admin/users")
+
+
+def test_the_database_of_the_address_is_the_one_that_is_read(wire: MongoWire, address: str) -> None:
+    wire.databases["web"] = {"users": Served()}
+    assert only(found_at(f"{address}/web")).name == "web.users"
+    assert len(found_at(f"{address}/admin").datasets) == 2
+
+
+def test_a_database_that_is_not_there_is_a_remark(address: str) -> None:
+    (remark,) = found_at(address, databases=("shopp",)).problems
+    assert (remark.code, remark.remark) == ("no_such_database", True)
+    assert "Did you mean 'shop'?" in remark.reason
+
+
+def test_named_databases_are_read_without_the_right_to_list_them(
+    wire: MongoWire, address: str
+) -> None:
+    wire.refuse("listDatabases", 13, "not authorized on admin to execute command")
+    assert only(found_at(address, databases=("shop",))).name == "shop.orders"
+    with pytest.raises(SourceNotUsable, match="may not read"):
+        found_at(address)
+
+
+def test_a_database_that_cannot_be_listed_is_a_problem_and_others_are_read(
+    wire: MongoWire, address: str
+) -> None:
+    wire.databases["web"] = {"users": Served()}
+    wire.refuse("listCollections web", 13, "not authorized on web to execute command")
+    discovery = found_at(address)
+    assert only(discovery).name == "shop.orders"
+    (problem,) = discovery.problems
+    assert (problem.path, problem.code, problem.remark) == ("web", "not_allowed", False)
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [(13, "not_allowed"), (50, "too_slow"), (11601, "unreadable")],
+)
+def test_a_collection_that_cannot_be_read_is_a_problem_and_others_are_read(
+    code: int, word: str, wire: MongoWire, address: str
+) -> None:
+    wire.databases["shop"]["users"] = Served([{"_id": 1}])
+    wire.refuse("find shop.orders", code, "no")
+    discovery = found_at(address)
+    assert only(discovery).name == "shop.users"
+    (problem,) = discovery.problems
+    assert (problem.path, problem.code, problem.remark) == ("shop/orders", word, False)
+
+
+def test_sizes_and_indexes_that_nobody_may_see_are_left_out(wire: MongoWire, address: str) -> None:
+    for command in ("collStats", "listIndexes"):
+        wire.refuse(command, 13, "not authorized")
+    found = only(found_at(address))
+    assert found.statistics.row_count == 30
+    assert found.told is not None
+    assert found.told.properties == {}
+
+
+def test_a_source_of_which_nothing_can_be_read_is_refused(wire: MongoWire, address: str) -> None:
+    wire.refuse("find", 11601, "operation was interrupted")
+    with pytest.raises(SourceNotUsable, match="operation was interrupted"):
+        found_at(address)
+
+
+def test_the_check_says_what_is_there(address: str) -> None:
+    assert source_at(address).check() == (
+        f"{address}, MongoDB 7.0.14, 1 collection and views in 1 database"
+    )
+
+
+def test_a_wrong_password_is_told_without_it(wire: MongoWire, address: str) -> None:
+    wire.refuse("saslStart", 18, f"Authentication failed for {HUSH}.")
+    written = address.replace("://", f"://reader:{HUSH}@")
+    with pytest.raises(SourceNotUsable) as refused:
+        source_at(written).check()
+    assert "does not let the user in" in str(refused.value)
+    assert HUSH not in str(refused.value)
+
+
+def test_user_and_password_may_stand_beside_the_host(wire: MongoWire, address: str) -> None:
+    wire.refuse("saslStart", 18, "Authentication failed.")
+    port = int(address.rpartition(":")[2])
+    settings = Settings(host="127.0.0.1", port=port, user="reader", password=Secret(HUSH))
+    source = MongodbSource(settings)
+    assert source.address == address
+    with pytest.raises(SourceNotUsable, match="does not let the user in"):
+        source.check()
+
+
+def test_an_old_server_is_named_as_such(wire: MongoWire, address: str) -> None:
+    wire.wire_version = 4
+    with pytest.raises(SourceNotUsable, match="is too old"):
+        source_at(address).check()
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        f"mongodb://reader:{HUSH}/@host/db",
+        f"mongodb://reader:{HUSH}@host/db?nonsense",
+        f"mongodb://reader:{HUSH}@host:port/db",
+        f"mysql://reader:{HUSH}@host/db",
+    ],
+)
+def test_a_connection_string_that_cannot_be_read_is_not_shown(string: str) -> None:
+    with pytest.raises(SourceNotUsable) as refused:
+        source_at(string).check()
+    assert HUSH not in str(refused.value)
+    assert "mongodb://user:password@host" in str(refused.value)
+
+
+def test_what_travels_to_executors_shows_no_secret(address: str) -> None:
+    written = address.replace("://", f"://reader:{HUSH}@")
+    sampler = source_at(written).observer()
+    assert HUSH not in f"{sampler._access!r} {sampler._access}"
+    assert pickle.loads(pickle.dumps(sampler))._access == sampler._access
+
+
+@pytest.mark.parametrize(
+    ("string", "shown"),
+    [
+        ("mongodb://a,b:27018/x?replicaSet=r", "mongodb://a,b:27018"),
+        ("mongodb://u:p@[::1]:27017/", "mongodb://[::1]"),
+        ("mongodb+srv://u:p@cluster.example/x", "mongodb+srv://cluster.example"),
+    ],
+)
+def test_an_address_is_shown_by_its_hosts(string: str, shown: str) -> None:
+    assert source_at(string).address == shown
+
+
+def test_names_with_any_marks_come_back_from_urns(wire: MongoWire, address: str) -> None:
+    wire.databases = {"shop": {"a/b c.d": Served([{"_id": 1}])}}
+    source = source_at(address, instance="eu")
+    found = only(source.read(lambda _share: None))
+    urn = source.urn(found.path, environment="PROD")
+    assert urn.path_text == found.path
+    assert source.covers(found.path)
+
+
+def test_documents_that_are_no_bson_are_counted_and_others_read() -> None:
+    from bson import encode
+    from bson.raw_bson import RawBSONDocument
+
+    from lumos.sources.mongodb.observed import Documents
+
+    class Cursor(list[RawBSONDocument]):
+        def __enter__(self) -> "Cursor":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    whole = encode({"a": 1})
+    broken = whole.replace(b"\x10a", b"\x77a")
+    documents = Documents()
+    documents.note_all(Cursor([RawBSONDocument(whole), RawBSONDocument(broken)]))
+    assert (documents.seen.count, documents.damaged) == (1, 1)
+    assert msgspec.msgpack.encode(documents.seen)
