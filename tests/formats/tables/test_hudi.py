@@ -306,6 +306,7 @@ def test_an_empty_last_write_did_not_end_yet(version: int) -> None:
     _empty(table, f"{table.timeline}/{table.ended_name(last, 'commit')}")
     facts = facts_of(table)
     assert (facts.version, facts.rows) == (first, 1)
+    assert [remark.code for remark in facts.remarks] == ["half_written_table"]
 
 
 @VERSIONS
@@ -390,13 +391,13 @@ def test_a_broken_archive_is_a_remark(name: str) -> None:
         if "/history/" in path and path.endswith(name):
             _trash(table, path)
     facts = facts_of(table)
-    assert [remark.code for remark in facts.remarks] == ["archived_history"]
+    assert [remark.code for remark in facts.remarks] == ["incomplete_history"]
     assert facts.files == 3
 
 
 def test_an_archive_of_old_versions_is_a_remark() -> None:
     facts = facts_of(table_of("archived", 6))
-    assert [remark.code for remark in facts.remarks] == ["archived_history"]
+    assert [remark.code for remark in facts.remarks] == ["incomplete_history"]
 
 
 @VERSIONS

@@ -34,7 +34,7 @@ from lumos.model.schema import Schema
 # The instant before all others, in Hudi's own words.
 _NO_INSTANT: Final = "00000000000000"
 _NEWEST_VERSION: Final = 9
-_NOT_READ: Final = "archived_history"
+_NOT_READ: Final = "incomplete_history"
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True):
@@ -80,9 +80,9 @@ class HudiReader(TableReader):
         self, folder: Folder, memory: bytes | None, *, most_commits: int
     ) -> tuple[TableFacts, bytes]:
         properties = _properties(folder)
-        timeline = timeline_of(folder.entries(properties.timeline))
-        timeline = _without_unfinished(timeline)
+        timeline, remarks = _without_unfinished(timeline_of(folder.entries(properties.timeline)))
         reading = _Reading(folder, properties, timeline, _known(memory))
+        reading.remarks += remarks
         return reading.facts(most_commits)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
@@ -113,14 +113,15 @@ def _properties(folder: Folder) -> TableProperties:
     raise UnreadableFile("half_written_table", "The table has no properties and no commit yet")
 
 
-def _without_unfinished(timeline: Timeline) -> Timeline:
+def _without_unfinished(timeline: Timeline) -> tuple[Timeline, list[Remark]]:
     """The timeline without an empty newest file: its writer made it and did not fill it yet."""
     empty = [write.entry.name for write in timeline.writes if not write.entry.size]
     if not empty:
-        return timeline
+        return timeline, []
     if empty != [timeline.writes[-1].entry.name]:
         raise UnreadableFile("broken_table", f"{empty[0]} is empty, though others followed")
-    return timeline._replace(writes=timeline.writes[:-1])
+    remark = Remark("half_written_table", f"{empty[0]} is empty: the write before it counts.")
+    return timeline._replace(writes=timeline.writes[:-1]), [remark]
 
 
 class _Reading:
