@@ -320,7 +320,7 @@ def _edges(call: Call, type: str, entity: Mapping[str, Any]) -> dict[str, Any]:
     answer = call("GET", path, None)
     names = {node["id"]: node["fullyQualifiedName"] for node in answer["nodes"]}
     return {
-        names[edge["fromEntity"]]: _lasting(edge["lineageDetails"], names)
+        names[edge["fromEntity"]]: _lasting(edge.get("lineageDetails") or {}, names)
         for edge in answer["upstreamEdges"]
     }
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
@@ -50,6 +51,17 @@ class Estate:
     def raw(self, fqn: str = FQN) -> Any:
         fields = "columns,tags,owners,domains,extension,schemaDefinition"
         return self.human("GET", f"tables/name/{fqn}?include=all&fields={fields}")
+
+    def named(self, route: str, fqn: str, fields: str = "") -> Any:
+        """Anything by its qualified name."""
+        asked = f"&fields={fields}" if fields else ""
+        return self.human("GET", f"{route}/name/{quote(fqn, safe='')}?include=all{asked}")
+
+    def change(self, route: str, fqn: str, **fields: Any) -> None:
+        """Somebody says something else of anything."""
+        operations = [{"op": "add", "path": f"/{key}", "value": fields[key]} for key in fields]
+        id = self.named(route, fqn)["id"]
+        self.human("PATCH", f"{route}/{id}", operations, type="json-patch+json")
 
     def edit(self, *operations: dict[str, Any], fqn: str = FQN) -> None:
         id = self.raw(fqn)["id"]

@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 
+from lumos import Lumos
+from lumos.snapshot import open_snapshot
+
 from .catalogs import CATALOGS, called
+from .live import OpenmetadataRig
 from .openmetadata_native import Native, differences, told
 from .openmetadata_people import Estate
+from .servers.faults import RESET_AFTER, RESET_BEFORE, TOO_MANY, UNAVAILABLE, Faults
 from .servers.http import Server
+from .servers.openmetadata import BOT
 from .servers.openmetadata import Openmetadata as Stub
 from .servers.spec import specification
 from .test_lossless import restore, snapshot
@@ -62,3 +68,90 @@ def test_a_second_move_writes_nothing(estate: Callable[[], Estate], tmp_path: Pa
     done = len(_writes(target))
     restore(tmp_path / "first.jsonl", target.catalog())
     assert [(each.method, each.path) for each in _writes(target)[done:]] == []
+
+
+@pytest.fixture
+def lumos(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Lumos:
+    monkeypatch.setenv("OPENMETADATA_JWT_TOKEN", BOT)
+    return Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
+
+
+def _state(estate: Estate) -> Any:
+    """All that is there, whoever wrote it last."""
+    return {
+        type: {
+            name: {key: value for key, value in entity.items() if key != "updatedBy"}
+            for name, entity in entities.items()
+        }
+        for type, entities in OpenmetadataRig().state(estate.stub).items()
+    }
+
+
+def _exported(estate: Estate, file: Path) -> Path:
+    Native(estate.human).make()
+    snapshot(estate.catalog(), file)
+    return file
+
+
+def test_an_import_of_all_that_is_taken_back_leaves_what_was_there_before(
+    estate: Callable[[], Estate], lumos: Lumos, tmp_path: Path
+) -> None:
+    target = estate()
+    file = _exported(estate(), tmp_path / "first.jsonl")
+    target.human("PUT", "classifications", {"name": "Theirs", "description": "By hand"})
+    target.human("PUT", "services/dashboardServices", {"name": "boards", "serviceType": "Looker"})
+    before = _state(target)
+    report = lumos.snapshot.load(file, platform=target.catalog().name)
+    assert report.sums.refused == 0
+    found = lumos.snapshot.diff(str(file), target.catalog().name).differences
+    assert [each.key for each in found] == ["openmetadata:classification:Theirs"]
+    lumos.snapshot.roll_back(platform=target.catalog().name)
+    assert _state(target) == before
+    assert target.stub.violations == []
+
+
+def test_what_people_changed_since_stays(
+    estate: Callable[[], Estate], lumos: Lumos, tmp_path: Path
+) -> None:
+    source, target = estate(), estate()
+    file = _exported(source, tmp_path / "first.jsonl")
+    name = target.catalog().name
+    lumos.snapshot.load(file, platform=name)
+    target.change("dashboards", "boards.revenue", description="By hand")
+    target.change("glossaryTerms", "Business.Order", synonyms=["wish"])
+    source.change("dashboards", "boards.revenue", project="house")
+    source.change("glossaryTerms", "Business.Order", displayName="Order!")
+    snapshot(source.catalog(), tmp_path / "second.jsonl")
+    lumos.snapshot.load(tmp_path / "second.jsonl", platform=name)
+    dashboard = target.named("dashboards", "boards.revenue")
+    assert (dashboard["description"], dashboard["project"]) == ("By hand", "house")
+    assert target.named("glossaryTerms", "Business.Order")["synonyms"] == ["wish"]
+    done = len(_writes(target))
+    lumos.snapshot.load(tmp_path / "second.jsonl", platform=name)
+    assert [(each.method, each.path) for each in _writes(target)[done:]] == []
+
+
+def test_what_waited_is_shown_by_a_later_run(estate: Callable[[], Estate], tmp_path: Path) -> None:
+    """As after a process that was killed between things and datasets."""
+    source, target = estate(), estate()
+    with open_snapshot(_exported(source, tmp_path / "first.jsonl")) as opened:
+        things = [*opened.terms(), *opened.users(), *opened.groups(), *opened.others()]
+        assert list(target.catalog().put_items(things)) == []
+        query = target.named("queries", "pg.top ten", "queryUsedIn")
+        assert not query.get("queryUsedIn")
+        assert list(target.catalog().items()) == list(source.catalog().items())
+        for _ in target.catalog().put_many(list(opened.datasets()), over={}):
+            pass
+    assert "\n".join(differences(told(source.human), told(target.human))) == ""
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_faults_are_outlasted(estate: Callable[[], Estate], tmp_path: Path, seed: int) -> None:
+    source, target = estate(), estate()
+    file = _exported(source, tmp_path / "first.jsonl")
+    kinds = (TOO_MANY, UNAVAILABLE, RESET_BEFORE, RESET_AFTER)
+    target.server.mishaps = Faults(seed, share=0.03, kinds=kinds)
+    restore(file, target.catalog())
+    target.server.mishaps = None
+    assert "\n".join(differences(told(source.human), told(target.human))) == ""
+    assert list(target.catalog().items()) == list(source.catalog().items())

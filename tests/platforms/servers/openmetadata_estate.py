@@ -126,7 +126,7 @@ class Estate:
                 told[key] = above.reference
         for key, others in entity.refers.items():
             if key in shown and key == "dashboard":
-                told[key] = others[0].reference
+                told |= {key: each.reference for each in others}
             elif key in shown:
                 told[key] = self._references(key, others)
         if entity.kind.type == "user" and "teams" in shown:

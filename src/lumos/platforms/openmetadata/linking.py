@@ -1,6 +1,7 @@
 """Edges into an OpenMetadata server: drawn once both ends are there, over what others drew."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
 
@@ -73,6 +74,17 @@ class Linker:
         with self._lock:
             found = {urn for end in urns for urn in self._waiting.pop(end, ())}
         return sorted(found - set(urns))
+
+    def look_for_ends(self, jobs: Iterable[Job]) -> None:
+        """Finds the ends of many edges by few calls."""
+        places: set[Place] = set()
+        for job in jobs:
+            if job.problem is None and job.entry.lineage is not None:
+                places.add(job.place)
+                for edge in job.entry.lineage.upstream:
+                    with suppress(InvalidUrn):
+                        places.add(self._index.names.place(Urn.parse(edge.urn)))
+        self._index.find_many(places)
 
     def link(self, job: Job) -> None:
         """Writes the edges that lead to a dataset, as far as their other ends are there."""

@@ -202,8 +202,15 @@ class Others:
         for urn in sorted(self._waiting, key=_rank):
             item = self.get(urn)
             self._waiting.discard(urn)
-            if item is not None and item.carried:
+            if item is None or not item.carried:
+                continue
+            try:
                 self._put(item, again=True)
+            except CatalogUnavailable:
+                raise
+            except LumosError:
+                # It concerns nobody who writes now: what is kept says all of it.
+                continue
 
     def _put(self, item: Other, *, again: bool = False) -> None:
         found = named(item.urn)
@@ -291,14 +298,13 @@ class Others:
     def _say_nothing(self, thing: Thing, fqn: str) -> None:
         if (entity := self._entity(thing, fqn)) is None:
             return
-        there = self._record(thing, entity)
-        wanted = {**{key: there[key] for key in thing.needed if key in there}, "description": MADE}
+        there, wanted = self._record(thing, entity), _unsaid(thing, entity)
         operations = self._referring.operations(thing, entity, there, wanted, is_bot=self._is_bot)
         if operations:
             self._server.patch(f"{thing.route}/{entity['id']}", operations)
 
     def tidy(self) -> None:
-        """Takes out what was only made because others were in it or referred to it."""
+        """Takes out what is only there because others were in it."""
         for thing in reversed(THINGS.values()):
             for entity in self._listed(thing):
                 if entity.get("description") == MADE and says_nothing(thing, entity):
@@ -330,6 +336,12 @@ def _rank(urn: str) -> tuple[int, int, str]:
     if found is None:
         return len(RANKS), 0, urn
     return RANKS[found[0].type], len(split(found[1])), urn
+
+
+def _unsaid(thing: Thing, entity: Mapping[str, Any]) -> Record:
+    """A record of an entity of which nothing is said any more."""
+    record = record_of(thing, entity)
+    return {key: record[key] for key in thing.own if key in record} | {"description": MADE}
 
 
 def _is_waiting(item: Other, shown: Other | None) -> bool:

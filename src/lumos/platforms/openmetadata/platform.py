@@ -180,9 +180,9 @@ class Openmetadata(
             thing = opened.others.get(name_of(terms.TYPE, key))
             if thing is not None:
                 return terms.as_term(thing)
-        found = opened.items.get(type, key)
-        is_thing_of_ours = found is None and type is Other and named(key) is not None
-        return opened.others.get(key) if is_thing_of_ours else found
+        if type is Other and named(key) is not None:
+            return opened.others.get(key) or opened.items.get(type, key)
+        return opened.items.get(type, key)
 
     def put_item(self, item: Item) -> None:
         for refused in self.put_items([item]):

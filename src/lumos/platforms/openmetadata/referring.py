@@ -1,7 +1,6 @@
-"""Records of one server made fit for another: what they refer to is found there, or made.
+"""Records of one server made fit for another: what they refer to is found there by its name.
 
-What is only referred to and can be made without knowing more of it, such as a tag or a service, is
-made and says so in its description, until its own record comes. For anything else a record waits.
+People and what Lumos itself makes to refer to are made. Anything else a record waits for.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ from lumos.model.dataset import Owner
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.index import Index
-from lumos.platforms.openmetadata.labels import Labels
+from lumos.platforms.openmetadata.labels import OWN, Labels, term_named
 from lumos.platforms.openmetadata.lineage import details_told
 from lumos.platforms.openmetadata.names import OWN_SERVICE, Place, joined, meant, split
 from lumos.platforms.openmetadata.properties import Properties
@@ -22,7 +21,6 @@ from lumos.platforms.openmetadata.server import Server
 from lumos.platforms.openmetadata.states import is_own_label
 from lumos.platforms.openmetadata.things import (
     CATALOG,
-    MADE,
     THINGS,
     Record,
     Thing,
@@ -34,10 +32,6 @@ Operation: TypeAlias = dict[str, Any]
 Reference: TypeAlias = dict[str, str]
 
 DATASET: Final = "dataset"
-_BARE: Final = frozenset(
-    {"classification", "tag", "domain", "glossary", "glossaryTerm", "database", "databaseSchema",
-     "apiCollection"}
-)  # fmt: skip
 _TIMES: Final = frozenset({"startDate"})
 _DETAILS: Final = ("source", "sqlQuery", "description")
 _WRITTEN_ALTHOUGH_REFUSED: Final = 500
@@ -107,11 +101,13 @@ class Referring:
         found = []
         for edge in (told or {}).get("upstreamEdges") or ():
             start, end = (_id(edge[side]) for side in ("fromEntity", "toEntity"))
-            if end == entity["id"] and (node := nodes.get(start)) is not None:
+            node, details = nodes.get(start), edge.get("lineageDetails")
+            # One without details follows from something else, such as the features of a model.
+            if end == entity["id"] and node is not None and details:
                 parts = split(node["fullyQualifiedName"])
                 if parts[0] != OWN_SERVICE:
-                    details = details_told(edge.get("lineageDetails") or {}, parts, to)
-                    found.append({"from": self.end_named(node), **details})
+                    told_of_it = details_told(details, parts, to)
+                    found.append({"from": self.end_named(node), **told_of_it})
         return sorted(found, key=lambda each: str(each["from"]))
 
     def end_named(self, node: Mapping[str, Any]) -> str:
@@ -151,16 +147,25 @@ class Referring:
         if (thing := THINGS.get(type)) is None:
             return None
         there = self._server.named(thing.route, fqn, include="all")
-        if there is not None:
-            return None if there.get("deleted") else {"id": there["id"], "type": type}
-        if type not in _BARE and not thing.is_service:
+        if there is None and self._is_for_lumos_to_make(type, fqn):
+            there = self._server.named(thing.route, fqn)
+        if there is None or there.get("deleted"):
             return None
-        body = self.body(thing, fqn, {"description": MADE})
-        return (
-            None
-            if body is None
-            else {"id": self._server.put(thing.route, body)["id"], "type": type}
-        )
+        return {"id": there["id"], "type": type}
+
+    def _is_for_lumos_to_make(self, type: str, fqn: str) -> bool:
+        """Makes what Lumos itself refers to; says whether that was so."""
+        parts = split(fqn)
+        match type:
+            case "tag" if parts[0] == OWN:
+                self._labels.ensure(tags=[meant(parts[-1])])
+            case "glossaryTerm" if parts[0] == OWN:
+                self._labels.ensure(terms=[term_named(fqn)])
+            case "domain" if len(parts) == 1:
+                self._labels.ensure(domains=[meant(parts[0])])
+            case _:
+                return False
+        return True
 
     def _dataset(self, urn: str) -> Reference | None:
         try:
@@ -206,8 +211,8 @@ class Referring:
             if field == "tags":
                 others = [each for each in entity.get("tags") or () if not is_own_label(each)]
                 value = [*(value or ()), *others]
-            if value is None and (isinstance(old, list) or field == "description"):
-                value = "" if field == "description" else []
+            if value is None and (isinstance(old, list) or field in thing.needed):
+                value = [] if isinstance(old, list) else thing.needed[field]
             operations.append(_set(f"/{field}", value))
         return [*operations, *_extension(entity, there, wanted)]
 

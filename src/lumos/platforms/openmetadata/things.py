@@ -17,7 +17,9 @@ Form: TypeAlias = Literal["reference", "name"]
 
 CATALOG: Final = "openmetadata"
 MADE: Final = "Made by Lumos, which keeps what is in it."
-"""The description of what was only made because others are in it or refer to it."""
+"""The description of what is only there because others are in it."""
+# The classification of Lumos's own tags.
+_OWN: Final = "Lumos"
 _WORDS: Final = ("displayName", "description")
 _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _NOISE: Final = frozenset({"href", "fullyQualifiedName", "id", "deleted", "inherited"})
@@ -32,8 +34,8 @@ class Thing(NamedTuple):
     `above` are the fields that name what an entity is in, with its type, the nearest last. `own`
     are fields that hold all they say in themselves, `refers` those that lead to others. `needed`
     is what one cannot be made without, `later` own fields that only a patch can set. One that
-    `extends` may have custom properties; of one that is to be read `alone` lists do not tell all,
-    and to one that is `linked` edges may lead.
+    `extends` may have custom properties; of one that is to be read `alone` lists do not tell all or
+    also what it inherits, and to one that is `linked` edges may lead.
     """
 
     type: str
@@ -91,6 +93,37 @@ def _in_service(
 THINGS: Final = {
     thing.type: thing
     for thing in (
+        Thing(
+            "classification", "classifications", (), ("mutuallyExclusive", "disabled"),
+            {"owners": "reference", "reviewers": "reference"}, {"description": ""},
+            ("disabled",), tagged=False, extends=False,
+        ),
+        Thing(
+            "tag", "tags", (("classification", "classification"), ("parent", "tag")),
+            ("mutuallyExclusive", "style", "disabled"),
+            {**_SHARED, "reviewers": "reference"}, {"description": ""}, ("disabled",),
+            tagged=False, extends=False,
+        ),
+        Thing(
+            "domain", "domains", (("parent", "domain"),), ("domainType", "style"),
+            {"owners": "reference", "experts": "name"},
+            {"description": "", "domainType": "Aggregate"},
+        ),
+        Thing(
+            "dataProduct", "dataProducts", (),
+            ("style", "dataProductType", "visibility", "portfolioPriority", "lifecycleStage"),
+            {**_SHARED, "experts": "name", "reviewers": "reference"}, {"description": ""},
+            ("lifecycleStage",),
+        ),
+        Thing(
+            "glossary", "glossaries", (), ("mutuallyExclusive",),
+            {**_SHARED, "reviewers": "reference"}, {"description": ""},
+        ),
+        Thing(
+            "glossaryTerm", "glossaryTerms", (("glossary", "glossary"), ("parent", "glossaryTerm")),
+            ("synonyms", "references", "style", "mutuallyExclusive"),
+            {**_SHARED, "reviewers": "reference", "relatedTerms": "name"}, {"description": ""},
+        ),
         _service("database", "CustomDatabase"),
         _service("storage", "CustomStorage"),
         _service("messaging", "CustomMessaging"),
@@ -100,43 +133,12 @@ THINGS: Final = {
         _service("search", "CustomSearch"),
         _service("api", "Rest"),
         Thing(
-            "classification", "classifications", (), ("mutuallyExclusive", "disabled"),
-            {"owners": "reference", "reviewers": "reference"}, {"description": MADE},
-            ("disabled",), tagged=False, extends=False,
-        ),
-        Thing(
-            "tag", "tags", (("classification", "classification"), ("parent", "tag")),
-            ("mutuallyExclusive", "style", "disabled"),
-            {**_SHARED, "reviewers": "reference"}, {"description": MADE}, ("disabled",),
-            tagged=False, extends=False,
-        ),
-        Thing(
-            "domain", "domains", (("parent", "domain"),), ("domainType", "style"),
-            {"owners": "reference", "experts": "name"},
-            {"description": MADE, "domainType": "Aggregate"},
-        ),
-        Thing(
-            "dataProduct", "dataProducts", (),
-            ("style", "dataProductType", "visibility", "portfolioPriority", "lifecycleStage"),
-            {**_SHARED, "experts": "name", "reviewers": "reference"}, {"description": MADE},
-            ("lifecycleStage",),
-        ),
-        Thing(
-            "glossary", "glossaries", (), ("mutuallyExclusive",),
-            {**_SHARED, "reviewers": "reference"}, {"description": MADE},
-        ),
-        Thing(
-            "glossaryTerm", "glossaryTerms", (("glossary", "glossary"), ("parent", "glossaryTerm")),
-            ("synonyms", "references", "style", "mutuallyExclusive"),
-            {**_SHARED, "reviewers": "reference", "relatedTerms": "name"}, {"description": MADE},
-        ),
-        Thing(
             "database", "databases", (("service", "databaseService"),),
-            ("default", "retentionPeriod", "sourceUrl"),
+            ("default", "retentionPeriod", "sourceUrl"), alone=True,
         ),
         Thing(
             "databaseSchema", "databaseSchemas", (("database", "database"),),
-            ("retentionPeriod", "sourceUrl"),
+            ("retentionPeriod", "sourceUrl"), alone=True,
         ),
         _in_service("chart", "charts", "dashboard", "chartType"),
         _in_service(
@@ -231,15 +233,20 @@ def is_person(type: str) -> bool:
 
 
 def says_nothing(thing: Thing, entity: Mapping[str, Any]) -> bool:
-    """Whether an entity is there only because Lumos had to refer to it."""
+    """Whether an entity is there only for Lumos, because others are in it or refer to it."""
     record = record_of(thing, entity)
-    said = record.keys() - thing.needed.keys() - {"deleted"}
-    if thing.type == "tag" and not record.get("description"):
-        # As Lumos makes its own.
-        return not said and split(entity["fullyQualifiedName"])[0] == "Lumos"
-    if thing.type == "domain" and not record.get("description"):
-        return not said and record.get("domainType") == "Aggregate"
-    return record.get("description") == MADE and said <= {"description"}
+    by_people = record.keys() & {"displayName", "tags", "extension", *thing.refers}
+    if by_people:
+        return False
+    match thing.type, record.get("description"):
+        case _, str(words) if words:
+            return words == MADE
+        case "tag", _:
+            return "style" not in record and split(entity["fullyQualifiedName"])[0] == _OWN
+        case "domain", _:
+            return "style" not in record and record.get("domainType") == "Aggregate"
+        case _:
+            return False
 
 
 def _is_derived(value: Any) -> bool:

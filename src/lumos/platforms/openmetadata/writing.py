@@ -92,6 +92,7 @@ class Writer:
         try:
             self._make([job for job in jobs if job.held is None and job.problem is None])
             self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
+            self._linker.look_for_ends(jobs)
             self._all(jobs, self._linker.link)
             self._link_those_that_waited(jobs)
             self._all(jobs, self._hide)
