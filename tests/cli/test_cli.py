@@ -28,7 +28,7 @@ def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
     report = result.json
     assert set(report) >= {"format_version", "summary", "datasets", "problems"}
     assert set(report["summary"]) >= {
-        "files_listed", "files_read", "files_unchanged", "files_failed", "datasets_new",
+        "files_listed", "files_read", "files_unchanged", "files_failed", "tables", "tables_read", "datasets_new",
         "datasets_changed", "datasets_unchanged", "datasets_missing", "seconds",
     }  # fmt: skip
     orders = report["datasets"][0]

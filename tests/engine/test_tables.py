@@ -192,3 +192,14 @@ def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
     (event,) = lumos.changes(since=asked, types=["SCHEMA_CHANGED"])
     assert event.timestamp == at
     assert asked - at < timedelta(hours=1)
+
+
+def test_files_and_tables_are_counted_apart(lake: Path) -> None:
+    delta(lake / "orders", A)
+    write_parquet(lake / "loose/x.parquet", id=pa.int64())
+    lumos = Lumos()
+    found = lumos.discover(str(lake)).summary
+    assert (found.files_listed, found.tables, found.datasets) == (1, 1, 2)
+    told = lumos.ingest(lake).summary
+    assert (told.files_listed, told.tables, told.tables_read) == (1, 1, 1)
+    assert lumos.ingest(lake).summary.tables_read == 0

@@ -59,7 +59,7 @@ def discover(
 
 def _show(report: "DiscoverReport") -> None:
     from lumos.cli.ingest import counts
-    from lumos.cli.screen import number, plural, stdout, table
+    from lumos.cli.screen import files_and_tables, number, plural, stdout, table
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "COLUMNS", "PARTITIONS",
@@ -77,7 +77,8 @@ def _show(report: "DiscoverReport") -> None:
         console.print(found)
         console.print()
     summary = report.summary
-    files = f" in {plural(summary.files_listed, 'file')}" if summary.files_listed else ""
+    looked_at = files_and_tables(summary.files_listed, summary.tables)
+    files = f" in {looked_at}" if looked_at else ""
     console.print(
         f"{plural(summary.datasets, 'dataset')}{files}, {summary.seconds:.1f} s. "
         "Nothing was recorded."

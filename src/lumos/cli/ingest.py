@@ -88,7 +88,7 @@ def ingest(
 
 
 def _show(report: "IngestReport") -> None:
-    from lumos.cli.screen import changes_table, plural, stdout, table
+    from lumos.cli.screen import changes_table, files_and_tables, plural, stdout, table
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "VERSION", "CHANGE",
@@ -124,11 +124,9 @@ def _show(report: "IngestReport") -> None:
     breaking = sum(
         change.consumer == "breaking" for dataset in report.datasets for change in dataset.changes
     )
-    files = (
-        f"{plural(summary.files_listed, 'file')}, {summary.files_read:,} read, in "
-        if summary.files_listed
-        else ""
-    )
+    looked_at = files_and_tables(summary.files_listed, summary.tables)
+    read = summary.files_read + summary.tables_read
+    files = f"{looked_at}, {read:,} read, in " if looked_at else ""
     console.print(
         f"{plural(len(report.datasets), 'dataset')}: {summary.datasets_new} new, "
         f"{summary.datasets_changed} changed, {summary.datasets_unchanged} unchanged, "
@@ -183,7 +181,7 @@ def complain_of_nothing(datasets: "Sequence[object]", roots: "Sequence[str]") ->
     if not datasets:
         wanted = (
             "Tables and views are looked for; check the schemas, the patterns and the problems."
-            if all(root.startswith("postgresql://") for root in roots)
+            if all(root.startswith(("postgresql://", "mongodb")) for root in roots)
             else "Parquet, Avro, ORC, CSV and JSON files are looked for; check the path, the "
             "patterns and the problems."
         )

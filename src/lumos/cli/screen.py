@@ -279,6 +279,12 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
+def files_and_tables(files: int, tables: int) -> str:
+    """How much a scan looked at: `3 files and 2 tables`; nothing where there was nothing."""
+    counted = ((files, "file"), (tables, "table"))
+    return " and ".join(plural(count, what) for count, what in counted if count)
+
+
 def when(moment: datetime) -> str:
     """A time to the second, in UTC."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -185,6 +185,8 @@ class IngestSummary(Report, frozen=True, kw_only=True):
     files_read: int = 0
     files_unchanged: int = 0
     files_failed: int = 0
+    tables: int = 0
+    tables_read: int = 0
     datasets_new: int = 0
     datasets_changed: int = 0
     datasets_unchanged: int = 0
@@ -283,6 +285,7 @@ class IngestReport(Report, frozen=True, kw_only=True):
 class DiscoverSummary(Report, frozen=True, kw_only=True):
     files_listed: int
     files_failed: int
+    tables: int = 0
     datasets: int
     complete: bool
     seconds: float

@@ -8,7 +8,6 @@ import msgspec
 from lumos.model.dataset import Definition, DriftedShape, Location, Owner, Properties, Statistics
 from lumos.model.schema import Schema
 
-
 # Properties of this beginning are what every table format tells, such as `table.version`.
 OF_TABLE: Final = "table."
 
@@ -91,5 +90,6 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     files_listed: int = 0
     files_read: int = 0
     files_failed: int = 0
+    tables: int = 0
     tables_read: int = 0
     complete: bool = True

@@ -255,6 +255,7 @@ def _collected(
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),
+        tables=len(tables),
         tables_read=sum(each.read for each in tables),
         files_failed=sum(each.summary.failed for each in done),
         complete=not any(each.unlisted for each in done),
