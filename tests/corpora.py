@@ -43,11 +43,16 @@ def sdist(name: str, version: str, sha256: str) -> Path:
 
 
 def jar(organisation: str, name: str, version: str, sha256: str, classifier: str = "tests") -> Path:
-    """An archive from Maven Central, through the Ivy that Spark brings along; skips without."""
-    archive = BUILD / f"{name}-{version}-{classifier}.jar"
+    """An archive from Maven Central, through the Ivy that Spark brings along; skips without.
+
+    Without a classifier it is what others build upon, not its tests.
+    """
+    archive = BUILD / (
+        f"{name}-{version}-{classifier}.jar" if classifier else f"{name}-{version}.jar"
+    )
     if not archive.exists():
         try:
-            _retrieve(organisation, name, version, classifier)
+            _retrieve(archive, organisation, name, version, classifier)
         except (OSError, ValueError, subprocess.SubprocessError) as problem:
             pytest.skip(f"{archive.name} cannot be had: {problem}")
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == sha256, archive
@@ -57,12 +62,12 @@ def jar(organisation: str, name: str, version: str, sha256: str, classifier: str
 _WANTED = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="lumos" module="corpora"/>
   <dependencies><dependency org="{organisation}" name="{name}" rev="{version}" transitive="false">
-    <artifact name="{name}" type="jar" ext="jar" m:classifier="{classifier}"/>
+    <artifact name="{name}" type="jar" ext="jar" {classifier}/>
   </dependency></dependencies>
 </ivy-module>"""
 
 
-def _retrieve(organisation: str, name: str, version: str, classifier: str) -> None:
+def _retrieve(archive: Path, organisation: str, name: str, version: str, classifier: str) -> None:
     """Brings an archive into the folder, or says why not."""
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"), None)
     if ivy is None:
@@ -71,15 +76,18 @@ def _retrieve(organisation: str, name: str, version: str, classifier: str) -> No
     cache = BUILD / "ivy"
     cache.mkdir(parents=True, exist_ok=True)
     wanted = _WANTED.format(
-        organisation=organisation, name=name, version=version, classifier=classifier
+        organisation=organisation,
+        name=name,
+        version=version,
+        classifier=f'm:classifier="{classifier}"' if classifier else "",
     )
     (cache / f"{name}.xml").write_text(wanted, encoding="utf-8")
     command = [
         "java", "-jar", ivy, "-warn", "-cache", cache, "-ivy", cache / f"{name}.xml",
-        "-retrieve", BUILD / "[artifact]-[revision]-[classifier].[ext]",
+        "-retrieve", BUILD / "[artifact]-[revision](-[classifier]).[ext]",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    if not (BUILD / f"{name}-{version}-{classifier}.jar").exists():
+    if not archive.exists():
         raise ValueError(" ".join((done.stdout + done.stderr).split())[-300:] or "Nothing came.")
 
 

@@ -3,10 +3,13 @@
 import gzip
 import io
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog.memory import InMemoryCatalog
 
 from lumos.formats.tables import READERS, LiveFile, TableFacts
@@ -185,6 +188,44 @@ def manifest(
     return avro("manifest_entry", of_entry, records, codec=codec, metadata=metadata)
 
 
+def parquet_manifest(files: list[tuple[str, date | None]]) -> bytes:
+    """A manifest as version 4 has it, of files by their paths and days."""
+    day = pa.field("d", pa.date32(), metadata={"PARQUET:field_id": "1000"})
+    of_file = pa.struct(
+        [
+            ("content", pa.int32()),
+            ("file_path", pa.string()),
+            ("file_format", pa.string()),
+            ("partition", pa.struct([day])),
+            ("record_count", pa.int64()),
+            ("file_size_in_bytes", pa.int64()),
+            ("lower_bounds", pa.map_(pa.int32(), pa.binary())),
+        ]
+    )
+    entries = [
+        {
+            "content": 0,
+            "file_path": path,
+            "file_format": "parquet",
+            "partition": {"d": day},
+            "record_count": 10,
+            "file_size_in_bytes": 100,
+            "lower_bounds": [(1, b"x")],
+        }
+        for path, day in files
+    ]
+    table = pa.table(
+        {
+            "status": pa.array([1] * len(files), pa.int32()),
+            "sequence_number": pa.nulls(len(files), pa.int64()),
+            "data_file": pa.array(entries, of_file),
+        }
+    )
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
 def _bounds(name: str) -> dict[str, Any]:
     fields = [{"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}]
     items = {"type": "record", "name": name, "fields": fields}
@@ -251,7 +292,9 @@ def sample_tables() -> dict[str, dict[str, bytes]]:
         else gzip.compress(content)
         for name, content in tables["v2"].items()
     }
-    return {**tables, "compressed": compressed}
+    days = [(f"data/{n}.parquet", date(2024, 5, 1 + n)) for n in range(3)]
+    newest = with_manifests(metadata(4), {"m0.parquet": parquet_manifest(days)})
+    return {**tables, "compressed": compressed, "v4": dict(newest.files)}
 
 
 def _sample(version: int) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ import json
 import struct
 import uuid
 import zlib
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +29,7 @@ from .iceberg_tables import (
     manifest,
     manifest_list,
     metadata,
+    parquet_manifest,
     snapshot,
     with_manifests,
 )
@@ -297,7 +299,7 @@ SUMMARY = {
         ),
         pytest.param({"key-id": "k1"}, {}, "encrypted", id="a key"),
         pytest.param({}, {"snap-1.avro": b"AGS1...."}, "encrypted", id="encrypted"),
-        pytest.param({}, {"snap-1.avro": b"PAR1...."}, "Parquet", id="of a newer format"),
+        pytest.param({}, {"snap-1.avro": b"PAR1...."}, "is Parquet", id="of a newer format"),
     ],
 )
 def test_where_manifests_are_out_of_reach_the_writers_sums_are_told(
@@ -309,6 +311,39 @@ def test_where_manifests_are_out_of_reach_the_writers_sums_are_told(
     assert (facts.files, facts.bytes, facts.rows, facts.rows_exact) == (7, 700, 70, False)
     assert [remark.code for remark in facts.remarks] == ["outside_data"]
     assert reason in facts.remarks[0].reason
+
+
+def test_manifests_in_parquet_and_paths_below_the_root_are_read_as_version_4_has_them() -> None:
+    spec = {
+        "spec-id": 0,
+        "fields": [{"name": "d", "transform": "day", "source-id": 2, "field-id": 1000}],
+    }
+    content = parquet_manifest(
+        [("data/a.parquet", date(2024, 5, 1)), (f"{LOCATION}/data/b.parquet", None)]
+    )
+    folder = with_manifests(metadata(4, partition_specs=[spec]), {"m0.parquet": content})
+    assert [(file.path, file.partition) for file in live_of(folder)] == [
+        ("data/a.parquet", (("d", "2024-05-01"),)),
+        ("data/b.parquet", (("d", None),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"PAR1", b"PAR1" * 30, parquet_manifest([])[:-9], parquet_manifest([])[:300]]
+)
+def test_a_broken_manifest_in_parquet_is_a_broken_table(content: bytes) -> None:
+    folder = with_manifests(metadata(4), {"m0.parquet": content})
+    assert problem_of(folder)[0] == "broken_table"
+
+
+def test_a_path_that_climbs_out_of_the_table_is_not_followed() -> None:
+    one = snapshot(
+        1, summary=SUMMARY, **{"manifest-list": f"{LOCATION}/metadata/../../x/snap.avro"}
+    )
+    facts = facts_of(
+        in_memory({"v1.metadata.json": metadata(snapshots=[one], current_snapshot_id=1)})
+    )
+    assert "elsewhere" in facts.remarks[0].reason
 
 
 def elsewhere(*paths: str, **properties: str) -> Any:

@@ -12,6 +12,7 @@ import msgspec
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.containers import Container
 from lumos.formats.tables.iceberg.metadata import Snapshot, Spec, SpecField, broken
+from lumos.formats.tables.iceberg.parquet_manifests import MAGIC, ParquetManifest
 from lumos.formats.tables.iceberg.words import partition_text
 from lumos.formats.tables.interface import Folder
 from lumos.formats.varints import Malformed
@@ -99,7 +100,8 @@ class _DataFile(msgspec.Struct, frozen=True):
     file_format: str
     record_count: _Count
     file_size_in_bytes: _Count
-    partition: dict[str, Any]
+    # Parquet has no records without fields.
+    partition: dict[str, Any] = {}
     content: int | None = 0
     content_offset: _Count | None = None
     content_size_in_bytes: _Count | None = None
@@ -131,7 +133,9 @@ class Manifests:
             data = self._folder.read(path)
         except FileNotFoundError:
             raise _gone(path) from None
-        container = _container(data, path)
+        if data.startswith(MAGIC):
+            raise OutOfReach("its list of manifests is Parquet, which no version up to 4 has")
+        container = _opened(data, path)
         try:
             return [msgspec.convert(each, Manifest) for each in container.records(_LIST_FIELDS)]
         except (Malformed, msgspec.ValidationError) as problem:
@@ -160,17 +164,23 @@ class Manifests:
             yield self._part(path, manifest, content)
 
     def _inside(self, uri: str) -> str:
-        path = self._folder.inside(uri, self._location)
-        if path is None:
+        path = self._place(uri)
+        if path is None or ".." in path.split("/"):
             raise OutOfReach(f"its manifests lie elsewhere ({uri.rpartition('/')[0]})")
         return path
 
+    def _place(self, uri: str) -> str | None:
+        """The path below the root; version 4 may say that itself instead of an address."""
+        is_address = uri.startswith(("/", "file:")) or "://" in uri
+        return self._folder.inside(uri, self._location) if is_address else uri
+
     def _part(self, path: str, manifest: Manifest, data: bytes) -> Part:
-        container = _container(data, path)
+        container = _opened(data, path)
         # It says so itself, too; snapshots of the first version name it without its spec.
         told = container.metadata.get("partition-spec-id", b"")
         spec_id = int(told) if told.isdigit() and len(told) < 10 else manifest.partition_spec_id
-        partition = _Partition(container.schema, self._specs.get(spec_id) or Spec())
+        spec = self._specs.get(spec_id) or Spec()
+        partition = _Partition(container.partition_fields, spec)
         rows: list[LiveRow] = []
         outside: set[str] = set()
         try:
@@ -198,7 +208,7 @@ class Manifests:
         self, entry: _Entry, manifest: Manifest, partition: "_Partition", outside: set[str]
     ) -> LiveRow:
         file = entry.data_file
-        inside = self._folder.inside(file.file_path, self._location)
+        inside = self._place(file.file_path)
         if inside is None:
             outside.add(_folder_of(file.file_path))
         sequence = entry.sequence_number
@@ -207,7 +217,7 @@ class Manifests:
             sequence = (manifest.sequence_number or 0) if entry.status == _ADDED else 0
         referenced = file.referenced_data_file
         if referenced is not None:
-            referenced = self._folder.inside(referenced, self._location) or referenced
+            referenced = self._place(referenced) or referenced
         return LiveRow(
             path=file.file_path if inside is None else inside,
             size=file.file_size_in_bytes,
@@ -226,11 +236,11 @@ class Manifests:
 class _Partition:
     """Names and texts of a manifest's partition values; equal ones are made once."""
 
-    def __init__(self, schema: Any, spec: Spec) -> None:
+    def __init__(self, fields: list[dict[str, Any]], spec: Spec) -> None:
         by_id = {field.field_id: field for field in spec.fields}
         by_name = {field.name: field for field in spec.fields}
         self._fields: dict[str, tuple[SpecField, object]] = {}
-        for field in _partition_fields(schema):
+        for field in fields:
             name = field["name"]
             meant = by_id.get(field.get("field-id")) or by_name.get(name) or SpecField(name=name)
             self._fields[name] = meant, field.get("type")
@@ -251,17 +261,6 @@ class _Partition:
         return found
 
 
-def _partition_fields(schema: Any) -> list[dict[str, Any]]:
-    """The fields of the record inside `data_file` that holds partition values."""
-    for name in ("data_file", "partition"):
-        schema = next((f.get("type") for f in _fields(schema) if f.get("name") == name), None)
-    return _fields(schema)
-
-
-def _fields(record: Any) -> list[dict[str, Any]]:
-    return objects_at(record, "fields") if isinstance(record, dict) else []
-
-
 def _is_same(kept: Part | None, manifest: Manifest) -> bool:
     return (
         kept is not None
@@ -278,13 +277,25 @@ def _folder_of(uri: str) -> str:
     return folder
 
 
-def _container(data: bytes, path: str) -> Container:
+class _AvroManifest(Container):
+    @property
+    def partition_fields(self) -> list[dict[str, Any]]:
+        """The fields of the record inside `data_file` that holds partition values."""
+        schema = self.schema
+        for name in ("data_file", "partition"):
+            schema = next((f.get("type") for f in _fields(schema) if f.get("name") == name), None)
+        return _fields(schema)
+
+
+def _fields(record: Any) -> list[dict[str, Any]]:
+    return objects_at(record, "fields") if isinstance(record, dict) else []
+
+
+def _opened(data: bytes, path: str) -> _AvroManifest | ParquetManifest:
     if data.startswith(_ENCRYPTED):
         raise OutOfReach("its manifests are encrypted")
-    if data.startswith(b"PAR1"):
-        raise OutOfReach("its manifests are Parquet")
     try:
-        return Container(data)
+        return ParquetManifest(data) if data.startswith(MAGIC) else _AvroManifest(data)
     except Malformed as problem:
         raise _damaged(path, problem) from None
 

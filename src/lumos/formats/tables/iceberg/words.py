@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
@@ -128,8 +128,13 @@ def _uuid(value: bytes, _: object) -> str:
 
 
 def _plain(value: Any, _: object) -> str:
+    """Of numbers, texts and bytes as they are, and of what a manifest in Parquet has typed."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
