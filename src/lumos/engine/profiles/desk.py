@@ -79,7 +79,7 @@ class ProfileDesk:
             files_read=profiled.read,
             files_known=len(files) - profiled.read,
             withheld=tuple(sorted(private_paths(dataset.schema, paths, dataset.governance))),
-            problems=tuple(sorted(profiled.problems, key=lambda each: each.path)),
+            problems=(*located.remarks, *sorted(profiled.problems, key=lambda each: each.path)),
             seconds=round(monotonic() - started, 3),
         )
 

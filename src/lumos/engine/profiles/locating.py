@@ -7,6 +7,7 @@ from lumos.engine.explain import selection_of, urns_in
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
+from lumos.model.discovery import Problem
 from lumos.sources.addresses import access_of
 from lumos.storage import Access
 from lumos.store import DatasetFilter, KnownDataset, Store
@@ -14,8 +15,10 @@ from lumos.store import DatasetFilter, KnownDataset, Store
 if TYPE_CHECKING:
     from lumos.pipeline.explanation import DataFile
     from lumos.pipeline.profiling.planning import SourceFile
+    from lumos.pipeline.tables import TableKept
 
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+_LOST: Final = "what the last scan knew of its files is not there any more."
 _IN_DATABASES: Final = frozenset({"table", "view", "materialized view", "foreign table", "topic"})
 
 
@@ -28,11 +31,12 @@ class NotProfiled(MisuseError):
 
 
 class Located(NamedTuple):
-    """A dataset, its files and how they are reached."""
+    """A dataset, its files, how they are reached, and what of them is not taken into account."""
 
     dataset: Dataset
     files: "list[SourceFile]"
     access: Access
+    remarks: tuple[Problem, ...] = ()
 
 
 def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located:
@@ -53,15 +57,27 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     selection = selection_of(settings, root)
     state_access = access_of(state, settings.sources)
     manifest = Manifests(state_folder(state, known.source), state_access).read(scan.manifest)
+    place = dataset.location.uri if dataset.location else ""
+    if place in manifest.tables:
+        return _table(dataset, selection.access, manifest.tables[place], state_access)
     lens = Lens.of_scan(selection, manifest, state_access=state_access)
     urn_of = urns_in(settings, root)
     group = next((each for each in lens.groups if str(urn_of(each.dataset)) == urn), None)
     files = [] if group is None else list(map(_source_file, lens.files_of(group)))
     if not files:
-        raise NotProfiled(
-            urn, "what the last scan knew of its files is not there any more. Run lumos ingest."
-        )
+        raise NotProfiled(urn, f"{_LOST} Run lumos ingest.")
     return Located(dataset, files, selection.access)
+
+
+def _table(dataset: Dataset, access: Access, kept: "TableKept", state_access: Access) -> Located:
+    from lumos.pipeline.profiling.table_files import table_files
+    from lumos.pipeline.tables import memory_of
+
+    memory = memory_of(kept, state_access)
+    if memory is None or dataset.location is None:
+        raise NotProfiled(dataset.urn, f"{_LOST} Run lumos ingest.")
+    files, remarks = table_files(dataset.location.uri, memory)
+    return Located(dataset, files, access, tuple(remarks))
 
 
 def _known(store: Store, dataset: Dataset) -> KnownDataset:

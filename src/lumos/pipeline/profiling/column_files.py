@@ -7,7 +7,8 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from lumos.model.types import DataType
-from lumos.pipeline.profiling.reading import Batch, FileTask, batch_rows, chosen, thinned
+from lumos.pipeline.profiling.naming import KnownField, named, places_of
+from lumos.pipeline.profiling.reading import Batch, FileTask, batch_rows, chosen
 
 
 def read_parquet(
@@ -16,7 +17,10 @@ def read_parquet(
     """The wanted columns of a portion's row groups."""
     parquet = pq.ParquetFile(file, pre_buffer=True, coerce_int96_timestamp_unit="us")
     footer = parquet.metadata
-    present = [name for name in wanted if name in parquet.schema_arrow.names]
+    fields = [each for each in task.fields or map(KnownField, wanted) if each.name in wanted]
+    places = places_of(fields, list(parquet.schema_arrow))
+    present = [parquet.schema_arrow.field(at).name for at in places]
+    known = dict(zip(present, places.values(), strict=True))
     groups, share = chosen(footer.num_row_groups, task)
     starts = [0]
     for group in range(footer.num_row_groups):
@@ -27,11 +31,12 @@ def read_parquet(
         if not rows:
             continue
         if not present:
-            yield thinned(Batch(start, rows, {}), share)
+            yield Batch(start, rows, {}, share=share)
             continue
         at_once = batch_rows(footer.row_group(group).total_byte_size / rows)
         for batch in parquet.iter_batches(at_once, row_groups=[group], columns=present):
-            yield thinned(_batch(start, batch), share)
+            columns = {known[name].name: named(batch.column(name), known[name]) for name in present}
+            yield Batch(start, batch.num_rows, columns, share=share)
             start += batch.num_rows
 
 
@@ -49,9 +54,6 @@ def read_orc(
         table = pa.Table.from_batches([rows])
         size = table.nbytes / max(1, table.num_rows)
         for batch in table.to_batches(max_chunksize=batch_rows(size)):
-            yield thinned(_batch(start, batch), share)
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            yield Batch(start, batch.num_rows, columns, share=share)
             start += batch.num_rows
-
-
-def _batch(start: int, batch: pa.RecordBatch) -> Batch:
-    return Batch(start, batch.num_rows, dict(zip(batch.schema.names, batch.columns, strict=True)))

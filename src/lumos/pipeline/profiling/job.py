@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from lumos.formats import UnreadableFile
 from lumos.model.discovery import Problem
 from lumos.pipeline.profiling.columns import Leaf, types_of
+from lumos.pipeline.profiling.deletes import deleted_rows
 from lumos.pipeline.profiling.reading import Batch, FileTask, batches
 from lumos.pipeline.profiling.sketching import Sent, Sketches, sent, sql_schema
 from lumos.pipeline.profiling.tallies import Tally
@@ -119,7 +120,8 @@ def _part(
         storage = storage_of(task.path, job.access)
         bad = 0
         try:
-            for batch in batches(task, storage, wanted):
+            deleted = deleted_rows(task.deletes, task.spelled, job.access) if task.deletes else None
+            for batch in batches(task, storage, wanted, deleted):
                 values = _counted(job.leaves, batch, task, facts)
                 if going:
                     arrays = [array for each in going for array in each.arrays(values[each.leaf])]

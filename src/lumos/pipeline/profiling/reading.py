@@ -1,6 +1,7 @@
 """Rows of data files, batch by batch, whatever their format and wherever they lie."""
 
 import io
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -9,7 +10,10 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from lumos.formats import UnreadableFile
+from lumos.formats.tables.interface import Deletes
 from lumos.model.types import DataType
+from lumos.pipeline.profiling.deletes import kept_rows
+from lumos.pipeline.profiling.naming import KnownField
 from lumos.storage import LocalStorage, ReadableFile, Storage
 
 # What is read of a remote file at once, at least: one request costs more time than this.
@@ -18,6 +22,8 @@ _READ_AHEAD: Final = 1024 * 1024
 _BATCH_BYTES: Final = 32 * 1024 * 1024
 _MOST_ROWS: Final = 256 * 1024
 _LEAST_ROWS: Final = 1024
+# A base file of Hudi with the logs that are laid over it.
+HUDI_SLICE: Final = "hudi-slice"
 
 
 class FileTask(NamedTuple):
@@ -25,6 +31,8 @@ class FileTask(NamedTuple):
 
     `names` are the columns of files that do not name them. `constants` are columns whose value the
     path tells, as text. `sample` is the share of rows that is wanted, `most_rows` how many at most.
+    Of a table, `fields` are its columns by what files call them, `deletes` says which rows count no
+    more, `spelled` is how it spells the path, and `logs` are what Hudi lays over the file.
     """
 
     path: str
@@ -36,18 +44,24 @@ class FileTask(NamedTuple):
     portion: tuple[int, int] = (0, 1)
     sample: float = 1.0
     most_rows: int | None = None
+    fields: tuple[KnownField, ...] = ()
+    deletes: tuple[Deletes, ...] = ()
+    spelled: str = ""
+    table: str = ""
+    logs: tuple[str, ...] = ()
 
 
 class Batch(NamedTuple):
     """Some rows of a file, the first of which is row number `start` of it.
 
-    Between them stood `bad` records, which are none.
+    Between them stood `bad` records, which are none. About a `share` of them is wanted.
     """
 
     start: int
     rows: int
     columns: dict[str, pa.Array]
     bad: int = 0
+    share: float = 1.0
 
 
 # Reads the wanted columns of an opened file, by their types.
@@ -105,25 +119,29 @@ def opened(storage: Storage, path: str, size: int | None = None) -> Iterator[pa.
         yield file
 
 
-def batches(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> Iterator[Batch]:
+def batches(
+    task: FileTask,
+    storage: Storage,
+    wanted: Mapping[str, DataType],
+    deleted: "array[int] | None" = None,
+) -> Iterator[Batch]:
     """The rows of a file's portion with those of the wanted columns that it holds.
 
-    Raises UnreadableFile, or an OSError.
+    Rows with `deleted` numbers are left out. Raises UnreadableFile, or an OSError.
     """
-    read = _reader_of(task.format)
     left = task.most_rows
     try:
-        with opened(storage, task.path, task.size) as file:
-            for batch in read(file, task, wanted):
-                if left is not None:
-                    batch = batch._replace(
-                        rows=min(batch.rows, left),
-                        columns={name: each[:left] for name, each in batch.columns.items()},
-                    )
-                    left -= batch.rows
-                yield batch
-                if left == 0:
-                    return
+        for whole in _read(task, storage, wanted):
+            batch = thinned(whole if deleted is None else _without(whole, deleted))
+            if left is not None:
+                batch = batch._replace(
+                    rows=min(batch.rows, left),
+                    columns={name: each[:left] for name, each in batch.columns.items()},
+                )
+                left -= batch.rows
+            yield batch
+            if left == 0:
+                return
     except UnreadableFile:
         raise
     except Exception as problem:
@@ -137,6 +155,25 @@ def batches(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) ->
 def _is_of_arrow(problem: OSError) -> bool:
     """Whether it is Arrow's word for data that is cut off, and not a storage's for its troubles."""
     return type(problem) is OSError and problem.errno is None
+
+
+def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> Iterator[Batch]:
+    if task.format == HUDI_SLICE:
+        from lumos.pipeline.profiling.hudi_slices import read_slice
+
+        yield from read_slice(task, wanted)
+        return
+    read = _reader_of(task.format)
+    with opened(storage, task.path, task.size or None) as file:
+        yield from read(file, task, wanted)
+
+
+def _without(batch: Batch, deleted: "array[int]") -> Batch:
+    kept = kept_rows(batch.start, batch.rows, deleted)
+    if kept is None:
+        return batch
+    columns = {name: array.filter(kept) for name, array in batch.columns.items()}
+    return batch._replace(rows=kept.true_count, columns=columns)
 
 
 def batch_rows(bytes_per_row: float) -> int:
@@ -158,11 +195,11 @@ def chosen(count: int, task: FileTask) -> tuple[list[int], float]:
     return some, min(1.0, task.sample * len(mine) / wanted)
 
 
-def thinned(batch: Batch, share: float) -> Batch:
-    """About that share of the rows, evenly spread over the file."""
+def thinned(batch: Batch) -> Batch:
+    """The wanted share of the rows, evenly spread over the file."""
+    share, first = batch.share, batch.start
     if share >= 1.0:
         return batch
-    first = batch.start
     kept = [
         row
         for row in range(batch.rows)

@@ -14,7 +14,7 @@ import pyarrow.json as arrow_json
 from lumos.formats import UnreadableFile
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import BOOLEAN, FLOAT64, INT64, Array, DataType, String, Struct
-from lumos.pipeline.profiling.reading import Batch, FileTask, thinned
+from lumos.pipeline.profiling.reading import Batch, FileTask
 from lumos.pipeline.profiling.records import columns_of
 from lumos.pipeline.profiling.text_files import TextFile
 
@@ -37,7 +37,7 @@ def read_json(
     found = _lines(text, types, task) if _is_of_lines(text) else _values(text, types, task)
     start = 0
     for batch in found:
-        yield thinned(batch._replace(start=start), task.sample)
+        yield batch._replace(start=start, share=task.sample)
         start += batch.rows
 
 
@@ -209,8 +209,7 @@ def read_avro(
     records: Any = iter(fastavro.reader(io.BufferedReader(_Readable(file), _BLOCK)))
     start = 0
     while some := list(islice(records, _RECORDS)):
-        batch = Batch(start, len(some), columns_of(some, types))
-        yield thinned(batch, task.sample)
+        yield Batch(start, len(some), columns_of(some, types), share=task.sample)
         start += len(some)
 
 

@@ -17,7 +17,7 @@ from lumos.formats.naming import promise_of
 from lumos.formats.scalars import NULLS
 from lumos.formats.text import encoding_of
 from lumos.model.types import DataType
-from lumos.pipeline.profiling.reading import Batch, FileTask, thinned
+from lumos.pipeline.profiling.reading import Batch, FileTask
 
 _CHUNK: Final = 1024 * 1024
 _BLOCK: Final = 4 * 1024 * 1024
@@ -102,7 +102,7 @@ def read_csv(
     start = 0
     for batch in found:
         columns = {name: batch.column(task.names.index(name)) for name in names}
-        yield thinned(Batch(start, batch.num_rows, columns), task.sample)
+        yield Batch(start, batch.num_rows, columns, share=task.sample)
         start += batch.num_rows
 
 

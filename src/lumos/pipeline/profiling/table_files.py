@@ -1,0 +1,102 @@
+"""The live files of a table, each with what its log says of its rows."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.formats.tables import LiveFile, TableFacts
+from lumos.formats.tables.interface import Deletes
+from lumos.model.codec import from_json
+from lumos.model.discovery import Problem
+from lumos.pipeline.profiling.naming import known_fields
+from lumos.pipeline.profiling.planning import SourceFile, identity_of
+from lumos.pipeline.profiling.reading import HUDI_SLICE, FileTask
+from lumos.pipeline.tables import Memory, live_files
+from lumos.storage.schemes import canonical
+
+_LOG: Final = "hudi-log"
+
+
+class TableFiles(NamedTuple):
+    """The files of a table, and what of it is not taken into account."""
+
+    files: list[SourceFile]
+    remarks: list[Problem]
+
+
+def table_files(root: str, memory: Memory) -> TableFiles:
+    """The live files of a table, in tasks that apply what its log says of them."""
+    facts = from_json(memory.facts, TableFacts)
+    fields = known_fields(facts.schema)
+    names = tuple(field.name for field in facts.schema.fields)
+    files = []
+    equality = 0
+    for live, logs in _slices(live_files(memory)):
+        equality += any(each.kind == "equality" for each in live.deletes)
+        path = _absolute(root, live.path)
+        deletes = tuple(
+            msgspec.structs.replace(each, path=each.path and _absolute(root, each.path))
+            for each in live.deletes
+            if each.kind != "equality"
+        )
+        task = FileTask(
+            path,
+            live.size + sum(log.size for log in logs),
+            HUDI_SLICE if logs else live.format,
+            unit=0,
+            names=names,
+            constants=live.partition,
+            fields=fields,
+            deletes=deletes,
+            spelled=live.path,
+            table=root if logs else "",
+            logs=tuple(log.path for log in logs),
+        )
+        partition = "/".join(f"{name}={value}" for name, value in live.partition)
+        files.append(SourceFile(task, partition, _identity(task)))
+    return TableFiles(files, _remarks(root, equality))
+
+
+def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile]]]:
+    """Each file with the logs that change its rows."""
+    base: LiveFile | None = None
+    logs: list[LiveFile] = []
+    for file in files:
+        if file.format == _LOG and base is not None and _group(file) == _group(base):
+            logs.append(file)
+            continue
+        if base is not None:
+            yield base, logs
+        base, logs = file, []
+    if base is not None:
+        yield base, logs
+
+
+def _group(file: LiveFile) -> tuple[str, str]:
+    folder, _, name = file.path.rpartition("/")
+    return folder, name.lstrip(".").partition("_")[0]
+
+
+def _absolute(root: str, path: str) -> str:
+    if "://" in path or path.startswith("/"):
+        return canonical(path)
+    return f"{root.rstrip('/')}/{path}"
+
+
+def _identity(task: FileTask) -> bytes:
+    return identity_of(task.path, task.size, *map(_spelled, task.deletes), *task.logs)
+
+
+def _spelled(deletes: Deletes) -> str:
+    return f"{deletes.kind} {deletes.path} {deletes.offset} {deletes.inline.hex()}"
+
+
+def _remarks(root: str, equality: int) -> list[Problem]:
+    if not equality:
+        return []
+    reason = (
+        f"Rows of {equality:,} files are deleted by their values (equality deletes), which is not "
+        "looked into: they are counted all the same."
+    )
+    return [Problem(path=root, code="unsupported_feature", reason=reason, remark=True)]
