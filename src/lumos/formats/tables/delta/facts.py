@@ -10,8 +10,9 @@ import msgspec
 from lumos.formats.interface import Remark
 from lumos.formats.tables.delta.actions import Damaged, Metadata
 from lumos.formats.tables.delta.features import features_of, remarks_on
+from lumos.formats.tables.delta.live import Totals, in_piles, totals
 from lumos.formats.tables.delta.schema import logical_names, schema_of
-from lumos.formats.tables.delta.state import Live, Memory, Told, is_address
+from lumos.formats.tables.delta.state import Memory, Told
 from lumos.formats.tables.interface import LiveFile, Past, TableFacts
 from lumos.model.schema import Schema
 
@@ -23,7 +24,7 @@ def facts_of(memory: Memory, remarks: Iterable[Remark]) -> TableFacts:
     metadata = memory.metadata
     schema = schema_of(metadata)
     features = features_of(memory.protocol, metadata.settings)
-    size, rows = _totals(memory.live)
+    live = totals(memory.live)
     return TableFacts(
         kind="delta",
         version=str(memory.version),
@@ -31,32 +32,18 @@ def facts_of(memory: Memory, remarks: Iterable[Remark]) -> TableFacts:
         operation=memory.operation,
         schema=schema,
         partition_by=tuple(metadata.partition_columns or ()),
-        files=len(memory.live),
-        bytes=size,
-        rows=rows,
+        files=live.files,
+        bytes=live.size,
+        rows=live.rows,
         properties=_properties(memory, schema),
         description=metadata.description or None,
         identity=metadata.id or "",
         past=_past(memory.told, schema, memory),
         features=features,
         remarks=(*remarks, *remarks_on(features), *_on_history(memory)),
-        claims=_outside(memory.live),
-        content=_content(memory, size),
+        claims=live.elsewhere,
+        content=_content(memory, live),
     )
-
-
-def _totals(live: Iterable[Live]) -> tuple[int, int | None]:
-    """Bytes and rows; rows that a vector deletes are none."""
-    size, rows = 0, 0
-    all_known = True
-    for file in live:
-        size += file.size
-        deleted = 0 if file.deletes is None else file.deletes.count
-        if file.rows is None or deleted is None:
-            all_known = False
-        else:
-            rows += max(0, file.rows - deleted)
-    return size, rows if all_known else None
 
 
 def _properties(memory: Memory, schema: Schema) -> dict[str, str]:
@@ -143,23 +130,9 @@ def _moment(microseconds: int) -> datetime:
         return _EPOCH
 
 
-def _outside(live: Iterable[Live]) -> tuple[str, ...]:
-    """The folders elsewhere in which live files lie, without those of partitions."""
-    files = {file.path for file in live if is_address(file.path)}
-    return tuple(sorted({_table_folder(path) for path in files}))
-
-
-def _table_folder(path: str) -> str:
-    folder, _, _ = path.rpartition("/")
-    while "=" in folder.rpartition("/")[2]:
-        folder = folder.rpartition("/")[0]
-    # Nobody owns a whole bucket because of one file in it.
-    return folder if folder.count("/") > 2 or folder.startswith("/") else path
-
-
-def _content(memory: Memory, size: int) -> str:
+def _content(memory: Memory, live: Totals) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    told = (memory.metadata.id, memory.version, memory.at, len(memory.live), size)
+    told = (memory.metadata.id, memory.version, memory.at, live.files, live.size)
     digest.update(repr(told).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
@@ -173,7 +146,7 @@ def live_of(memory: Memory) -> Iterator[LiveFile]:
         for partition in memory.partitions
     ]
     format = (metadata.format and metadata.format.provider) or "parquet"
-    for file in memory.live:
+    for file in in_piles(memory.live):
         yield LiveFile(
             path=file.path,
             size=file.size,

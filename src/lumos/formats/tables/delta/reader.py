@@ -56,9 +56,10 @@ class DeltaReader(TableReader):
                 now = reading.later(known)
             else:
                 now = reading.whole(known, most_commits)
-            return facts_of(now, reading.remarks()), packed(now)
+            facts = facts_of(now, reading.remarks())
         except Damaged as problem:
             raise UnreadableFile(_BROKEN, f"The Delta log is broken: {problem}.") from None
+        return facts, memory if memory is not None and now is known else packed(now)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         known = unpacked(memory)

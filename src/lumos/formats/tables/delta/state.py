@@ -1,11 +1,8 @@
 """What the actions of a log amount to: the live files, the schema and its history."""
 
-import posixpath
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import unquote
 
 import msgspec
 
@@ -14,39 +11,22 @@ from lumos.formats.tables.delta.actions import (
     Add,
     CommitInfo,
     Damaged,
-    DeletionVector,
     Domain,
     Metadata,
     Protocol,
     rows_of,
 )
+from lumos.formats.tables.delta.live import Live, LiveFiles, Pile, key_of
 from lumos.formats.tables.delta.log import Identity
+from lumos.formats.tables.delta.paths import resolved
 from lumos.formats.tables.delta.vectors import deletes_of, id_of
-from lumos.formats.tables.interface import Deletes, Folder
+from lumos.formats.tables.interface import Folder
 
 # Memories of another layout are of no use.
-_LAYOUT: Final = 1
+_LAYOUT: Final = 2
 _CLUSTERING: Final = "delta.clustering"
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
-_LOCAL: Final = re.compile(r"file:/+")
 
 Partition = tuple[tuple[str, str | None], ...]
-
-
-class Live(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live file; `partition` is its place in the list of partitions."""
-
-    path: str
-    size: int
-    rows: int | None
-    partition: int
-    deletes: Deletes | None = None
-    vector: str = ""
-
-    @property
-    def key(self) -> str:
-        """A file with another deletion vector is another file."""
-        return f"{self.path}\n{self.vector}" if self.vector else self.path
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -74,7 +54,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     protocol: Protocol
     clustering: str
     partitions: list[Partition]
-    live: list[Live]
+    live: list[Pile]
     told: list[Told]
     # Commits of the past that could not be read.
     unread: list[int]
@@ -87,7 +67,7 @@ class State:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self.live: dict[str, Live] = {}
+        self.live = LiveFiles()
         self.partitions: dict[Partition, int] = {}
         self.metadata: Metadata | None = None
         self.protocol: Protocol | None = None
@@ -97,7 +77,7 @@ class State:
     def of(cls, folder: Folder, memory: Memory) -> "State":
         """The state as an earlier reading left it."""
         state = cls(folder)
-        state.live = {live.key: live for live in memory.live}
+        state.live = LiveFiles(memory.live)
         state.partitions = {each: number for number, each in enumerate(memory.partitions)}
         state.metadata = memory.metadata
         state.protocol = memory.protocol
@@ -109,8 +89,8 @@ class State:
         if action.add is not None:
             self.add(action.add, rows_of(action.add.stats))
         elif action.remove is not None:
-            path = self._resolved(action.remove.path)
-            self.live.pop(_key(path, action.remove.deletion_vector), None)
+            vector = action.remove.deletion_vector
+            self.live.drop(key_of(self._resolved(action.remove.path), id_of(vector)))
         elif action.meta_data is not None:
             self.metadata = action.meta_data
         elif action.protocol is not None:
@@ -122,15 +102,16 @@ class State:
         """One more live file."""
         vector = add.deletion_vector
         partition = tuple((add.partition_values or {}).items())
-        live = Live(
-            path=self._resolved(add.path),
-            size=add.size,
-            rows=rows,
-            partition=self.partitions.setdefault(partition, len(self.partitions)),
-            deletes=None if vector is None else deletes_of(vector, self._resolved),
-            vector=(vector and id_of(vector)) or "",
+        self.live.put(
+            Live(
+                path=self._resolved(add.path),
+                size=add.size,
+                rows=rows,
+                partition=self.partitions.setdefault(partition, len(self.partitions)),
+                deletes=None if vector is None else deletes_of(vector, self._resolved),
+                vector=id_of(vector),
+            )
         )
-        self.live[live.key] = live
 
     def note(self, domain: Domain) -> None:
         """What one of Delta's features set."""
@@ -138,18 +119,7 @@ class State:
             self.clustering = "" if domain.removed else domain.configuration
 
     def _resolved(self, path: str) -> str:
-        """A path below the root, or an address elsewhere; in the log it is spelled as a URI."""
-        plain = unquote(path) if "%" in path else path
-        if not is_address(plain):
-            if ".." not in plain:
-                return plain
-            plain = posixpath.normpath(plain)
-            if not plain.startswith("../"):
-                return plain
-            # Up and away: it is an address like any other.
-            plain = _joined(self._folder.root, plain)
-        plain = _LOCAL.sub("/", plain, count=1) if plain.startswith("file:") else plain
-        return self._folder.inside(plain, self._folder.root) or plain
+        return resolved(path, self._folder)
 
     def memory(
         self,
@@ -176,25 +146,11 @@ class State:
             protocol=self.protocol,
             clustering=self.clustering,
             partitions=list(self.partitions),
-            live=list(self.live.values()),
+            live=self.live.piles(),
             told=told,
             unread=unread,
             damaged=damaged,
         )
-
-
-def is_address(path: str) -> bool:
-    """Whether a path says for itself where it is, and is not one below the table's root."""
-    return _ADDRESS.match(path) is not None
-
-
-def _key(path: str, vector: DeletionVector | None) -> str:
-    return path if vector is None else f"{path}\n{id_of(vector)}"
-
-
-def _joined(root: str, path: str) -> str:
-    scheme, separator, place = root.rpartition("://")
-    return f"{scheme}{separator}{posixpath.normpath(posixpath.join(place, path))}"
 
 
 def told_of(

@@ -21,8 +21,10 @@ _UUID_LENGTH: Final = 20
 _UUID_BYTES: Final = 16
 
 
-def id_of(vector: DeletionVector) -> str:
-    """What tells one vector of a file from another."""
+def id_of(vector: DeletionVector | None) -> str:
+    """What tells one vector of a file from another, or from none."""
+    if vector is None:
+        return ""
     offset = "" if vector.offset is None else f"@{vector.offset}"
     return f"{vector.storage_type}{vector.path_or_inline_dv}{offset}"
 
