@@ -1,6 +1,7 @@
 """Iceberg's types in the algebra, with field ids, comments and defaults.
 
-`unknown` is NULL; `variant`, `geometry`, `geography` and types to come are UNKNOWN by their name.
+`unknown` is NULL and `variant` JSON; `geometry`, `geography` and types to come are UNKNOWN by their
+name.
 """
 
 import re
@@ -27,6 +28,7 @@ from lumos.model.types import (
     FLOAT64,
     INT32,
     INT64,
+    JSON,
     NULL,
     STRING,
     UUID,
@@ -58,6 +60,7 @@ _SIMPLE: Final[dict[str, DataType]] = {
     "uuid": UUID,
     "binary": BINARY,
     "unknown": NULL,
+    "variant": JSON,
 }
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)\Z", re.ASCII)
 _FIXED: Final = re.compile(r"fixed\[\s*(\d{1,9})\s*\]\Z", re.ASCII)
