@@ -1,7 +1,8 @@
 """What is no dataset: terms, users and groups as DataHub has them, and everything else as it is.
 
 What DataHub has no place for lies beside in a platform resource, DataHub's own kind of entity for
-things that only a tool knows of. So do jobs, and what was brought from other catalogs.
+things that only a tool knows of. So do jobs, and what was brought from other catalogs, of which
+tags and domains are shown all the same.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from lumos.platforms.datahub_model.carrying import (
     unkept,
     without,
 )
+from lumos.platforms.datahub_model.foreign import Shown, shown_by, shown_in
 from lumos.platforms.datahub_model.lenses import State, changed, listed, values
 from lumos.platforms.datahub_model.names import entity_name, entity_urn, is_acceptable
 from lumos.platforms.datahub_model.shapes import statements_of
@@ -36,10 +38,12 @@ from lumos.platforms.datahub_model.statements import (
     Statement,
     entity_of,
 )
+from lumos.platforms.datahub_model.worded import Words
 from lumos.platforms.interface import Item
 
 _RESOURCE: Final = "platformResource"
 _INFO: Final = "platformResourceInfo"
+_ALSO_KNOWN_AS: Final = "secondaryKeys"
 _LOOSE: Final = "urn:lumos:change:"
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
@@ -60,13 +64,13 @@ class Items:
     def of(self, entities: Iterable[Entity]) -> Iterator[Item]:
         """The items that some entities are."""
         for entity in entities:
-            if entity.type == "dataset":
+            if entity.type == "dataset" or self._only_shows(entity):
                 continue
             kind, key = _kind_and_key(entity)
             if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
                 home = self._home(_KINDS[type(exact)], key_of(exact))
                 if home is None or not statements_of(self._holder, home.urn):
-                    yield exact
+                    yield self._with_edits(exact)
             elif (item := self.get(kind.type, key)) is not None:
                 yield item
 
@@ -77,7 +81,10 @@ class Items:
             return self._change(name) if name in self._holder.loose() else None
         home = self._home(kind, key)
         statements = [] if home is None else statements_of(self._holder, home.urn)
-        return self._read(kind, key, statements, self._exact(_companion(kind, key)))
+        exact = self._exact(_companion(kind, key))
+        if home is None and exact is not None:
+            return self._with_edits(exact)
+        return self._read(kind, key, statements, exact)
 
     def settled(self, item: Item) -> Item:
         """The item that `get` gives back once this one is put."""
@@ -99,7 +106,11 @@ class Items:
         rendered = self._rendered(kind, key, item)
         if (home := self._home(kind, key)) is not None:
             self._holder.replace(home, rendered.statements)
-        self._put_companion(kind, key, rendered.exact)
+        shown = self._free_to_show(item) if isinstance(item, Other) else None
+        # What is made first says of the other that it was made for it.
+        self._put_companion(kind, key, rendered.exact, shown=shown)
+        if shown is not None and isinstance(item, Other):
+            self._show(shown, item)
 
     def erase(self, item: Item) -> None:
         kind, key = _KINDS[type(item)], key_of(item)
@@ -108,20 +119,84 @@ class Items:
             return
         if (home := self._home(kind, key)) is not None:
             self._holder.replace(home, [])
+        if isinstance(item, Other):
+            self._hide(item.urn)
         self._put_companion(kind, key, None)
 
     def needed(self, type: type[Item], key: str) -> tuple[Entity, ...]:
         """The entities that an item is kept in, or would be."""
         kind = _KINDS[type]
         home, companion = self._home(kind, key), _companion(kind, key)
+        if (shown := self._shown(key)) is not None:
+            return companion, shown.entity
         return (companion,) if home is None else (home, companion)
 
     def needed_with(self, entity: Entity) -> tuple[Entity, ...]:
         """The entities that have to be read to know what item an entity is."""
         if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
             return self.needed(type(exact), key_of(exact))
+        if (shown := shown_in(entity)) is not None:
+            return entity, _companion(_KINDS[Other], shown.urn)
         kind, key = _kind_and_key(entity)
         return self.needed(kind.type, key)
+
+    # What shows things of other catalogs
+
+    def _shown(self, key: str) -> Shown | None:
+        """What shows something of another catalog, if its place holds such entities."""
+        shown = shown_by(key)
+        is_held = shown is not None and (self._keeper is None or self._keeper.holds(shown.entity))
+        return shown if is_held else None
+
+    def _is_ours(self, shown: Shown) -> bool:
+        """Whether an entity was made to show something."""
+        companion = _companion(_KINDS[Other], shown.urn)
+        info = folded(statements_of(self._holder, companion.urn)).get(_INFO) or {}
+        return shown.entity.urn in (info.get(_ALSO_KNOWN_AS) or ())
+
+    def _only_shows(self, entity: Entity) -> bool:
+        """Whether an entity says nothing but what it was made to show."""
+        shown = shown_in(entity)
+        if shown is None or not self._is_ours(shown):
+            return False
+        return folded(statements_of(self._holder, entity.urn)).keys() <= {shown.aspect}
+
+    def _with_edits(self, exact: Item) -> Item:
+        """Something of another catalog, with what people changed where it is shown."""
+        shown = self._shown(exact.urn) if isinstance(exact, Other) else None
+        if shown is None or not isinstance(exact, Other) or shown.words(exact) is None:
+            return exact
+        state = folded(statements_of(self._holder, shown.entity.urn))
+        if shown.aspect not in state or not self._is_ours(shown):
+            return exact
+        return shown.with_edits(exact, shown.read(state))
+
+    def _free_to_show(self, item: Other) -> Shown | None:
+        """What shows something of another catalog, unless somebody else has that name."""
+        shown = self._shown(item.urn)
+        if shown is None:
+            return None
+        if shown.words(item) is None:
+            self._hide(item.urn)
+            return None
+        is_there = bool(statements_of(self._holder, shown.entity.urn))
+        return None if is_there and not self._is_ours(shown) else shown
+
+    def _show(self, shown: Shown, item: Other) -> None:
+        then = folded(statements_of(self._holder, shown.entity.urn))
+        state = shown.written(then, shown.words(item) or Words())
+        if self._back(shown.entity, state) != then:
+            statements = [Statement(aspect=name, body=body) for name, body in state.items()]
+            self._holder.replace(shown.entity, statements)
+
+    def _hide(self, key: str) -> None:
+        """Takes out what was made to show something, but not what people said of it."""
+        shown = self._shown(key)
+        if shown is None or not self._is_ours(shown):
+            return
+        statements = statements_of(self._holder, shown.entity.urn)
+        others = [each for each in statements if each.aspect != shown.aspect]
+        self._holder.replace(shown.entity, others)
 
     def _is_loose(self, key: str) -> bool:
         return self._holder.keeps_loose and key.startswith(_LOOSE)
@@ -209,13 +284,18 @@ class Items:
             return None
         return exact
 
-    def _put_companion(self, kind: "_Kind", key: str, item: Item | None) -> None:
+    def _put_companion(
+        self, kind: "_Kind", key: str, item: Item | None, *, shown: Shown | None = None
+    ) -> None:
         companion, statements = _companion(kind, key), []
         if item is not None:
-            if self._exact(companion) == item:
+            is_known = shown is None or self._is_ours(shown)
+            if self._exact(companion) == item and is_known:
                 return
             value = {"blob": _in_ascii(to_json(item).decode()), "contentType": "JSON"}
             body = {"resourceType": kind.word, "primaryKey": key, "value": value}
+            if shown is not None:
+                body[_ALSO_KNOWN_AS] = [shown.entity.urn]
             statements = [Statement(aspect=_INFO, body=body)]
         self._holder.replace(companion, statements)
 
