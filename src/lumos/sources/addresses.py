@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from lumos.config.secret import ConnectionString
-from lumos.config.sources import FileStore, PostgresSource, Source
+from lumos.config.sources import FileStore, MongodbSource, PostgresSource, Source
 from lumos.sources.stores import STORES, store_at
 from lumos.storage import USUAL, Access
 
 _POSTGRES_SCHEMES: Final = ("postgres", "postgresql")
+_MONGODB_SCHEMES: Final = ("mongodb", "mongodb+srv")
 
 
 def is_address(path: str) -> bool:
@@ -24,10 +25,13 @@ def normal(address: str, configured: Sequence[Source] = ()) -> str:
 def section_of(address: str, configured: Sequence[Source]) -> Source:
     """The section for an address: reached as a configured source of its store, if there is one.
 
-    The address of a database holds all that is needed to reach it, or libpq finds the rest.
+    The address of a database holds all that is needed to reach it, or its driver finds the rest.
     """
-    if address.partition("://")[0] in _POSTGRES_SCHEMES:
+    scheme = address.partition("://")[0]
+    if scheme in _POSTGRES_SCHEMES:
         return PostgresSource(connection_string=ConnectionString(address))
+    if scheme in _MONGODB_SCHEMES:
+        return MongodbSource(connection_string=ConnectionString(address))
     return store_at(address).section(address, configured)
 
 
