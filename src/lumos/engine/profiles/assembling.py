@@ -79,7 +79,7 @@ def _distinct(leaf: "Leaf", tally: "Tally", estimates: "Estimates | None") -> in
         return len(tally.top)
     if not tally.values:
         return 0 if leaf.kind not in ("list", "map", "opaque") else None
-    if estimates is None or estimates.distinct is None:
+    if estimates is None or not estimates.distinct:
         return None
     # An estimate is never more than there are values.
     return min(estimates.distinct, tally.values)

@@ -34,6 +34,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
     equality = 0
     for live, logs in _slices(live_files(memory)):
         equality += any(each.kind == "equality" for each in live.deletes)
+        is_slice = bool(logs) or live.format == _LOG
         path = _absolute(root, live.path)
         deletes = tuple(
             msgspec.structs.replace(each, path=each.path and _absolute(root, each.path))
@@ -43,14 +44,14 @@ def table_files(root: str, memory: Memory) -> TableFiles:
         task = FileTask(
             path,
             live.size + sum(log.size for log in logs),
-            HUDI_SLICE if logs else live.format,
+            HUDI_SLICE if is_slice else live.format,
             unit=0,
             names=names,
             constants=live.partition,
             fields=fields,
             deletes=deletes,
             spelled=live.path,
-            table=root if logs else "",
+            table=root if is_slice else "",
             logs=tuple(log.path for log in logs),
         )
         partition = "/".join(f"{name}={value}" for name, value in live.partition)

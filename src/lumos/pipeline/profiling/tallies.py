@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lumos.pipeline.profiling.columns import ORDERED, SIZED, Leaf
-from lumos.pipeline.profiling.values import Values, counted
+from lumos.pipeline.profiling.values import Values, counted, target_of
 
 # So many of the most frequent values are followed. What is said of them is wrong by one in so many
 # rows at worst, and by nothing where a column has no more values than that.
@@ -49,6 +49,8 @@ class Tally(msgspec.Struct, array_like=True):
         self.rows += len(array)
         self.misfits += values.misfits
         self.nulls += array.null_count - values.misfits
+        if values.opaque:
+            return pa.nulls(len(array), target_of(leaf))
         if leaf.kind == "float":
             array = self._without_nans(array)
         if leaf.kind in SIZED:

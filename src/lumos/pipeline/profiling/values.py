@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from lumos.formats.scalars import NULLS
 from lumos.model.conversions.arrow import type_to_arrow
-from lumos.model.types import Decimal, Timestamp
+from lumos.model.types import JSON, Decimal, Timestamp
 from lumos.pipeline.profiling.columns import WHOLE, Leaf
 
 # What an attempt to make one type of another may raise.
@@ -15,10 +15,14 @@ _NO_CAST: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeErr
 
 
 class Values(NamedTuple):
-    """The values of a column in some rows: nulls where there are none, and misfits counted."""
+    """The values of a column in some rows: nulls where there are none, and misfits counted.
+
+    Of `opaque` ones no more can be said than that they are there.
+    """
 
     array: pa.Array
     misfits: int = 0
+    opaque: bool = False
 
 
 def target_of(leaf: Leaf) -> pa.DataType | None:
@@ -63,6 +67,9 @@ def values_of(leaf: Leaf, found: pa.Array | None, rows: int) -> Values:
         return Values(array)
     if pa.types.is_null(array.type):
         return Values(pa.nulls(rows, target))
+    if pa.types.is_nested(array.type) and leaf.type == JSON:
+        # Delta's variants are written in a form of their own.
+        return Values(array, opaque=True)
     if pa.types.is_nested(array.type):
         return Values(pa.nulls(rows, target), misfits=rows - array.null_count)
     return _cast(array, target)
