@@ -9,7 +9,7 @@ import pytest
 TESTS = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("kind", ["hudi", "iceberg"])
+@pytest.mark.parametrize("kind", ["delta", "hudi", "iceberg"])
 @pytest.mark.parametrize(
     ("seed", "count"),
     [

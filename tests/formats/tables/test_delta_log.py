@@ -297,8 +297,16 @@ def test_paths_are_addresses(written: str, path: str) -> None:
     folder = MemoryFolder(log([protocol(), metadata(field("a")), add(written)]))
     facts, memory = DeltaReader().read(folder, None, most_commits=ALL)
     assert [file.path for file in DeltaReader().live(memory)] == [path]
-    outside = path.startswith("s3:")
-    assert facts.claims == ((path.split("/day=")[0].removesuffix("/x.parquet"),) if outside else ())
+    assert facts.claims == ((path,) if path.startswith("s3:") else ())
+
+
+def test_very_many_files_elsewhere_are_claimed_by_their_folders() -> None:
+    clone = [f"s3://lake/source/day={number % 3}/{number}.parquet" for number in range(1_001)]
+    lone = "s3://bucket/x.parquet"
+    facts = read(MemoryFolder(log([protocol(), metadata(), *map(add, clone), add(lone)])))
+    assert facts.claims == (lone, "s3://lake/source")
+    few = read(MemoryFolder(log([protocol(), metadata(), *map(add, clone[:1000])])))
+    assert few.claims == tuple(sorted(clone[:1000]))
 
 
 def test_a_file_is_removed_under_whatever_spelling() -> None:

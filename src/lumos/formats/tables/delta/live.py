@@ -11,8 +11,8 @@ from lumos.formats.tables.interface import Deletes
 
 # One of ten million files is looked at in piles of 160,000.
 _PILES: Final = 64
-# More folders elsewhere than this are no table's, but a list of files.
-_MOST_FOLDERS: Final = 1_000
+# So many files elsewhere are named one by one: beside them there may be those of other datasets.
+_MOST_NAMED: Final = 1_000
 
 
 class Live(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -43,8 +43,9 @@ class Pile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     files: int = 0
     size: int = 0
     rows: int | None = 0
-    # Folders outside the table in which some of them lie.
-    elsewhere: tuple[str, ...] = ()
+    # Those that lie outside the table, if they are not too many, and their folders.
+    outside: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -100,7 +101,7 @@ def _array(length: int) -> bytes:
 
 def _pile(files: list[Live]) -> Pile:
     size, rows, unknown = 0, 0, False
-    folders: set[str] = set()
+    outside: dict[str, str] = {}
     for file in files:
         size += file.size
         deleted = 0 if file.deletes is None else file.deletes.count
@@ -108,14 +109,15 @@ def _pile(files: list[Live]) -> Pile:
             unknown = True
         else:
             rows += max(0, file.rows - deleted)
-        if (folder := folder_elsewhere(file.path)) and len(folders) < _MOST_FOLDERS:
-            folders.add(folder)
+        if folder := folder_elsewhere(file.path):
+            outside[file.path] = folder
     return Pile(
         packed=_encode(files),
         files=len(files),
         size=size,
         rows=None if unknown else rows,
-        elsewhere=tuple(sorted(folders)),
+        outside=tuple(sorted(outside)[: _MOST_NAMED + 1]),
+        folders=tuple(sorted(set(outside.values()))),
     )
 
 
@@ -131,6 +133,7 @@ class Totals(msgspec.Struct, frozen=True):
     files: int
     size: int
     rows: int | None
+    # Files outside the table, or where they are very many their folders.
     elsewhere: tuple[str, ...]
 
 
@@ -138,9 +141,12 @@ def totals(piles: Sequence[Pile]) -> Totals:
     """What the piles amount to."""
     rows = [pile.rows for pile in piles]
     known = [count for count in rows if count is not None]
+    outside = {path for pile in piles for path in pile.outside}
+    if len(outside) > _MOST_NAMED:
+        outside = {folder for pile in piles for folder in pile.folders}
     return Totals(
         files=sum(pile.files for pile in piles),
         size=sum(pile.size for pile in piles),
         rows=sum(known) if len(known) == len(rows) else None,
-        elsewhere=tuple(sorted({folder for pile in piles for folder in pile.elsewhere})),
+        elsewhere=tuple(sorted(outside)),
     )

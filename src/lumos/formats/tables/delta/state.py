@@ -23,7 +23,7 @@ from lumos.formats.tables.delta.vectors import deletes_of, id_of
 from lumos.formats.tables.interface import Folder
 
 # Memories of another layout are of no use.
-_LAYOUT: Final = 2
+_LAYOUT: Final = 3
 _CLUSTERING: Final = "delta.clustering"
 
 Partition = tuple[tuple[str, str | None], ...]
