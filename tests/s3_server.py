@@ -37,6 +37,10 @@ class S3Server(RecordingServer):
         page_size: int = 1000,
     ) -> None:
         self.page_size = page_size
+        # Keys that listings leave out, though they are there.
+        self.is_unlisted: Callable[[str], bool] = lambda _key: False
+        # When objects were written, by their keys, where that is not the usual time.
+        self.modified: dict[str, int] = {}
         self.buckets = {name: dict(objects) for name, objects in (buckets or {}).items()}
         super().__init__(latency=latency, answer=answer, certificate=certificate)
         self.keys = keys
@@ -109,6 +113,9 @@ class S3Server(RecordingServer):
         last = ""
         while at < len(order) and order[at].startswith(prefix) and len(found) + len(folders) < most:
             key = order[at]
+            if self.is_unlisted(key):
+                at += 1
+                continue
             inside, cut, _ = key[len(prefix) :].partition(delimiter or "\0")
             if delimiter and cut:
                 folders.append(f"{prefix}{inside}{delimiter}")
@@ -121,7 +128,8 @@ class S3Server(RecordingServer):
         is_cut = at < len(order) and order[at].startswith(prefix)
         spelled = quote_plus if query.get("encoding-type") == "url" else escape
         parts = [
-            f"<Contents><Key>{spelled(key)}</Key>{_facts(objects[key])}</Contents>" for key in found
+            f"<Contents><Key>{spelled(key)}</Key>{_facts(objects[key], self.modified.get(key, _MODIFIED))}</Contents>"
+            for key in found
         ]
         parts += [
             f"<CommonPrefixes><Prefix>{spelled(each)}</Prefix></CommonPrefixes>" for each in folders
@@ -183,10 +191,10 @@ def error(status: int, code: str, message: str, **headers: str) -> Response:
     return Response(status, body.encode(), headers)
 
 
-def _facts(data: bytes | Path) -> str:
+def _facts(data: bytes | Path, modified: int) -> str:
     size = data.stat().st_size if isinstance(data, Path) else len(data)
     etag = f"{size}-{data.stat().st_mtime_ns}" if isinstance(data, Path) else _etag(data).strip('"')
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(_MODIFIED))
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(modified))
     return (
         f"<LastModified>{moment}</LastModified><ETag>&quot;{etag}&quot;</ETag><Size>{size}</Size>"
     )

@@ -1,6 +1,6 @@
 """Which folders belong to tables, so that no file in them is a dataset of its own."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from lumos.storage import Listed
 
@@ -37,8 +37,3 @@ class Claims:
                 yield each
             else:
                 self.used.add(claim)
-
-
-def is_below(path: str, folders: Collection[str]) -> bool:
-    """Whether a path is one of the folders or lies below one."""
-    return any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in folders)

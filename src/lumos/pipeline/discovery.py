@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from lumos.formats.tables import TableFacts
 from lumos.model.codec import from_json
 from lumos.model.discovery import Discovery, FoundDataset
-from lumos.pipeline.claims import is_below
+from lumos.pipeline.absence import Absence
+from lumos.pipeline.claims import Claims
 from lumos.pipeline.grouping import Settlement, group
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
@@ -111,7 +112,24 @@ class _Scan:
         )
         results = self._repeated(results, assumed, actual)
         done = [each.done for result in results for each in result.all]
-        return _collected(done, tables, self._known, root=self._job.selection.root, claims=actual)
+        root = self._job.selection.root
+        found, manifest = _collected(done, tables, self._known, root=root, claims=actual)
+        return self._with_overlooked(found, manifest), manifest
+
+    def _with_overlooked(self, found: Discovery, manifest: Manifest) -> Discovery:
+        """The discovery, with what of the last scan is there though no listing shows it."""
+        known = self._known
+        accounted = {
+            path
+            for each in found.datasets
+            for path in (each.path, each.renamed_from, *each.merged_from)
+        }
+        gone = known.memories.keys() - accounted
+        if not gone or not found.complete:
+            return found
+        absence = Absence(self._job.selection, known.parts, manifest.parts, self._job.state_access)
+        overlooked = absence.overlooked(known.settled, gone, manifest.claims)
+        return msgspec.structs.replace(found, problems=(*found.problems, *overlooked))
 
     def _results(
         self, works: list[Work], claims: Collection[str], index: PartIndex
@@ -267,7 +285,8 @@ def _outside(settled: Settlement, claims: frozenset[str]) -> Settlement:
     """What was settled of files that are no table's now."""
     if not claims:
         return settled
-    places = [each for each in settled.places if not is_below(each.base, claims)]
+    owned = Claims(claims)
+    places = [each for each in settled.places if owned.of(f"{each.base}/") is None]
     if len(places) == len(settled.places):
         return settled
     datasets = {each.dataset for each in places}

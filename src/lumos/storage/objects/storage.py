@@ -24,6 +24,8 @@ from lumos.storage.objects.splitting import folder_bounds, is_below_hidden, kind
 
 # What Hadoop leaves behind for a folder.
 _FOLDER_MARKERS: Final = ("/", "_$folder$")
+# What S3 and its kin say to a signature of another time.
+_SKEWED: Final = "RequestTimeTooSkewed"
 
 AnyBucket = TypeVar("AnyBucket", bound=Bucket)
 
@@ -169,7 +171,9 @@ class ObjectStorage(Storage, Generic[AnyBucket]):
         return Listed(self._path(bucket, entry.key), *entry[1:])
 
     def _unlisted(self, folder: str, problem: StorageFault) -> Unlisted:
-        if isinstance(problem, PermissionError):
+        if problem.code == _SKEWED:
+            reason = f"It could not be listed, set this machine's clock: {problem}."
+        elif isinstance(problem, PermissionError):
             reason = f"No permission to list it; grant {self.right_to_list}: {problem}."
         else:
             reason = f"It could not be listed: {problem}."
