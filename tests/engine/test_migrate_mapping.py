@@ -186,3 +186,14 @@ def test_what_is_mapped_is_compared_under_its_new_name(lumos: Lumos) -> None:
     lumos.migration.migrate("local", FILE, mapping="mapping.yaml")
     report = lumos.snapshot.diff("local", FILE, mapping="mapping.yaml")
     assert report.summary.differences == 0
+
+
+def test_a_tag_of_the_target_that_no_dataset_has_is_known_too(named_by_ids: Lumos) -> None:
+    there = DatahubFile.at("copy.json")
+    there.put_item(
+        Other(urn="openmetadata:tag:Medals.Gold", carried={"openmetadata": {"description": "x"}})
+    )
+    needs = named_by_ids.migration.try_migrate(FILE, "datahub-file:copy.json").needs
+    assert [(need.kind, need.name, need.like) for need in needs] == [
+        ("tag", GOLD, ("Medals.Gold",))
+    ]

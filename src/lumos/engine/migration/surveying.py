@@ -15,6 +15,7 @@ from lumos.engine.migration.reports import Need, NeedKind
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
+from lumos.platforms.datahub_model.foreign import shown_by
 from lumos.platforms.datahub_model.labels import LabelKind, label_of
 from lumos.platforms.datahub_model.worded import words_of
 
@@ -73,6 +74,8 @@ class Survey:
 
     def add_label(self, other: Other) -> None:
         """Takes note of a tag or a domain that is a thing of its own in its catalog."""
+        if (shown := shown_by(other.urn)) is not None:
+            self.labels(shown.kind)[shown.name] += 0
         label = label_of(other.urn)
         if label is None:
             return

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.model.catalog import Other
+from lumos.platforms.datahub_model.labels import LabelKind
 from lumos.platforms.datahub_model.lenses import State
 from lumos.platforms.datahub_model.names import entity_name, entity_urn
 from lumos.platforms.datahub_model.statements import Entity
@@ -28,6 +29,7 @@ class Shown(NamedTuple):
 
     urn: str
     entity: Entity
+    kind: LabelKind
     name: str
 
     @property
@@ -95,8 +97,8 @@ def shown_by(urn: str) -> Shown | None:
     match = _PLAIN.fullmatch(urn)
     if match is None:
         return None
-    type, name = match["type"], match["name"]
-    return Shown(urn, Entity(type, entity_urn(type, name)), name)
+    kind: LabelKind = "tag" if match["type"] == "tag" else "domain"
+    return Shown(urn, Entity(kind, entity_urn(kind, match["name"])), kind, match["name"])
 
 
 def shown_in(entity: Entity) -> Shown | None:
