@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from files import write_parquet, write_text
 
@@ -45,6 +46,13 @@ def write_lake(folder: Path) -> None:
     for number in range(60):
         write_parquet(table(folder, number) / "part-0.parquet", **columns(number))
     write_text(folder / "users/users.csv", ["id,name", "1,Ann"])
+    write_commits(folder / "tables/trips", {"id": [1]}, {"id": [2], "town": ["x"]})
+
+
+def write_commits(folder: Path, *commits: dict[str, list[Any]]) -> None:
+    """Rows for a Delta table, commit by commit, perhaps with more columns."""
+    for rows in commits:
+        write_deltalake(str(folder), pa.table(rows), mode="append", schema_mode="merge")
 
 
 def change_lake(folder: Path) -> None:
@@ -54,6 +62,8 @@ def change_lake(folder: Path) -> None:
         write_parquet(table(folder, number) / "part-1.parquet", **wider)
     for number in range(60, 70):
         write_parquet(table(folder, number) / "part-0.parquet", **columns(number))
+    write_commits(folder / "tables/trips", {"id": [3], "km": [1.5]}, {"id": [4], "fare": [2]})
+    write_commits(folder / "tables/cars", {"id": [1]}, {"id": [2], "make": ["y"]}, {"id": [3]})
     shutil.rmtree(table(folder, 1))
     (table(folder, 2) / "part-1.parquet").write_bytes(b"PAR1 no footer")
 

@@ -1,0 +1,86 @@
+"""Scans a bucket of very many keys twice in this process, opening nothing, and tells what it took.
+
+Tasks and driver run one after the other, so that what is told is the most that either of them, and
+what both hold together, came to.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+
+from lumos.model.codec import to_json
+from lumos.model.schema import Schema
+from lumos.model.text import parse_schema
+from lumos.pipeline import discovery, work
+from lumos.pipeline.summaries import FileRow
+from lumos.storage import Listed, Selection, Storage
+from lumos.storage.s3 import S3Access
+
+SCHEMA: Schema = parse_schema("id INT64\nname STRING")
+
+
+class Reader:
+    """Says of every file the same, as if it was opened."""
+
+    def __init__(self, storage: Storage, *, column_stats: bool) -> None:
+        del storage, column_stats
+        self.bodies = {SCHEMA.full: to_json(SCHEMA)}
+
+    def read(self, files: Iterable[tuple[Listed, FileRow | None]]) -> Iterator[FileRow]:
+        for listed, _ in files:
+            yield FileRow(*listed[:4], format="parquet", full=SCHEMA.full, row_count=1)
+
+
+def spread(
+    _spark: object,
+    do: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    count: int,
+    *,
+    tasks: int,
+) -> list[bytes]:
+    assert tasks <= max(1, count)
+    batches = (pa.record_batch({"id": [number]}) for number in range(count))
+    return [each for batch in do(batches) for each in batch.column(0).to_pylist()]
+
+
+def peak() -> float:
+    """The most memory so far, in MB; what getrusage tells began before this program did."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (most,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    return int(most) / 1024
+
+
+def main(url: str, state: str, parts: int) -> None:
+    work.Reader = Reader  # type: ignore[misc,assignment]
+    discovery._spread = spread  # type: ignore[assignment]
+    discovery._parts = lambda _spark: parts  # type: ignore[assignment]
+    access = S3Access(endpoint_url=url, access_key_id="k", secret_access_key="s")
+    told: list[dict[str, float | int]] = []
+    begun = peak()
+    for number in (1, 2):
+        found = discovery.discover(
+            SimpleNamespace(),  # type: ignore[arg-type]
+            Selection("s3://lake", access=access),
+            state=state,
+            before=f"{number - 1}" if number > 1 else None,
+            after=f"{number}",
+        )
+        told.append(
+            {
+                "listed": found.files_listed,
+                "read": found.files_read,
+                "datasets": len(found.datasets),
+                "begun": begun,
+                "peak": peak(),
+            }
+        )
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
