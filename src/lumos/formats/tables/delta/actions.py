@@ -1,7 +1,7 @@
 """The lines of a Delta log: actions, of which only what Lumos tells is decoded."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -131,32 +131,42 @@ class Stats(_Part, frozen=True):
 _actions: Final = msgspec.json.Decoder(Action)
 _history: Final = msgspec.json.Decoder(_History)
 _stats: Final = msgspec.json.Decoder(Stats)
+_Line = TypeVar("_Line", Action, _History)
+# Bytes of lines that are decoded at a time.
+_PORTION: Final = 1 << 20
 _MARK_OF_METADATA: Final = b'"metaData"'
 
 
-def actions_of(data: bytes) -> list[Action]:
-    """All actions of a commit; raises Damaged."""
-    try:
-        return _actions.decode_lines(data)
-    except RecursionError:
-        raise Damaged("it nests too deeply") from None
-    except ValueError as problem:
-        raise Damaged(f"it is cut off or no JSON: {problem}") from None
+def actions_of(data: bytes) -> Iterator[Action]:
+    """The actions of a commit one after the other; raises Damaged."""
+    return _lines(data, _actions)
 
 
 def schema_actions_of(data: bytes) -> tuple[Metadata | None, CommitInfo]:
     """The schema that a commit brought, if any, and who brought it; raises Damaged."""
     if _MARK_OF_METADATA not in data:
         return None, CommitInfo()
-    try:
-        lines = _history.decode_lines(data)
-    except RecursionError:
-        raise Damaged("it nests too deeply") from None
-    except ValueError as problem:
-        raise Damaged(f"it is cut off or no JSON: {problem}") from None
-    metadata = [line.meta_data for line in lines if line.meta_data is not None]
-    information = commit_info(line.commit_info for line in lines)
-    return (metadata[-1] if metadata else None), information
+    brought: Metadata | None = None
+    told: list[msgspec.Raw] = []
+    for line in _lines(data, _history):
+        brought = line.meta_data or brought
+        if line.commit_info:
+            told.append(line.commit_info)
+    return brought, commit_info(told)
+
+
+def _lines(data: bytes, decoder: msgspec.json.Decoder[_Line]) -> Iterator[_Line]:
+    # The first commit of a table that was converted may tell of millions of files.
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PORTION) + 1 or len(data)
+        try:
+            yield from decoder.decode_lines(data[start:end])
+        except RecursionError:
+            raise Damaged("it nests too deeply") from None
+        except ValueError as problem:
+            raise Damaged(f"it is cut off or no JSON: {problem}") from None
+        start = end
 
 
 def commit_info(lines: Iterable[msgspec.Raw]) -> CommitInfo:

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Iterator
 from typing import ClassVar, Final, NamedTuple
 
+import msgspec
+
 from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.delta.actions import (
     CommitInfo,
@@ -238,12 +240,14 @@ class _Reading:
         return version, modified
 
     def _apply(self, state: State, commit: _Commit, data: bytes) -> None:
-        actions = actions_of(data)
         brought: Metadata | None = None
-        for action in actions:
+        told: list[msgspec.Raw] = []
+        for action in actions_of(data):
             state.apply(action)
             brought = action.meta_data or brought
-        self._last = commit_info(action.commit_info for action in actions)
+            if action.commit_info:
+                told.append(action.commit_info)
+        self._last = commit_info(told)
         if brought is not None:
             self._note(brought, commit, self._last)
 
