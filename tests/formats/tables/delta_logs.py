@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -112,7 +113,6 @@ _CHECKPOINT = pa.schema(
                     ("modificationTime", pa.int64()),
                     ("dataChange", pa.bool_()),
                     ("stats", pa.string()),
-                    ("stats_parsed", pa.struct([("numRecords", pa.int64())])),
                     ("deletionVector", _VECTOR),
                 ]
             ),
@@ -144,7 +144,18 @@ _CHECKPOINT = pa.schema(
                 ]
             ),
         ),
-        ("sidecar", pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64())])),
+        (
+            "sidecar",
+            pa.struct(
+                [
+                    ("path", pa.string()),
+                    ("sizeInBytes", pa.int64()),
+                    ("modificationTime", pa.int64()),
+                    ("tags", _TEXTS),
+                ]
+            ),
+        ),
+        ("checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", _TEXTS)])),
         (
             "domainMetadata",
             pa.struct(
@@ -162,6 +173,15 @@ def checkpoint(actions: Actions) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink)
     return sink.getvalue()
+
+
+def saved(files: dict[str, bytes], root: Path) -> Path:
+    """The files on disk."""
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return root
 
 
 def _row(value: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from lumos.formats import UnreadableFile
 from lumos.formats.tables.delta import DeltaReader
 from lumos.formats.tables.interface import Deletes
 
-from .delta_judge import ALL, read
+from .delta_judge import ALL, ours, read, theirs
 from .delta_logs import (
     LOG,
     START,
@@ -25,6 +26,7 @@ from .delta_logs import (
     metadata,
     protocol,
     remove,
+    saved,
     small,
     without,
 )
@@ -54,11 +56,19 @@ def _in_parts() -> Files:
 
 
 def _of_version_2(ending: str) -> Files:
-    top = [*STATE[:3], {"sidecar": {"path": SIDECAR.split("/")[1], "sizeInBytes": 1}}]
-    name = f"{AT_2}.{uuid.UUID(int=7)}.{ending}"
+    features = ["v2Checkpoint"]
+    files = checkpoint(STATE[2:])
+    sidecar = {"path": SIDECAR.split("/")[1], "sizeInBytes": len(files), "modificationTime": START}
+    top = [
+        {"checkpointMetadata": {"version": 2}},
+        protocol(3, 7, readerFeatures=features, writerFeatures=features),
+        metadata(field("a")),
+        {"sidecar": sidecar},
+    ]
+    name = f"{AT_2}.80a083e8-7026-4e79-81be-64bd76c43a11.{ending}"
     return {
         name: lines(top) if ending == "json" else checkpoint(top),
-        f"{LOG}/{SIDECAR}": checkpoint(STATE[3:]),
+        f"{LOG}/{SIDECAR}": files,
     }
 
 
@@ -71,10 +81,13 @@ CHECKPOINTS: list[Callable[[], Files]] = [
 
 
 @pytest.mark.parametrize("made", CHECKPOINTS)
-def test_a_checkpoint_stands_for_the_commits_before_it(made: Callable[[], Files]) -> None:
+def test_a_checkpoint_stands_for_the_commits_before_it(
+    made: Callable[[], Files], tmp_path: Path
+) -> None:
     files = {**made(), commit_name(3): lines([add("f3", 8), remove("f0"), info(3)])}
     facts = read(MemoryFolder(files))
     assert (facts.version, facts.files, facts.bytes, facts.rows) == ("3", 3, 14, 30)
+    assert ours(saved(files, tmp_path)) == theirs(tmp_path)
 
 
 @pytest.mark.parametrize(
