@@ -17,6 +17,7 @@ from lumos.engine.handlers import ChangeHandler, Handlers
 from lumos.engine.herald import Herald
 from lumos.engine.impact.tracking import BlastRadiusTracker
 from lumos.engine.mirror import mirror_schemas
+from lumos.engine.places import database_of, folder_beside, state_uri_of, status_of, upgraded
 from lumos.engine.reports import (
     DiscoverReport,
     ExplainReport,
@@ -31,9 +32,7 @@ from lumos.engine.reports import (
 )
 from lumos.engine.scanning import platform_of, sections_of
 from lumos.model.change import EventType
-from lumos.sources.addresses import normal
-from lumos.store import Database, DatasetFilter, Facets, Listener, NoStore, Store
-from lumos.store.database import HEAD
+from lumos.store import Database, DatasetFilter, Facets, Listener, Store
 
 if TYPE_CHECKING:
     from lumos.engine.changes import EventReport, ForgetReport
@@ -56,8 +55,6 @@ if TYPE_CHECKING:
     from lumos.engine.versions import VersionDesk
     from lumos.engine.versions.steps import Steps
     from lumos.engine.watching import WatchReport
-
-_FILE = "lumos.db"
 
 
 def _say_nothing(_step: str, **_progress: object) -> None:
@@ -286,7 +283,7 @@ class Lumos:
             self._store,
             make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
             scan=self._scan,
-            folder=lambda: self._folder_beside_store("migrations"),
+            folder=lambda: folder_beside(self.settings, self.database, "migrations"),
         )
 
     @cached_property
@@ -458,22 +455,11 @@ class Lumos:
 
     def upgrade_store(self) -> UpgradeReport:
         """Migrates the store to the newest revision."""
-        database = self._existing_database()
-        before, after = database.upgrade()
-        if before != after:
-            Store.open(database).rebuild_search()
-        return UpgradeReport(store=database.place, before=before, after=after)
+        return upgraded(self.database)
 
     def store_status(self) -> StoreReport:
         """Where the store lies, its revision and how much it holds."""
-        database = self._existing_database()
-        revision = database.revision()
-        return StoreReport(
-            store=database.place,
-            revision=revision,
-            newest_revision=HEAD,
-            rows=Store(database).counts() if revision == HEAD else {},
-        )
+        return status_of(self.database)
 
     @cached_property
     def courier(self) -> "Courier":
@@ -494,30 +480,12 @@ class Lumos:
     @cached_property
     def database(self) -> Database:
         """The database of the store: storage.path, or the server that storage names."""
-        storage = self.settings.storage
-        if storage.connection_string is not None:
-            return Database.postgres(storage.connection_string.reveal())
-        assert storage.path is not None, "every file backend has a default path"
-        path = Path(storage.path)
-        is_folder = storage.backend == "file" or path.is_dir()
-        return Database.sqlite(path / _FILE if is_folder else path)
+        return database_of(self.settings)
 
     @property
     def state_uri(self) -> str:
         """Where manifests of scans lie: state_uri, or a folder beside the store."""
-        if self.settings.state_uri:
-            return normal(self.settings.state_uri, self.settings.sources)
-        return str(self._folder_beside_store("state"))
-
-    def _folder_beside_store(self, name: str) -> Path:
-        if self.settings.storage.backend == "postgres":
-            return Path(self.settings.origin.folder or Path.cwd()) / ".lumos" / name
-        return Path(self.database.place).with_suffix(f".{name}")
-
-    def _existing_database(self) -> Database:
-        if self.database.is_empty():
-            raise NoStore(self.database.place)
-        return self.database
+        return state_uri_of(self.settings, self.database)
 
     def _written(self, urns: Sequence[str]) -> None:
         """Lets others know of changes that are safe."""
