@@ -308,3 +308,20 @@ def test_a_log_that_a_listing_does_not_show_yet_is_asked_for(
         assert scans.found() == {"orders": "delta"}
         assert scans.last is not None
         assert scans.last.files_listed == 0
+
+
+def test_very_many_files_elsewhere_are_claimed_by_their_folders(
+    lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumos.pipeline.tables._MOST_CLAIMS", 3)
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("n")
+    where = {"write.data.path": f"file://{lake}/pool/visits"}
+    table = catalog.create_table("n.visits", ROWS.schema, properties=where)
+    for _ in range(5):
+        table.append(ROWS)
+    write_loose(lake / "pool/loose/x.parquet")
+    assert scans.found() == {"n/visits": "iceberg", "pool/loose/x.parquet": "parquet"}
+    (kept,) = scans.manifest.tables.values()
+    assert kept.claims == (str(lake / "pool/visits"),)
+    assert scans.scan().files_read == 0

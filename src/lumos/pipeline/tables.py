@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from lumos.storage.markers import LOGS, METADATA, is_iceberg
 from lumos.storage.schemes import canonical
 
 RESULT: Final = pa.schema([("result", pa.binary())])
+_MOST_CLAIMS: Final = 2000
 # A writer that has not come to an end yet, or a folder that somebody left behind.
 _NO_TABLE_YET: Final = "half_written_table"
 
@@ -153,7 +155,7 @@ def _read(
     is_known = before is not None and kept is not None and kept.signature == signature
     if is_known and kept is not None and before is not None and kept.kinds == work.kinds:
         facts = from_json(before.facts, TableFacts)
-        return TableDone(work.root, kept, before.facts, _remarks(job, work, facts, kept), False)
+        return TableDone(work.root, kept, before.facts, _remarks(job, work, facts), False)
     earlier = before.memory if before is not None and before.kind == kind else None
     facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
     body = to_json(_with_others(facts, kind, work.kinds))
@@ -161,7 +163,7 @@ def _read(
     kept_now = TableKept(work.kinds, signature, path, _claims(facts, work.root, job.selection.root))
     data = msgspec.msgpack.encode(Memory(kind, body, memory))
     storage_of(path, job.state_access).write(path, data)
-    return TableDone(work.root, kept_now, body, _remarks(job, work, facts, kept_now), True)
+    return TableDone(work.root, kept_now, body, _remarks(job, work, facts), True)
 
 
 def _as_before(work: TableWork, before: Memory | None, problems: list[Problem]) -> TableDone:
@@ -178,10 +180,11 @@ def _problem(root: str, code: str, reason: str) -> Problem:
     return Problem(path=root, code=code, reason=f"{words}.")
 
 
-def _remarks(job: TableJob, work: TableWork, facts: TableFacts, kept: TableKept) -> list[Problem]:
+def _remarks(job: TableJob, work: TableWork, facts: TableFacts) -> list[Problem]:
     remarks = list(facts.remarks)
     scanned = f"{job.selection.root.rstrip('/')}/"
-    if outside := [each for each in kept.claims if not each.startswith(scanned)]:
+    elsewhere = (each for each in facts.claims if not canonical(each).startswith(scanned))
+    if outside := sorted(set(islice(map(_folder, elsewhere), _MOST_CLAIMS))):
         places = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
         reason = f"Live files lie outside of what is scanned, in {places}; its log tells of them."
         remarks.append(Remark("outside_data", reason))
@@ -199,18 +202,26 @@ def _with_others(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFac
 
 
 def _claims(facts: TableFacts, root: str, scanned: str) -> tuple[str, ...]:
-    """What the table owns outside its root; never what holds a whole lake, or the table itself."""
-    around = (f"{root}/", f"{scanned.rstrip('/')}/")
+    """What the table owns outside its root, as far as a scan may meet it.
+
+    Never what holds a whole lake, or the table itself. They travel to every task, so that very many
+    files are told by their folders.
+    """
+    inside = f"{scanned.rstrip('/')}/"
+    own = f"{root}/"
     owned = {canonical(each).rstrip("/") for each in facts.claims}
-    return tuple(
-        sorted(
-            each
-            for each in owned
-            if each
-            and not each.startswith(f"{root}/")
-            and not any(place.startswith(f"{each}/") for place in around)
-        )
-    )
+    met = {each for each in owned if each.startswith(inside) and not each.startswith(own)}
+    if len(met) > _MOST_CLAIMS:
+        met = {_folder(each) for each in met}
+    return tuple(sorted(each for each in met if not own.startswith(f"{each}/")))
+
+
+def _folder(path: str) -> str:
+    """The folder of a file, above its partitions."""
+    folder = path.rpartition("/")[0]
+    while "=" in folder.rpartition("/")[2]:
+        folder = folder.rpartition("/")[0]
+    return folder
 
 
 def found_of(root: str, facts: TableFacts) -> FoundDataset:
