@@ -21,12 +21,14 @@ from lumos import Lumos
 lumos = Lumos(overrides=json.loads(sys.argv[1]))
 first = lumos.ingest(sys.argv[2])
 second = lumos.ingest(sys.argv[2])
+profile = lumos.profiles.profile("events").profile
 print(json.dumps({
     "names": [dataset.name for dataset in first.datasets],
     "types": [[field.type for field in dataset.schema.fields] for dataset in first.datasets],
     "problems": [problem.code for problem in first.problems],
     "read": [first.summary.files_read, second.summary.files_read],
     "unchanged": second.summary.datasets_unchanged,
+    "profiled": [profile.rows, profile.columns["id"].nulls, profile.columns["dt"].distinct],
 }))
 """
 EXPECTED = {
@@ -35,6 +37,7 @@ EXPECTED = {
     "problems": ["not_parquet"],
     "read": [4, 0],
     "unchanged": 2,
+    "profiled": [4, 4, 2],
 }
 
 
