@@ -40,6 +40,9 @@ class Native:
         return self._call("PUT", route, body)
 
     def make(self) -> None:
+        for type in ("table", "dashboard", "glossaryTerm", "databaseSchema"):
+            self._declare(type, "costCentre", "string")
+            self._declare(type, "age", "integer")
         self._words()
         self._services()
         self._datasets()
@@ -47,6 +50,15 @@ class Native:
         self._flows()
         self._rest()
         self._edges()
+
+    def _declare(self, type: str, name: str, kind: str) -> None:
+        id = self._call("GET", f"metadata/types/name/{type}", None)["id"]
+        property_type = {
+            "id": self._call("GET", f"metadata/types/name/{kind}", None)["id"],
+            "type": "type",
+        }
+        body = {"name": name, "description": f"Our {name}", "propertyType": property_type}
+        self._call("PUT", f"metadata/types/{id}", body)
 
     def _words(self) -> None:
         users = [
@@ -87,7 +99,7 @@ class Native:
             "glossaryTerms", name="Order", glossary="Business", description="What was asked for",
             synonyms=["purchase", "buy"], tags=[GOLD], owners=[self.bob], displayName="An order",
             references=[{"name": "wiki", "endpoint": "https://wiki.example.com/order"}],
-            style={"color": "#FF0000"},
+            style={"color": "#FF0000"}, extension={"costCentre": "42", "age": 7},
         )  # fmt: skip
         self.put(
             "glossaryTerms", name="Net", glossary="Business", parent="Business.Order",
@@ -122,6 +134,7 @@ class Native:
         self.put(
             "databaseSchemas", name="public", database="pg.shop", displayName="For all",
             description="What everybody may see", owners=[self.bob], tags=[NET],
+            extension={"costCentre": "42", "age": 7},
         )  # fmt: skip
         # Of these, nothing is said.
         self.put("services/databaseServices", name="bare", serviceType="Mysql")
@@ -137,6 +150,7 @@ class Native:
                 "tables", name=name, displayName=f"Table {name}", databaseSchema="pg.shop.public",
                 description=f"**{name}**", columns=columns, tableType="Partitioned",
                 retentionPeriod="P30D", sourceUrl="https://x.example.com/y", **self.common,
+                extension={"costCentre": "42", "age": 7},
             )
             for name in ("a", "b")
         ]  # fmt: skip
@@ -159,6 +173,7 @@ class Native:
             description="For the board", dashboardType="Dashboard", project="shop",
             sourceUrl="https://boards.example.com/2", charts=["boards.by month"],
             dataModels=['boards.model."orders.view"'], **self.common,
+            extension={"costCentre": "42", "age": 7},
         )  # fmt: skip
 
     def _flows(self) -> None:
@@ -289,6 +304,10 @@ _PASSING = frozenset(
 )  # fmt: skip
 
 
+# Of edges that follow from something else nothing is told.
+_NO_DETAILS = {"source": "Manual", "columnsLineage": []}
+
+
 def told(call: Call) -> dict[str, Any]:
     """All that a server tells of what is no part of itself nor of Lumos's own."""
     found = {}
@@ -320,7 +339,7 @@ def _edges(call: Call, type: str, entity: Mapping[str, Any]) -> dict[str, Any]:
     answer = call("GET", path, None)
     names = {node["id"]: node["fullyQualifiedName"] for node in answer["nodes"]}
     return {
-        names[edge["fromEntity"]]: _lasting(edge.get("lineageDetails") or {}, names)
+        names[edge["fromEntity"]]: _lasting(edge.get("lineageDetails") or _NO_DETAILS, names)
         for edge in answer["upstreamEdges"]
     }
 

@@ -163,3 +163,8 @@ def test_long_names_are_cut_and_stay_apart() -> None:
     assert first != second
     assert first.is_shortened
     assert max(map(len, first.parts)) <= LONGEST_NAME
+
+
+@pytest.mark.parametrize("name", ["a.b\\", 'a.\\"b', "\\", 'x."', "a.b/\\"])
+def test_a_backslash_in_a_qualified_name_is_a_letter_like_any_other(name: str) -> None:
+    assert split(joined("bus", name, "c")) == ("bus", name, "c")

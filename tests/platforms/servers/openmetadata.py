@@ -120,7 +120,17 @@ class Openmetadata:
             raise Refused(404, f"type instance for {name} not found")
         told: dict[str, Any] = {"id": self._types[name], "name": name}
         if "customProperties" in request.query.get("fields", "") and name in KINDS:
-            told["customProperties"] = list(self.estate.properties[name].values())
+            names = {id: name for name, id in self._types.items()}
+            told["customProperties"] = [
+                {
+                    **each,
+                    "propertyType": {
+                        **each["propertyType"],
+                        "name": names[each["propertyType"]["id"]],
+                    },
+                }
+                for each in self.estate.properties[name].values()
+            ]
         return Answer.of(told)
 
     def _declare(self, request: Request, _writer: Writer, id: str) -> Answer:
@@ -129,6 +139,8 @@ class Openmetadata:
         if name is None:
             raise Refused(404, f"type instance for {id} not found")
         self.estate.properties[name][request.json["name"]] = request.json
+        if request.json["propertyType"]["id"] == self._types["integer"]:
+            self.estate.numbers.add((name, request.json["name"]))
         return Answer.of({"id": id, "name": name})
 
     # Entities

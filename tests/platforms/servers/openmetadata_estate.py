@@ -48,6 +48,8 @@ class Estate:
         self._terms: dict[str, dict[str, Entity]] = defaultdict(dict)
         self._emails: dict[str, Entity] = {}
         self.properties: dict[str, dict[str, Any]] = defaultdict(dict)
+        # Those that hold numbers, by type and name.
+        self.numbers: set[tuple[str, str]] = set()
         self.edges: dict[tuple[str, str], dict[str, Any]] = {}
         self._ends: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self._moment = 1_700_000_000_000
@@ -126,7 +128,7 @@ class Estate:
                 told[key] = above.reference
         for key, others in entity.refers.items():
             if key in shown and key == "dashboard":
-                told |= {key: each.reference for each in others}
+                told |= {"dashboard": others[0].reference} if others else {}
             elif key in shown:
                 told[key] = self._references(key, others)
         if entity.kind.type == "user" and "teams" in shown:
@@ -509,8 +511,10 @@ class Estate:
         for key, value in (extension or {}).items():
             if key not in self.properties[kind.type]:
                 raise Refused(400, f"Unknown custom field {key}")
-            if not isinstance(value, str):
-                raise Refused(400, f"Custom field {key} has invalid JSON [: string expected]")
+            expected = int if (kind.type, key) in self.numbers else str
+            if not isinstance(value, expected):
+                name = "string" if expected is str else "integer"
+                raise Refused(400, f"Custom field {key} has invalid JSON [: {name} expected]")
 
     def _check_columns(self, above: str, columns: list[dict[str, Any]], type: str) -> None:
         names = set()

@@ -19,6 +19,9 @@ from lumos.platforms.openmetadata.states import (
 
 CATALOG: Final = "openmetadata"
 _ENTITY: Final = "entity"
+EXTENSION: Final = "extension"
+DECLARED: Final = "declared"
+"""How the custom properties that people gave a dataset are declared."""
 _UNDERSTOOD: Final = frozenset({"name", "description", "tags", "children"})
 
 
@@ -33,7 +36,17 @@ def left_over(state: State, made: State) -> dict[str, Any]:
     if products := sorted(names_in(state, PRODUCTS)):
         entity[PRODUCTS] = products
     inside = dict(_columns_left(state.get(COLUMNS, []), made.get(COLUMNS, []), ()))
-    found = {_ENTITY: entity, COLUMNS: inside, BESIDE: state.get(BESIDE)}
+    extension = {
+        key: value
+        for key, value in state.get(EXTENSION, {}).items()
+        if not isinstance(value, str) and not key.startswith("lumos")
+    }
+    found = {
+        _ENTITY: entity,
+        COLUMNS: inside,
+        EXTENSION: extension,
+        BESIDE: state.get(BESIDE),
+    }
     return {key: value for key, value in found.items() if value}
 
 
@@ -42,7 +55,7 @@ def usable(carried: Mapping[str, Any]) -> dict[str, Any]:
     mine = carried.get(CATALOG)
     if not isinstance(mine, dict):
         return {}
-    found = {key: mine.get(key) for key in (_ENTITY, COLUMNS)}
+    found = {key: mine.get(key) for key in (_ENTITY, COLUMNS, EXTENSION)}
     return {key: value for key, value in found.items() if isinstance(value, dict) and value}
 
 

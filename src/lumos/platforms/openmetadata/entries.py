@@ -5,8 +5,8 @@ with what is carried and changes only what says something else than the entry.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -27,7 +27,14 @@ from lumos.model.urn import Urn
 from lumos.platforms.carriage import Packed, pack, restored, unpack
 from lumos.platforms.interface import How
 from lumos.platforms.openmetadata import columns, labels, lineage, words
-from lumos.platforms.openmetadata.carrying import CATALOG, left_over, over, usable
+from lumos.platforms.openmetadata.carrying import (
+    CATALOG,
+    DECLARED,
+    EXTENSION,
+    left_over,
+    over,
+    usable,
+)
 from lumos.platforms.openmetadata.columns import Said
 from lumos.platforms.openmetadata.labels import Labels
 from lumos.platforms.openmetadata.lineage import Edges
@@ -63,6 +70,10 @@ _VIEW: Final = "View"
 _KEY: Final = "PRIMARY_KEY"
 
 
+Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
+"""How some custom properties of a type are declared."""
+
+
 class Rendered(NamedTuple):
     """The state that says what an entry says, and how each of its aspects is held in it."""
 
@@ -78,8 +89,9 @@ def is_parent_only(raw: Mapping[str, Any]) -> bool:
 class Entries:
     """Turns entries into states and back."""
 
-    def __init__(self, labels: Labels) -> None:
+    def __init__(self, labels: Labels, definitions: Definitions | None = None) -> None:
         self._labels = labels
+        self._definitions = definitions
 
     def read(self, urn: str, place: Place, state: State, edges: Edges, *, deleted: bool) -> Entry:
         """The dataset that a state and the edges that lead to it say."""
@@ -100,6 +112,7 @@ class Entries:
         marks = lineage.marked(extension.get(EDGES))
         merged = lineage.merged(told, edges, marks)
         carried = self._carried(entry, place, state, packed)
+        carried = self._with_declared(carried, place, extension)
         return msgspec.structs.replace(
             entry,
             lineage=merged,
@@ -116,7 +129,8 @@ class Entries:
         `declared` are the custom properties that people have made for its type.
         """
         state = self._native(entry, place, like=there)
-        if carried := usable(entry.carried):
+        carried = usable(entry.carried)
+        if carried:
             state = over(
                 state,
                 carried,
@@ -129,7 +143,7 @@ class Entries:
         self._write_name(state, entry, there)
         if BESIDE in before:
             state[BESIDE] = before[BESIDE]
-        extension = self._foreign(entry.properties or {}, before, declared)
+        extension = self._foreign(entry.properties or {}, before, declared, carried)
         if extension:
             state["extension"] = extension
         packed = self._packed(entry, place, state)
@@ -223,7 +237,10 @@ class Entries:
 
     @staticmethod
     def _foreign(
-        properties: Properties, before: State, declared: Collection[str]
+        properties: Properties,
+        before: State,
+        declared: Collection[str],
+        carried: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Custom properties of people's own: those that are said, and those that are no text."""
         kept = {
@@ -238,7 +255,19 @@ class Entries:
         }
         # What is there was declared, be it since we asked.
         known = {key for key in (*declared, *before.get("extension", {})) if not is_ours(key)}
-        return kept | {key: text for key, text in said.items() if key in known}
+        others = carried.get(EXTENSION, {})
+        return kept | {key: value for key, value in {**others, **said}.items() if key in known}
+
+    def _with_declared(
+        self, carried: dict[str, Any], place: Place, extension: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What is carried, with how people's own properties are declared."""
+        mine = carried.get(CATALOG, {})
+        own = [key for key in extension if not is_ours(key)]
+        if not own or self._definitions is None or not isinstance(mine, dict) or DECLARED in mine:
+            return carried
+        declared = self._definitions(place.home, own)
+        return {**carried, CATALOG: {**mine, DECLARED: declared}} if declared else carried
 
     def _shown(self, urn: str, state: State) -> Entry:
         """The entry that OpenMetadata shows."""
@@ -293,6 +322,19 @@ class Entries:
         others = {key: value for key, value in packed.items() if key != CATALOG}
         merged = merged_objects(CATALOG, then, now, mine, _untold)
         return {**others, CATALOG: merged} if merged else others
+
+
+def declared_in(entry: Entry) -> dict[str, Any]:
+    """How people's own properties of a dataset were declared where it comes from."""
+    mine = entry.carried.get(CATALOG)
+    declared = mine.get(DECLARED) if isinstance(mine, dict) else None
+    if not isinstance(declared, dict):
+        return {}
+    return {
+        name: told
+        for name, told in declared.items()
+        if isinstance(told, dict) and isinstance(told.get("type"), str)
+    }
 
 
 def said_of_edges(entry: Entry) -> dict[str, Any]:

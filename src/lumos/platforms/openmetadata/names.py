@@ -34,7 +34,7 @@ _SERVICE: Final = re.compile(
 )
 _SHORTENED: Final = re.compile(r".{1,230}~[0-9a-f]{16}\Z", re.DOTALL)
 _HEAD: Final = 230
-_PART: Final = re.compile(r'"((?:[^"\\]|""|\\.)*)"(?=\.|\Z)|([^.]*)', re.DOTALL)
+_PART: Final = re.compile(r'"((?:[^"]|"")*)"(?=\.|\Z)|([^.]*)', re.DOTALL)
 
 
 class Service(NamedTuple):

@@ -231,7 +231,7 @@ class Openmetadata(
         server = Server(self._settings)
         properties = Properties(server)
         labels = Labels(server)
-        entries = Entries(labels)
+        entries = Entries(labels, properties.definitions)
         index = Index(server, properties, dict(self._settings.services))
         reader = Reader(server, index, entries)
         referring = Referring(server, labels, properties, index)

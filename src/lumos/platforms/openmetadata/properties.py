@@ -57,6 +57,8 @@ class Properties:
 
     def define(self, type: str, definitions: Mapping[str, Any]) -> None:
         """Declares properties as they were on another server, where they are not there."""
+        if not definitions:
+            return
         with self._lock:
             if type not in self._declared:
                 self._read(type)

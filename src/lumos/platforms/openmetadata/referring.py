@@ -6,6 +6,7 @@ People and what Lumos itself makes to refer to are made. Anything else a record 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from threading import RLock
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from lumos.errors import CatalogError
@@ -32,6 +33,8 @@ Operation: TypeAlias = dict[str, Any]
 Reference: TypeAlias = dict[str, str]
 
 DATASET: Final = "dataset"
+# Of edges that follow from something else, such as the features of a model, nothing is told.
+_NO_DETAILS: Final = MappingProxyType({"source": "Manual"})
 _TIMES: Final = frozenset({"startDate"})
 _DETAILS: Final = ("source", "sqlQuery", "description")
 _WRITTEN_ALTHOUGH_REFUSED: Final = 500
@@ -101,9 +104,8 @@ class Referring:
         found = []
         for edge in (told or {}).get("upstreamEdges") or ():
             start, end = (_id(edge[side]) for side in ("fromEntity", "toEntity"))
-            node, details = nodes.get(start), edge.get("lineageDetails")
-            # One without details follows from something else, such as the features of a model.
-            if end == entity["id"] and node is not None and details:
+            node, details = nodes.get(start), edge.get("lineageDetails") or _NO_DETAILS
+            if end == entity["id"] and node is not None:
                 parts = split(node["fullyQualifiedName"])
                 if parts[0] != OWN_SERVICE:
                     told_of_it = details_told(details, parts, to)

@@ -14,7 +14,7 @@ from lumos.model.urn import InvalidUrn, Urn
 from lumos.platforms.chunks import chunked, in_halves
 from lumos.platforms.interface import Refused, Written
 from lumos.platforms.merging import merge
-from lumos.platforms.openmetadata.entries import PARENT, Entries, is_ours
+from lumos.platforms.openmetadata.entries import PARENT, Entries, declared_in, is_ours
 from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.index import Index
 from lumos.platforms.openmetadata.labels import Labels
@@ -188,7 +188,7 @@ class Writer:
 
     def _made(self, job: Job) -> _New:
         rendered = self._entries.render(
-            job.entry, job.place, there=None, declared=self._declared(job.place.home)
+            job.entry, job.place, there=None, declared=self._declared(job.place.home, job.entry)
         )
         job.held_as, job.state = rendered.held, rendered.state
         self._declare(job.place.home, rendered.state)
@@ -269,7 +269,7 @@ class Writer:
     def _patch(self, job: Job, held: Held, entry: Entry) -> None:
         home = held.place.home
         rendered = self._entries.render(
-            entry, held.place, there=held.state, declared=self._declared(home)
+            entry, held.place, there=held.state, declared=self._declared(home, entry)
         )
         job.held_as, job.entry, job.held, job.raw = rendered.held, entry, held, held.raw
         job.state = rendered.state
@@ -291,7 +291,8 @@ class Writer:
             self._server.patch(f"{route}/{held.id}", [*guard(now), *operations])
         job.changed = True
 
-    def _declared(self, home: str) -> frozenset[str]:
+    def _declared(self, home: str, entry: Entry) -> frozenset[str]:
+        self._properties.define(home, declared_in(entry))
         return self._properties.known(home)
 
     def _declare(self, home: str, state: Mapping[str, Any]) -> None:
