@@ -7,6 +7,7 @@ them.
 
 import base64
 import json
+import unicodedata
 from collections.abc import Callable
 from itertools import count
 from urllib.parse import quote, unquote, urlencode
@@ -131,7 +132,9 @@ class HdfsServer(RecordingServer):
         base = self.data_node or (
             f"{self.url}{REST}" if self.is_gateway else f"{self.url}/data{REST}"
         )
-        return Response(307, headers={"Location": f"{base}{quote(path)}?{urlencode(query)}"})
+        # As Java writes addresses.
+        composed = unicodedata.normalize("NFC", path)
+        return Response(307, headers={"Location": f"{base}{quote(composed)}?{urlencode(query)}"})
 
     def _at_data_node(self, request: Request, op: str) -> Response:
         path = unquote(request.path.removeprefix(f"/data{REST}"))

@@ -1,10 +1,13 @@
 """Each store that Lumos reads, with a server of its own kind behind it."""
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+
+from obstore.store import AzureStore
 
 from azure_server import ACCOUNT, SAS, AzureServer
 from azure_server import error as azure_error
@@ -14,12 +17,15 @@ from hdfs_server import error as hdfs_error
 from http_server import BROKEN_OFF, RecordingServer, Request, Response
 from lumos.storage import LocalStorage, Storage
 from lumos.storage.azure import AzureAccess, AzureStorage
+from lumos.storage.azure.signing import Asked, SharedKey
 from lumos.storage.gcs import GcsAccess, GcsStorage
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage
-from lumos.storage.http import Patience
+from lumos.storage.http import Patience, Transport
 from lumos.storage.interface import Access
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import S3Server, error
+from servers.azurite import ACCOUNT as EMULATED
+from servers.azurite import KEY as EMULATED_KEY
 
 BRIEF = Patience(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
 HUSH = "hush-hush"
@@ -30,6 +36,8 @@ class Place(ABC):
 
     root: str
     storage: Storage
+    # How many files it is worth the time to fill it with.
+    most: int = 1_000_000
 
     @abstractmethod
     def put(self, files: Mapping[str, bytes]) -> None: ...
@@ -156,9 +164,54 @@ class InHdfs(Served):
             self.server.put(f"/lake/raw/{name}", data)
 
 
+class InAzurite(Place):
+    """A container of its own on Microsoft's emulator."""
+
+    most = 60
+
+    def __init__(self, endpoint: str) -> None:
+        name = f"t{uuid.uuid4().hex}"
+        url = f"{endpoint}/{name}?restype=container"
+        headers = SharedKey(EMULATED, EMULATED_KEY).headers(Asked("PUT", url, {}))
+        Transport().send("PUT", url, headers=lambda: {**headers, "Content-Length": "0"})
+        access = AzureAccess(account=EMULATED, endpoint_url=endpoint, account_key=EMULATED_KEY)
+        self.section: dict[str, object] = {
+            "type": "azure", "container": name, "prefix": "raw", "account": EMULATED,
+            "endpoint_url": endpoint, "account_key": EMULATED_KEY,
+        }  # fmt: skip
+        self.root = f"abfss://{name}@{EMULATED}.dfs.core.windows.net/raw"
+        self.storage = AzureStorage(access, environment={}, patience=BRIEF)
+        self._blobs = AzureStore(
+            name,
+            account_name=EMULATED,
+            access_key=EMULATED_KEY,
+            endpoint=endpoint,
+            client_options={"allow_http": True},
+        )
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            self._blobs.put(f"raw/{name}", data)
+
+
+class InCluster(Place):
+    """A folder of its own in a real Hadoop file system with two name nodes."""
+
+    most = 60
+
+    def __init__(self, urls: tuple[str, ...]) -> None:
+        access = HdfsAccess(urls=urls, nameservice="cluster", user="root")
+        folder = f"/{uuid.uuid4().hex}"
+        self.section: dict[str, object] = {
+            "type": "hdfs", "path": folder, "urls": list(urls), "nameservice": "cluster",
+            "user": "root",
+        }  # fmt: skip
+        self.root = f"hdfs://cluster{folder}"
+        self.storage = HdfsStorage(access, environment={}, patience=BRIEF)
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            self.storage.write(f"{self.root}/{name}", data)
+
+
 SERVED = {"s3": InS3, "gcs": InGcs, "azure": InAzure, "hdfs": InHdfs}
-
-
-def place_of(kind: str, made: ExitStack, folder: Path) -> Place:
-    """A new place of a kind."""
-    return OnDisk(folder / "raw") if kind == "local" else SERVED[kind](made)

@@ -281,7 +281,7 @@ def other_stores(settings: Settings) -> None:
         AzureSource(account="harbourstore", buckets=("landing",), prefixes=("2024/",)),
         HdfsSource(
             paths=("/warehouse/ships", "/warehouse/cranes"),
-            url="http://namenode.harbour.example:9870",
+            urls=("http://namenode.harbour.example:9870",),
             user="reader",
         ),
         FileSource(paths=(str(BLOCKS / "data/lake"),), exclude=("tmp/*",), instance="laptop"),

@@ -1,5 +1,7 @@
 """Addresses of stores: one spelling each, and the section or source that leads there."""
 
+from pathlib import Path
+
 import pytest
 
 from azure_server import ACCOUNT, KEY, SAS, AzureServer
@@ -7,7 +9,8 @@ from gcs_server import GcsServer
 from lumos.config.check import check
 from lumos.config.load import load
 from lumos.config.secret import Secret, redacted, scrubbed
-from lumos.config.sources import AzureSource, GcsSource, S3Source
+from lumos.config.sources import AzureSource, GcsSource, HdfsSource, S3Source
+from lumos.config.written import write_sources
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources.addresses import access_of, normal, roots_of, section_of
@@ -176,3 +179,17 @@ def test_a_container_before_an_at_sign_is_no_secret_but_a_password_is() -> None:
             environment={},
             overrides={"state_uri": "abfss://lake:hush@x.dfs.core.windows.net/state"},
         )
+
+
+def test_a_written_configuration_has_the_place_and_no_secret(tmp_path: Path) -> None:
+    hadoop = HdfsSource(paths=("/lake",), urls=("http://nn:9870",), token=Secret("hush-hush"))
+    file = tmp_path / "sources.yaml"
+    write_sources(file, [hadoop, SECTION], found=[])
+    text = file.read_text()
+    assert "# Take it from a variable: token: ${NAME}" in text
+    assert "# Take it from a variable: account_key: ${NAME}" in text
+    assert "path: /lake\n  url: http://nn:9870" in text
+    assert "hush" not in text
+    assert KEY not in text
+    loaded = load(file, environment={}).sources
+    assert [roots_of(section) for section in loaded] == [["hdfs://nn/lake"], [f"abfss://{AZURE}"]]  # type: ignore[arg-type]

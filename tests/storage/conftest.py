@@ -1,9 +1,13 @@
-"""Facts about S3 that the suites of this folder share."""
+"""Facts that the suites of this folder share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from servers.azurite import azurite
+from servers.hdfs import Cluster, hdfs_cluster
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +17,17 @@ def no_aws_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture(scope="session")
+def azurite_endpoint() -> Iterator[str]:
+    """The address of Microsoft's emulator."""
+    with azurite() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A real Hadoop file system."""
+    with hdfs_cluster() as started:
+        yield started

@@ -10,7 +10,7 @@ import pytest
 from http_server import BROKEN_OFF
 from lumos.storage import Listed, Listing, Storage, Stretch, Unlisted, storage_of
 from lumos.storage.interface import Marker
-from storage_places import HUSH, SERVED, OnDisk, Place, Served, place_of
+from storage_places import HUSH, SERVED, InAzurite, InCluster, OnDisk, Place, Served
 
 NESTED = [f"d{day}/h{hour}/part-{part}.csv" for day in range(7) for hour in range(5)
           for part in range(8)]  # fmt: skip
@@ -22,18 +22,27 @@ ODD = ["a b.csv", " lead.csv", "ü/é.csv", "e\u0301.csv", "\U0001f600.csv", "a%
        "semi;colon.csv", "at@sign.csv", "*.csv", "dt=2024-01-01/x.csv"]  # fmt: skip
 
 
-@pytest.fixture(params=["local", *SERVED])
+REAL = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("azurite", "hadoop")]
+
+
+@pytest.fixture(params=["local", *SERVED, *REAL])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     with ExitStack() as made:
-        yield place_of(request.param, made, tmp_path)
+        match request.param:
+            case "local":
+                yield OnDisk(tmp_path / "raw")
+            case "azurite":
+                yield InAzurite(request.getfixturevalue("azurite_endpoint"))
+            case "hadoop":
+                yield InCluster(request.getfixturevalue("cluster").urls)
+            case kind:
+                yield SERVED[kind](made)
 
 
 @pytest.fixture(params=SERVED)
-def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     with ExitStack() as made:
-        place = place_of(request.param, made, tmp_path)
-        assert isinstance(place, Served)
-        yield place
+        yield SERVED[request.param](made)
 
 
 def found(storage: Storage, root: str, *, parts: int, deep: bool = True) -> list[Listing]:
@@ -49,13 +58,14 @@ def names(place: Place, listings: Iterable[Listing]) -> list[str]:
 @pytest.mark.parametrize("parts", [1, 6, 40])
 @pytest.mark.parametrize("files", [NESTED, FLAT, UNEVEN, ["one.csv"], []])
 def test_parts_cover_every_file_once(place: Place, files: list[str], parts: int) -> None:
+    files = files[:: -(-len(files) // place.most) or 1]
     place.put(dict.fromkeys(files, b"1"))
     if files or isinstance(place, OnDisk):
         assert names(place, found(place.storage, place.root, parts=parts)) == sorted(files)
 
 
 def test_files_in_folders_are_left_out_where_nobody_wants_them(place: Place) -> None:
-    place.put(dict.fromkeys(UNEVEN, b"1"))
+    place.put(dict.fromkeys(UNEVEN[-place.most :], b"1"))
     listed = found(place.storage, place.root, parts=4, deep=False)
     assert names(place, listed) == ["a-b.csv", "a.csv", "z.csv", "~.csv"]
 

@@ -6,6 +6,7 @@ Kerberos is shown by a recorded exchange: no server here gives real tickets.
 import pickle
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,7 @@ from lumos.storage import Listed, Stretch, Unlisted
 from lumos.storage.errors import NoCredentials, StorageBusy
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage, negotiate
 from lumos.storage.hdfs.negotiate import with_token
+from lumos.storage.hdfs.site import Site
 from lumos.storage.interface import Marker
 from storage_places import BRIEF
 
@@ -31,7 +33,8 @@ FILES = {"/lake/a.csv": b"data"}
 
 @pytest.fixture(autouse=True)
 def no_tokens_are_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    for name in ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME"):
+        monkeypatch.delenv(name, raising=False)
     yield
     negotiate._given.clear()
 
@@ -88,7 +91,11 @@ def test_while_no_name_node_is_active_it_is_waited_for() -> None:
 def test_without_addresses_the_usual_port_of_the_name_node_is_asked() -> None:
     assert HdfsAccess().bases("nn.example.com:8020") == (f"http://nn.example.com:9870{REST}",)
     gateway = HdfsAccess(urls=("https://knox:8443/gateway/lake/webhdfs/v1/", "http://nn:9870"))
-    assert gateway.bases("x") == (f"https://knox:8443/gateway/lake{REST}", f"http://nn:9870{REST}")
+    assert gateway.bases("other") == (f"http://other:9870{REST}",)
+    assert gateway.bases("knox") == (
+        f"https://knox:8443/gateway/lake{REST}",
+        f"http://nn:9870{REST}",
+    )
 
 
 def test_an_older_server_lists_folders_at_once_and_a_gateway_serves_by_itself() -> None:
@@ -170,9 +177,9 @@ def test_kerberos_is_shown_once_and_executors_are_given_a_token() -> None:
 def test_a_token_is_asked_for_anew_after_half_its_life(monkeypatch: pytest.MonkeyPatch) -> None:
     with HdfsServer(dict(FILES), secure=True) as server:
         access = HdfsAccess(urls=(server.url,), kerberos=True)
-        first = with_token(access, "cluster", lambda _host: TICKET)
+        first = with_token(access, "127.0.0.1", lambda _host: TICKET)
         monkeypatch.setattr(negotiate, "_GOOD_SECONDS", -1.0)
-        second = with_token(access, "cluster", lambda _host: TICKET)
+        second = with_token(access, "127.0.0.1", lambda _host: TICKET)
     assert first.token != second.token
 
 
@@ -284,6 +291,41 @@ def test_an_address_is_reached_as_the_configured_source_of_its_file_system() -> 
     alone = HdfsSource(paths=("/lake",), urls=("https://nn:9871",), nameservice="nn")
     assert section_of("swebhdfs://nn:9871/lake", [SECTION]) == alone
     assert access_of("hdfs://nn:8020/state", []) == HdfsAccess(nameservice="nn")
+
+
+SITE = """<configuration>
+  <property><name>fs.defaultFS</name><value>hdfs://harbour</value></property>
+  <property><name>dfs.ha.namenodes.harbour</name><value>nn1, nn2</value></property>
+  <property><name>dfs.namenode.http-address.harbour.nn1</name><value>one:9870</value></property>
+  <property><name>dfs.namenode.http-address.harbour.nn2</name><value>two:50070</value></property>
+  <property><name>dfs.namenode.https-address.harbour.nn1</name><value>one:9871</value></property>
+  <property><name>dfs.namenode.http-address</name><value>0.0.0.0:9870</value></property>
+</configuration>"""
+
+
+def test_hadoops_own_configuration_names_the_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hdfs-site.xml").write_text(SITE)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    section = HdfsSource(paths=("/data/lake",))
+    assert roots_of(section) == [normal("hdfs:///data/lake")] == ["hdfs://harbour/data/lake"]
+    urls = ("http://one:9870", "http://two:50070")
+    told = HdfsAccess(urls=urls, nameservice="harbour")
+    assert access_of("hdfs://harbour/state", [section]) == told
+    assert access_of("hdfs://harbour/state", []) == told
+    assert access_of("hdfs://elsewhere/state", []) == HdfsAccess(nameservice="elsewhere")
+    site = Site.of({"HADOOP_CONF_DIR": str(tmp_path)})
+    secure = Site({**site.properties, "dfs.http.policy": "HTTPS_ONLY"})
+    assert secure.urls("harbour") == ("https://one:9871",)
+    alone = Site({"fs.defaultFS": "hdfs://nn:8020", "dfs.namenode.http-address": "0.0.0.0:9870"})
+    assert alone.urls("nn") == ("http://nn:9870",)
+    (tmp_path / "core-site.xml").write_text("<cut")
+    assert Site.of({"HADOOP_CONF_DIR": str(tmp_path)}) == site
+    home = tmp_path / "home/etc/hadoop"
+    home.mkdir(parents=True)
+    (home / "core-site.xml").write_text(SITE)
+    assert Site.of({"HADOOP_HOME": str(tmp_path / "home")}).authority == "harbour"
 
 
 def test_several_addresses_need_a_name_for_all_of_them() -> None:

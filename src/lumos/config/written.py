@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from lumos.config.secret import ConnectionString, Secret
-from lumos.config.sources import Source
+from lumos.config.sources import FileSource, Source
 from lumos.errors import MisuseError
 
 
@@ -54,11 +54,15 @@ def _one_line(text: str) -> str:
 
 def _hints(sections: Iterable[Source]) -> list[str]:
     """How to come by the secrets that are not written down."""
-    values = [getattr(section, name) for section in sections for name in section.__struct_fields__]
-    keys = any(isinstance(value, Secret) and not _is_address(value) for value in values)
+    facts = [
+        (name, getattr(section, name)) for section in sections for name in section.__struct_fields__
+    ]
+    keys = dict.fromkeys(
+        name for name, value in facts if isinstance(value, Secret) and not _is_address(value)
+    )
     return [
-        *(["# Take the keys from variables: secret_access_key: ${NAME}"] * keys),
-        *(f"# Set {_ADDRESS} to {value}" for value in values if _is_address(value)),
+        *(f"# Take it from a variable: {name}: ${{NAME}}" for name in keys),
+        *(f"# Set {_ADDRESS} to {value}" for _, value in facts if _is_address(value)),
     ]
 
 
@@ -79,7 +83,7 @@ def _plain(section: Source) -> dict[str, Any]:
             continue
         if name == "type" or value == default.get(name, ...) or isinstance(value, Secret):
             continue
-        if name == "paths":
+        if name == "paths" and isinstance(section, FileSource):
             # The file may lie elsewhere than where the paths were named.
             value = tuple(map(os.path.abspath, value))
         if isinstance(value, tuple):
@@ -91,4 +95,4 @@ def _plain(section: Source) -> dict[str, Any]:
 
 
 _ADDRESS = "DATABASE_URL"
-_ONE = {"buckets": "bucket", "paths": "path"}
+_ONE = {"buckets": "bucket", "paths": "path", "urls": "url"}

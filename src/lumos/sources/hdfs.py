@@ -72,7 +72,8 @@ class HdfsSource(LakeSource):
         roots = tuple(dict.fromkeys(root_of(self._settings, path) for path in self._settings.paths))
         if any(root.startswith(f"{SCHEME}/") or root == SCHEME for root in roots):
             found = "A source of the type hdfs names no name node."
-            raise SourceNotUsable(found, "Name its WebHDFS as 'url': http://namenode:9870.")
+            step = "Name its WebHDFS as 'url' (http://namenode:9870), or set HADOOP_CONF_DIR."
+            raise SourceNotUsable(found, step)
         return roots
 
     @cached_property

@@ -201,7 +201,7 @@ class _Hdfs(Store):
         authority, _ = self._parts(address, configured)
         known = self._known(authority, configured)
         if known is None:
-            return HdfsAccess(urls=self._urls(address), nameservice=authority)
+            return HdfsAccess(urls=self._urls(address), nameservice=authority).settled()
         return with_token(HdfsAccess.of(known).settled(), authority)
 
     def roots(self, section: FileStore) -> list[str]:
@@ -210,7 +210,7 @@ class _Hdfs(Store):
 
     def _known(self, authority: str, configured: Configured) -> HdfsSource | None:
         sections = [section for section in configured if isinstance(section, HdfsSource)]
-        known = (each for each in sections if HdfsAccess.of(each).authority == authority)
+        known = (each for each in sections if authority_of(each) == authority)
         return next(known, None)
 
     def _urls(self, address: str) -> tuple[str, ...]:
@@ -225,7 +225,8 @@ class _Hdfs(Store):
         authority = place.partition(":")[0]
         if not authority:
             only_one = only(HdfsSource, configured)
-            authority = HdfsAccess.of(only_one).authority if only_one is not None else ""
+            authority = HdfsAccess().settled().authority
+            authority = authority_of(only_one) if only_one is not None else authority
         if not authority:
             raise MisuseError(f"{address} names no name node. Write hdfs://NAMENODE/FOLDER.")
         return authority, f"{slash}{path}".rstrip("/")
@@ -235,8 +236,12 @@ def root_of(section: HdfsSource, path: str) -> str:
     """The address of a path of a section, which may name it in full."""
     if "://" in path:
         return STORES["hdfs"].normal(path, (section,))
-    authority = HdfsAccess.of(section).authority
-    return f"hdfs://{authority}/{path.strip('/')}".rstrip("/")
+    return f"hdfs://{authority_of(section)}/{path.strip('/')}".rstrip("/")
+
+
+def authority_of(section: HdfsSource) -> str:
+    """What addresses call the file system of a section."""
+    return HdfsAccess.of(section).settled().authority
 
 
 STORES: Final[dict[str, Store]] = {

@@ -9,6 +9,7 @@ import msgspec
 
 from lumos.config.secret import MASK
 from lumos.config.sources import HdfsSource
+from lumos.storage.hdfs.site import Site
 from lumos.storage.interface import Access
 
 _PORT: Final = 9870
@@ -48,10 +49,14 @@ class HdfsAccess(Access, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def settled(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
-        """The same, as the user that the environment names where nothing else says who asks."""
+        """The same, with what the environment and Hadoop's own configuration say filled in."""
         is_known = self.user or self.token or self.kerberos
         user = self.user if is_known else environment.get("HADOOP_USER_NAME", "")
-        return msgspec.structs.replace(self, user=user)
+        if self.urls:
+            return msgspec.structs.replace(self, user=user)
+        site = Site.of(environment)
+        name = self.nameservice or site.authority
+        return msgspec.structs.replace(self, user=user, nameservice=name, urls=site.urls(name))
 
     @property
     def authority(self) -> str:
@@ -60,7 +65,7 @@ class HdfsAccess(Access, frozen=True, kw_only=True):
 
     def bases(self, authority: str) -> tuple[str, ...]:
         """The addresses below which paths of an authority lie."""
-        if self.urls:
+        if self.urls and authority in ("", self.authority):
             return tuple(_base(url) for url in self.urls)
         host = authority.partition(":")[0]
         return (f"http://{host}:{_PORT}{_REST}",)

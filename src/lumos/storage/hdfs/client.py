@@ -3,9 +3,10 @@
 import json
 import re
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from lumos.config.secret import MASK
 from lumos.storage.errors import StorageBusy, StorageFault, StorageUnreachable
@@ -170,7 +171,7 @@ class WebHdfs:
         raise self._without_token(error_of(answer.status, answer.body))
 
     def _at_data_node(self, method: str, told: Answer, path: str, data: bytes = b"") -> bytes:
-        where = told.headers.get("location", "")
+        where = _undone(told.headers.get("location", ""), path)
         if told.status not in _REDIRECTED or not where:
             raise StorageFault("the address does not answer as WebHDFS does")
         try:
@@ -195,6 +196,21 @@ class WebHdfs:
         text = _TOKEN.sub(MASK, str(problem))
         problem.args = (text.replace(self._token, MASK) if self._token else text,)
         return problem
+
+
+def _undone(location: str, path: str) -> str:
+    """The address of a data node with the path as it is.
+
+    Java composes letters and their accents in addresses, so that names which have them apart would
+    not be found again.
+    """
+    composed = unicodedata.normalize("NFC", path)
+    parts = urlsplit(location)
+    told = unquote(parts.path)
+    if composed == path or not told.endswith(composed):
+        return location
+    own = quote(f"{told.removesuffix(composed)}{path}", safe="/-._~")
+    return urlunsplit(parts._replace(path=own))
 
 
 def _is_refused(answer: Answer) -> bool:
