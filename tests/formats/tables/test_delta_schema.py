@@ -100,6 +100,7 @@ def test_settings_are_told_as_they_are() -> None:
     made = metadata(field("a"), owner="ann", **{"delta.constraints.ok": "a > 0"})
     made["metaData"].update(name="orders", description="Orders of the shop")
     made["metaData"]["configuration"]["odd"] = None
+    made["metaData"]["configuration"]["fs.azure.account.key.lake"] = "c2VjcmV0"
     columns = json.dumps({"clusteringColumns": [["a"], ["b", "c"]], "domainName": "x"})
     domain = {"domain": "delta.clustering", "configuration": columns, "removed": False}
     facts = read(MemoryFolder(log([protocol(1, 2), made, {"domainMetadata": domain}])))

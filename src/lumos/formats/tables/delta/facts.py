@@ -14,6 +14,7 @@ from lumos.formats.tables.delta.live import Totals, in_piles, totals
 from lumos.formats.tables.delta.schema import logical_names, schema_of
 from lumos.formats.tables.delta.state import Memory, Told
 from lumos.formats.tables.interface import LiveFile, Past, TableFacts
+from lumos.formats.tables.secrets import without_secrets
 from lumos.model.schema import Schema
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,7 +51,7 @@ def _properties(memory: Memory, schema: Schema) -> dict[str, str]:
     """The table's settings as it has them, and what Delta keeps elsewhere under names like them."""
     metadata, protocol = memory.metadata, memory.protocol
     told = {
-        **metadata.settings,
+        **without_secrets(metadata.settings),
         "delta.minReaderVersion": str(protocol.min_reader_version),
         "delta.minWriterVersion": str(protocol.min_writer_version),
         "delta.name": metadata.name or "",

@@ -1,27 +1,24 @@
 """What a table says of itself, as properties of its dataset."""
 
-import re
 from typing import Final
 
 from lumos.formats.tables.iceberg.deletes import Counts
 from lumos.formats.tables.iceberg.metadata import Metadata
 from lumos.formats.tables.iceberg.schema import IcebergSchema
 from lumos.formats.tables.iceberg.words import sorted_by
+from lumos.formats.tables.secrets import without_secrets
 
 _COMMENT: Final = "comment"
-# Some writers keep their way to the store among the properties.
-_SECRET: Final = re.compile(r"secret|password|passwd|token|credential|access-?key|\bsas\b", re.I)
 
 
 def properties_of(
     metadata: Metadata, schema: IcebergSchema, counts: Counts
 ) -> tuple[dict[str, str], str | None]:
     """The properties by name, and the table's description."""
-    own = {
-        str(name): value if isinstance(value, str) else str(value)
-        for name, value in (metadata.properties or {}).items()
-        if not _SECRET.search(str(name))
-    }
+    given = (metadata.properties or {}).items()
+    own = without_secrets(
+        {str(name): value if isinstance(value, str) else str(value) for name, value in given}
+    )
     description = own.pop(_COMMENT, None)
     told = {
         "iceberg.format-version": str(metadata.format_version),
