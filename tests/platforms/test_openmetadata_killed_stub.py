@@ -204,21 +204,32 @@ def test_what_people_use_or_changed_stays_when_an_import_is_taken_back(
     }  # fmt: skip
 
 
-def test_labels_that_lumos_may_not_remove_stay_and_stop_nothing(
-    stub: Openmetadata, workplace: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("route", "left"),
+    [
+        ("tags/", {"classification": ["Lumos"], "tag": ["Lumos.pii"]}),
+        ("services/databaseServices/", {"databaseService": ["postgres"]}),
+    ],
+)
+def test_what_lumos_may_not_remove_stays_and_stops_nothing(
+    stub: Openmetadata,
+    workplace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    route: str,
+    left: dict[str, list[str]],
 ) -> None:
     snapshot(*small())
     load(workplace, "a.db")
     delete = Server.delete
 
     def denied(server: Server, path: str, **query: Any) -> bool:
-        if path.startswith("tags/"):
+        if path.startswith(route):
             raise CatalogRefused("openmetadata", status=403, key="x", variable="X")
         return delete(server, path, **query)
 
     monkeypatch.setattr(Server, "delete", denied)
     roll_back(workplace, "a.db")
-    assert held(stub) == {"classification": ["Lumos"], "tag": ["Lumos.pii"]}
+    assert held(stub) == left
 
 
 def found(stub: Openmetadata, kind: str, name: str) -> str:

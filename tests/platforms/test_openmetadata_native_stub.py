@@ -155,3 +155,19 @@ def test_faults_are_outlasted(estate: Callable[[], Estate], tmp_path: Path, seed
     target.server.mishaps = None
     assert "\n".join(differences(told(source.human), told(target.human))) == ""
     assert list(target.catalog().items()) == list(source.catalog().items())
+
+
+def test_the_stub_names_dates_and_lists_things_as_the_real_server_was_seen_to(
+    estate: Callable[[], Estate],
+) -> None:
+    server = estate()
+    Native(server.human).make()
+    assert server.named("dashboard/datamodels", 'boards.model."orders.view"')["sql"] == "select 1"
+    assert server.named("pipelines", "flows.load")["startDate"] == 1704067200000
+    alone = server.named("mlmodels", "models.churn", "dashboard")
+    assert alone["dashboard"]["fullyQualifiedName"] == "boards.revenue"
+    (listed,) = server.human("GET", "mlmodels?fields=dashboard")["data"]
+    assert "dashboard" not in listed
+    (index,) = server.human("GET", "searchIndexes?fields=tags")["data"]
+    assert "tags" not in index["fields"][0]
+    assert server.named("searchIndexes", "elastic.items")["fields"][0]["tags"]
