@@ -11,6 +11,8 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 
 from formats.tables.hudi_tables import table_of
+from lumos.formats.tables import READERS
+from lumos.storage import Hint
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
 from s3_server import S3Server
@@ -84,21 +86,31 @@ def test_an_unchanged_table_is_not_read_again(lake: Path, scans: Scans) -> None:
 def test_what_is_lost_of_a_table_is_read_anew(lake: Path, scans: Scans) -> None:
     write_delta(lake / "orders")
     before = scans.scan()
-    for file in Path(scans.state, "parts").glob("*.table"):
+    parts = Path(scans.state, "parts")
+    for file in parts.glob("*.facts"):
         file.unlink()
     again = scans.scan()
     assert (again.tables_read, again.datasets) == (1, before.datasets)
-    for file in Path(scans.state, "parts").glob("*.table"):
+    for file in parts.glob("*.facts"):
         file.write_bytes(b"trash")
     again = scans.scan()
     assert (again.tables_read, again.datasets) == (1, before.datasets)
+    for file in parts.glob("*.table"):
+        file.unlink()
+    write_delta(lake / "orders")
+    assert scans.scan().datasets[0].statistics.row_count == 6
+    for file in parts.glob("*.table"):
+        file.write_bytes(b"trash")
+    write_delta(lake / "orders")
+    assert scans.scan().datasets[0].statistics.row_count == 9
 
 
 def test_the_state_of_a_scan_holds_no_more_than_is_needed(lake: Path, scans: Scans) -> None:
     for _ in range(3):
         write_delta(lake / "orders")
         scans.scan()
-    assert len(list(Path(scans.state, "parts").glob("*.table"))) == 1
+    names = sorted(file.suffix for file in Path(scans.state, "parts").iterdir())
+    assert names == [".facts", ".table"]
 
 
 def test_a_broken_table_keeps_what_was_known_and_comes_back(lake: Path, scans: Scans) -> None:
@@ -325,3 +337,52 @@ def test_very_many_files_elsewhere_are_claimed_by_their_folders(
     (kept,) = scans.manifest.tables.values()
     assert kept.claims == (str(lake / "pool/visits"),)
     assert scans.scan().files_read == 0
+
+
+def test_a_hint_is_of_files_and_a_table_below_it_stays_a_table(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "sales/orders")
+    write_loose(lake / "sales/a.parquet")
+    write_loose(lake / "sales/b.parquet")
+    found = scans.found(hints=(Hint("sales", "everything"),))
+    assert found == {"sales/orders": "delta", "everything": "parquet"}
+
+
+def test_a_log_that_was_written_anew_under_the_same_version_is_read_anew(
+    lake: Path, scans: Scans
+) -> None:
+    write_delta(lake / "orders")
+    scans.scan()
+    shutil.rmtree(lake / "orders")
+    write_delta(lake / "orders", ROWS.append_column("n", pa.array([1, 2, 3])))
+    assert scans.scan().tables_read == 1
+    assert [field.name for field in scans.dataset("orders").schema.fields] == ["id", "c", "n"]
+
+
+def test_a_library_that_raises_anything_ends_no_scan(
+    lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_delta(lake / "orders")
+    write_loose(lake / "loose/x.parquet")
+
+    def fail(*_arguments: object, **_more: object) -> None:
+        raise RuntimeError("Generic error\n\nDebug source:\n  Kernel { ... }")
+
+    monkeypatch.setattr(type(READERS["delta"]), "read", fail)
+    assert scans.found() == {"loose/x.parquet": "parquet"}
+    assert scans.last is not None
+    (problem,) = scans.last.problems
+    assert problem.code == "unreadable"
+    assert "\n" not in problem.reason
+
+
+def test_a_log_that_must_not_be_read_is_named(
+    lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_delta(lake / "orders")
+
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(READERS["delta"]), "signature", refuse)
+    assert scans.found() == {}
+    assert scans.problems == {("orders", "permission_denied")}

@@ -46,8 +46,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     @property
     def files(self) -> set[str]:
         """What the manifest refers to."""
-        memories = {kept.memory for kept in self.tables.values() if kept.memory}
-        return memories | {part.path for part in self.parts}
+        of_tables = {path for kept in self.tables.values() for path in kept.files}
+        return of_tables | {part.path for part in self.parts}
 
 
 def unwatched(_files: int, _share: float) -> None:

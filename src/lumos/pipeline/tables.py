@@ -21,6 +21,9 @@ from lumos.storage.schemes import canonical
 
 RESULT: Final = pa.schema([("result", pa.binary())])
 _MOST_CLAIMS: Final = 2000
+_MEMORY: Final = ".table"
+# Raised whenever tables must be read anew because Lumos understands them better.
+_VERSION: Final = 1
 # A writer that has not come to an end yet, or a folder that somebody left behind.
 _NO_TABLE_YET: Final = "half_written_table"
 
@@ -36,8 +39,18 @@ class TableKept(msgspec.Struct, frozen=True, array_like=True):
     memory: str
     claims: tuple[str, ...] = ()
 
+    @property
+    def facts(self) -> str:
+        """Where the facts lie: apart, since a memory may be as long as the table has files."""
+        return f"{self.memory.removesuffix(_MEMORY)}.facts"
 
-class Memory(msgspec.Struct, frozen=True, array_like=True):
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that is kept of the table."""
+        return (self.memory, self.facts) if self.memory else ()
+
+
+class Memory(NamedTuple):
     """What was read of a table: facts as JSON, and what its reader wants to be given again."""
 
     kind: str
@@ -93,12 +106,28 @@ decode_table: Final = msgspec.msgpack.Decoder(TableDone).decode
 
 def memory_of(kept: TableKept, access: Access) -> Memory | None:
     """What was read of a table; nothing where that is lost."""
-    if not kept.memory:
+    known = _known_facts(kept, access)
+    memory = _known_memory(kept, access)
+    return None if known is None or memory is None else Memory(known[1].kind, known[0], memory)
+
+
+def _known_facts(kept: TableKept | None, access: Access) -> tuple[bytes, TableFacts] | None:
+    """The facts as JSON and as they are; nothing where they are lost."""
+    if kept is None or not kept.memory:
         return None
     try:
-        data = storage_of(kept.memory, access).read(kept.memory)
-        return msgspec.msgpack.decode(data, type=Memory)
+        data = storage_of(kept.facts, access).read(kept.facts)
+        return data, from_json(data, TableFacts)
     except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+
+
+def _known_memory(kept: TableKept | None, access: Access) -> bytes | None:
+    if kept is None or not kept.memory:
+        return None
+    try:
+        return storage_of(kept.memory, access).read(kept.memory)
+    except FileNotFoundError:
         return None
 
 
@@ -110,14 +139,13 @@ def live_files(memory: Memory) -> Iterator[LiveFile]:
 def _do(job: TableJob, work: TableWork) -> TableDone:
     storage = storage_of(job.selection.root, job.selection.access)
     folder = StoredFolder(storage, work.root, left_out=job.state)
-    before = None if work.kept is None else memory_of(work.kept, job.state_access)
     problems: list[Problem] = []
     if not work.met and work.kept is not None and not _has_log(folder, work.kinds):
         return TableDone(work.root, work.kept, None, problems, False, gone=True)
     # Where several logs lie in one root, the first kind that is a table speaks for all.
     for kind in (kind for kind in KINDS if kind in work.kinds):
         try:
-            done = _read(job, work, folder, kind, before)
+            done = _read(job, work, folder, kind)
             remarks = [msgspec.structs.replace(each, remark=True) for each in problems]
             return msgspec.structs.replace(done, problems=[*remarks, *done.problems])
         except UnreadableFile as problem:
@@ -133,7 +161,7 @@ def _do(job: TableJob, work: TableWork) -> TableDone:
         problems.append(failed)
         if failed.code != _NO_TABLE_YET:
             break
-    return _as_before(work, before, problems)
+    return _as_before(job, work, problems)
 
 
 def _has_log(folder: "StoredFolder", kinds: Sequence[str]) -> bool:
@@ -146,33 +174,32 @@ def _has_log(folder: "StoredFolder", kinds: Sequence[str]) -> bool:
         return True
 
 
-def _read(
-    job: TableJob, work: TableWork, folder: "StoredFolder", kind: str, before: Memory | None
-) -> TableDone:
+def _read(job: TableJob, work: TableWork, folder: "StoredFolder", kind: str) -> TableDone:
     reader = READERS[kind]
-    signature = "\n".join((kind, reader.signature(folder)))
-    kept = work.kept
-    is_known = before is not None and kept is not None and kept.signature == signature
-    if is_known and kept is not None and before is not None and kept.kinds == work.kinds:
-        facts = from_json(before.facts, TableFacts)
-        return TableDone(work.root, kept, before.facts, _remarks(job, work, facts), False)
-    earlier = before.memory if before is not None and before.kind == kind else None
+    signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
+    kept, known = work.kept, _known_facts(work.kept, job.state_access)
+    is_as_before = kept is not None and (kept.signature, kept.kinds) == (signature, work.kinds)
+    if is_as_before and kept is not None and known is not None:
+        return TableDone(work.root, kept, known[0], _remarks(job, work, known[1]), False)
+    is_of_kind = known is not None and known[1].kind == kind
+    earlier = _known_memory(kept, job.state_access) if is_of_kind else None
     facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
     body = to_json(_with_others(facts, kind, work.kinds))
-    path = f"{job.parts_folder}/{uuid.uuid4().hex}.table"
+    path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY}"
     kept_now = TableKept(work.kinds, signature, path, _claims(facts, work.root, job.selection.root))
-    data = msgspec.msgpack.encode(Memory(kind, body, memory))
-    storage_of(path, job.state_access).write(path, data)
+    state = storage_of(path, job.state_access)
+    state.write(kept_now.memory, memory)
+    state.write(kept_now.facts, body)
     return TableDone(work.root, kept_now, body, _remarks(job, work, facts), True)
 
 
-def _as_before(work: TableWork, before: Memory | None, problems: list[Problem]) -> TableDone:
+def _as_before(job: TableJob, work: TableWork, problems: list[Problem]) -> TableDone:
     """A table that cannot be read keeps what was known of it, and is read anew the next time."""
-    kept = work.kept
-    if before is None or kept is None:
+    kept, known = work.kept, _known_facts(work.kept, job.state_access)
+    if kept is None or known is None:
         return TableDone(work.root, TableKept(work.kinds, "", ""), None, problems, False)
     again = msgspec.structs.replace(kept, kinds=work.kinds, signature="")
-    return TableDone(work.root, again, before.facts, problems, False)
+    return TableDone(work.root, again, known[0], problems, False)
 
 
 def _problem(root: str, code: str, reason: str) -> Problem:
