@@ -99,7 +99,10 @@ def assert_facts_are_the_judges(facts: TableFacts, table: Table, memory: bytes) 
     assert sum(file.size for file in live) == facts.bytes
     assert (facts.rows, facts.rows_exact) == (judge.scan().count(), True)
     if current:
-        assert facts.at == datetime.fromtimestamp(current.timestamp_ms / 1000, UTC)
+        # A snapshot that was rolled back to is older than the table's state.
+        since = judge.history()[-1]
+        assert since.snapshot_id == current.snapshot_id
+        assert facts.at == datetime.fromtimestamp(since.timestamp_ms / 1000, UTC)
         assert facts.operation == current.summary.operation.value
     assert facts.past[-1].schema == facts.schema
 
@@ -274,7 +277,7 @@ STEPS = ("append", "delete", "overwrite", "add", "rename", "drop", "spec", "roll
 @pytest.mark.filterwarnings("ignore:Delete operation did not match")
 @pytest.mark.parametrize(
     "examples",
-    [pytest.param(8, id="few"), pytest.param(500, id="many", marks=pytest.mark.slow)],
+    [pytest.param(8, id="few"), pytest.param(200, id="many", marks=pytest.mark.slow)],
 )
 def test_after_any_steps_the_facts_are_the_judges(tmp_path_factory: Any, examples: int) -> None:
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), database=None)

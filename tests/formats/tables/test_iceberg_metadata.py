@@ -49,6 +49,7 @@ def problem_of(folder: Any) -> tuple[str, str]:
         pytest.param({"version-hint.text": b"1", "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint that is late"),
         pytest.param({"version-hint.text": b"7", "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint to nothing"),
         pytest.param({"version-hint.text": b"\xff?", "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint that is none"),
+        pytest.param({"version-hint.text": b"1" + b" " * 5000, "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint that is too long"),
         pytest.param({"version-hint.text": f"00003-{A}".encode(), f"00003-{A}.metadata.json": "new", f"00009-{B}.metadata.json": "left over"}, id="a hint by name"),
         pytest.param({"version-hint.text": f"00003-{A}.metadata.json".encode(), f"00003-{A}.metadata.json": "new"}, id="a hint by full name"),
         pytest.param({f"{A}.metadata.json": "not committed", "v1.metadata.json": "new"}, id="not committed"),
@@ -318,6 +319,30 @@ def test_without_old_files_the_first_snapshot_of_a_schema_tells_its_time() -> No
         ("a INT32", 1000, "10", False),
         ("a INT64", 3000, "30", True),
         ("a INT32", 4000, "40", True),
+    ]
+
+
+def test_clocks_of_writers_that_differ_do_not_change_the_order_of_schemas() -> None:
+    empty = {"manifest-list": None, "manifests": []}
+    snapshots = [
+        snapshot(1, at=5_000_000, schema_id=0, **empty),
+        snapshot(2, at=2_000_000, schema_id=1, **empty),
+        snapshot(3, at=6_000_000, schema_id=1, **empty),
+        snapshot(4, at=4_000_000, schema_id=2, **empty),
+    ]
+    told = metadata(
+        schemas=[ONE, TWO, THREE],
+        current_schema_id=2,
+        snapshots=snapshots,
+        current_snapshot_id=4,
+        last_updated_ms=4_000_000,
+        last_sequence_number=4,
+    )
+    assert past_of(in_memory({"v7.metadata.json": told})) == [
+        ("a INT32", 5000, "1", True),
+        # Never earlier than what was there before it.
+        ("a INT64", 5000, "2", False),
+        ("a INT64, b STRING", 6000, "4", False),
     ]
 
 

@@ -14,6 +14,7 @@ from lumos.formats.tables.interface import Entry, Folder
 
 METADATA: Final = "metadata"
 _HINT: Final = "version-hint.text"
+_LONGEST_HINT: Final = 4096
 _ENDING: Final = re.compile(r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|zst))?\Z")
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # A name that is nothing but a UUID is a file that was not committed yet.
@@ -59,7 +60,7 @@ def current(folder: Folder) -> Current:
     sizes: dict[str, int] = {}
     for entry in folder.entries(METADATA):
         if entry.name == _HINT:
-            has_hint = True
+            has_hint = entry.size <= _LONGEST_HINT
         elif _ENDING.search(entry.name):
             sizes[entry.name] = entry.size
             if (number := number_of(entry.name)) is not None:

@@ -35,6 +35,7 @@ class LogFact(msgspec.Struct, frozen=True, array_like=True):
 
     schema: int | str | None
     snapshot: int | None = None
+    sequence: int = 0
 
 
 class _Fact(msgspec.Struct, frozen=True):
@@ -46,10 +47,17 @@ class _Fact(msgspec.Struct, frozen=True):
     # The snapshot was written then; otherwise nothing but the metadata was.
     wrote: bool
     is_first: bool
+    # Of the last snapshot that there was; in the first version there are none.
+    sequence: int
+    # Where metadata files stand in the log.
+    place: int = 0
 
     @property
-    def sequence(self) -> int:
-        return 0 if self.snapshot is None else self.snapshot.sequence_number
+    def order(self) -> tuple[int, ...]:
+        """Clocks of writers differ, so that times only count where nothing else is told."""
+        if self.sequence == 0:
+            return (0, 0, self.at, self.place)
+        return (self.sequence, 0 if self.wrote else 1, self.place)
 
 
 class History:
@@ -83,18 +91,16 @@ class History:
 
     def _changes(self, written: list[_Fact], log: list[LogEntry]) -> list["_Change"]:
         self._open(log)
-        facts = sorted(
-            [*written, *self._of_log(log), self._now],
-            key=lambda fact: (fact.at, fact.sequence, not fact.wrote),
-        )
-        # A rolled back table, or a clock that went back, must not hide what counts now.
-        facts.append(self._now)
+        facts = sorted([*written, *self._of_log(log)], key=lambda fact: fact.order)
         changes: list[_Change] = []
-        for fact in facts:
+        latest = 0
+        for fact in (*facts, self._now):
+            in_order, latest = fact.at >= latest, max(fact.at, latest)
             if not changes:
                 changes.append(_Change(fact, exact=fact.is_first))
             elif fact.schema != changes[-1].fact.schema:
-                changes.append(_Change(fact, exact=True))
+                fact = msgspec.structs.replace(fact, at=latest)
+                changes.append(_Change(fact, exact=in_order))
         return changes
 
     def _of_snapshots(self) -> list[_Fact]:
@@ -105,6 +111,7 @@ class History:
                 snapshot=each,
                 wrote=True,
                 is_first=each.parent_snapshot_id is None,
+                sequence=each.sequence_number,
             )
             for each in self._snapshots
             if each.schema_id is not None and each.schema_id in self._schemas
@@ -124,7 +131,7 @@ class History:
 
     def _of_log(self, log: list[LogEntry]) -> list[_Fact]:
         facts = []
-        for entry in log:
+        for place, entry in enumerate(log):
             fact = self.seen.get(_name(entry))
             if fact is not None and fact.schema is not None:
                 facts.append(
@@ -134,6 +141,8 @@ class History:
                         snapshot=self._by_id.get(fact.snapshot or -1),
                         wrote=False,
                         is_first=_is_first(entry),
+                        sequence=fact.sequence,
+                        place=place,
                     )
                 )
         return facts
@@ -169,8 +178,9 @@ class History:
         snapshot = None if id in (None, -1) else id
         for known, other in self._schemas.items():
             if documents_equal(document, other):
-                return LogFact(known, snapshot)
-        return LogFact(msgspec.json.encode(document).decode(), snapshot)
+                return LogFact(known, snapshot, metadata.last_sequence_number)
+        text = msgspec.json.encode(document).decode()
+        return LogFact(text, snapshot, metadata.last_sequence_number)
 
     def _as_of_now(self) -> _Fact:
         metadata = self._metadata
@@ -183,6 +193,7 @@ class History:
             snapshot=metadata.current_snapshot,
             wrote=False,
             is_first=not metadata.metadata_log and not self._snapshots,
+            sequence=metadata.last_sequence_number,
         )
 
     def _unseen(self, changes: list["_Change"]) -> list[int]:

@@ -103,6 +103,7 @@ class Metadata(_Part, frozen=True):
     view_uuid: str | None = None
     location: str = ""
     last_updated_ms: int = 0
+    last_sequence_number: int = 0
     # Of the first version, which had one of each.
     schema: dict[str, Any] | None = None
     partition_spec: list[SpecField] | None = None

@@ -21,7 +21,7 @@ from lumos.formats.tables.iceberg.words import identity_columns, partitioned_by
 from lumos.formats.tables.interface import Folder, Kind, LiveFile, TableFacts, TableReader
 
 # Counted up when what is kept means something else; older memories are passed over then.
-_LAYOUT: Final = 1
+_LAYOUT: Final = 2
 
 
 class _Memory(msgspec.Struct, frozen=True, array_like=True):
