@@ -97,6 +97,10 @@ def test_what_is_lost_of_a_table_is_read_anew(lake: Path, scans: Scans) -> None:
     assert (again.tables_read, again.datasets) == (1, before.datasets)
     for file in parts.glob("*.table"):
         file.unlink()
+    again = scans.scan()
+    assert (again.tables_read, again.datasets) == (1, before.datasets)
+    for file in parts.glob("*.table"):
+        file.unlink()
     write_delta(lake / "orders")
     assert scans.scan().datasets[0].statistics.row_count == 6
     for file in parts.glob("*.table"):

@@ -179,7 +179,7 @@ def _read(job: TableJob, work: TableWork, folder: "StoredFolder", kind: str) -> 
     signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
     kept, known = work.kept, _known_facts(work.kept, job.state_access)
     is_as_before = kept is not None and (kept.signature, kept.kinds) == (signature, work.kinds)
-    if is_as_before and kept is not None and known is not None:
+    if is_as_before and known is not None and kept is not None and _is_whole(kept, job):
         return TableDone(work.root, kept, known[0], _remarks(job, work, known[1]), False)
     is_of_kind = known is not None and known[1].kind == kind
     earlier = _known_memory(kept, job.state_access) if is_of_kind else None
@@ -191,6 +191,15 @@ def _read(job: TableJob, work: TableWork, folder: "StoredFolder", kind: str) -> 
     state.write(kept_now.memory, memory)
     state.write(kept_now.facts, body)
     return TableDone(work.root, kept_now, body, _remarks(job, work, facts), True)
+
+
+def _is_whole(kept: TableKept, job: TableJob) -> bool:
+    """Whether the memory is there, too, which others than a scan ask for."""
+    try:
+        with storage_of(kept.memory, job.state_access).open(kept.memory) as file:
+            return file.size > 0
+    except FileNotFoundError:
+        return False
 
 
 def _as_before(job: TableJob, work: TableWork, problems: list[Problem]) -> TableDone:
