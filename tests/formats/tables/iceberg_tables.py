@@ -274,6 +274,20 @@ def avro(
     return buffer.getvalue()
 
 
+def zigzag(number: int) -> bytes:
+    """A whole number as Avro writes it."""
+    number, out = number << 1, bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def sized(text: bytes) -> bytes:
+    """Bytes with their length before them."""
+    return zigzag(len(text)) + text
+
+
 def with_manifests(
     document: dict[str, Any], manifests: dict[str, bytes], **of_list: Any
 ) -> MemoryFolder:
