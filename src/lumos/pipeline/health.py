@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-_FACTS = "python string, pyarrow string, msgspec string, obstore string, lumos string"
+_FACTS = (
+    "python string, pyarrow string, msgspec string, obstore string, fastavro string, lumos string"
+)
 
 
 def executor_facts(spark: SparkSession) -> list[dict[str, str]]:
@@ -17,6 +19,7 @@ def executor_facts(spark: SparkSession) -> list[dict[str, str]]:
 
 
 def _versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import fastavro
     import msgspec
     import obstore
 
@@ -28,6 +31,7 @@ def _versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             "pyarrow": pa.__version__,
             "msgspec": msgspec.__version__,
             "obstore": obstore.__version__,
+            "fastavro": fastavro.__version__,
             "lumos": lumos.__version__,
         }
         yield pa.RecordBatch.from_pylist([facts])
