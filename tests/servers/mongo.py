@@ -4,6 +4,7 @@ It is not MongoDB: it knows neither validators nor views, nor users. It keeps al
 """
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -40,15 +41,41 @@ public class Served {
     }
 }
 """
+# Its own stage sorts by a coin that is thrown anew for every comparison: no fair sample, and now and
+# then no sample at all, since Java's sort complains. This one stands before it on the class path.
+_SAMPLE = """
+package de.bwaldvogel.mongo.backend.aggregation.stage;
+
+import de.bwaldvogel.mongo.bson.Document;
+import java.util.Collections;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+public class SampleStage implements AggregationStage {
+    private final int size;
+
+    public SampleStage(Object sample) {
+        size = ((Number) ((Document) sample).get("size")).intValue();
+    }
+
+    public String name() { return "$sample"; }
+
+    public Stream<Document> apply(Stream<Document> documents) {
+        List<Document> all = documents.collect(Collectors.toList());
+        Collections.shuffle(all);
+        return all.stream().limit(size);
+    }
+}
+"""
+_SOURCES = {"Served.java": _PROGRAM, "SampleStage.java": _SAMPLE}
 
 
 @contextmanager
 def mongo_server() -> Iterator[str]:
     """The address of a server of its own; skips the test, saying why, where none can be had."""
     classes = _classes()
-    # It sorts by chance to take a sample, which the sort of today complains of.
-    flags = ["-Xmx256m", "-Djava.util.Arrays.useLegacyMergeSort=true"]
-    command = ["java", *flags, "-cp", f"{classes}:{classes.parent}/jars/*", "Served"]
+    command = ["java", "-Xmx256m", "-cp", f"{classes}:{classes.parent}/jars/*", "Served"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -79,13 +106,16 @@ def _classes() -> Path:
     )
     digest = hashlib.sha256(lines.encode()).hexdigest()
     assert digest == _SHA256, f"{jars} is not what was published: {digest}"
-    classes = _FOLDER / "classes"
-    if not (classes / "Served.class").exists():
-        classes.mkdir(exist_ok=True)
-        (classes / "Served.java").write_text(_PROGRAM)
-        subprocess.run(
-            ["javac", "-cp", f"{jars}/*", "-d", classes, classes / "Served.java"], check=True
-        )
+    version = hashlib.sha256("".join(_SOURCES.values()).encode()).hexdigest()[:12]
+    classes = _FOLDER / f"classes-{version}"
+    if not classes.exists():
+        scratch = _FOLDER / f"classes.{os.getpid()}"
+        scratch.mkdir()
+        for name, text in _SOURCES.items():
+            (scratch / name).write_text(text)
+        sources = [scratch / name for name in _SOURCES]
+        subprocess.run(["javac", "-cp", f"{jars}/*", "-d", scratch, *sources], check=True)
+        scratch.rename(classes)
     return classes
 
 

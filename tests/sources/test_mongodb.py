@@ -217,6 +217,25 @@ def test_a_validator_tells_words_requirements_and_what_is_not_there_yet(
     assert json.loads(found.told.properties["validator"]) == VALIDATOR
 
 
+def test_rules_for_a_password_are_told_and_a_password_is_not(wire: MongoWire, address: str) -> None:
+    rules = {"$jsonSchema": {"properties": {"password": {"bsonType": "string"}}}}
+    wire.databases["shop"]["orders"].options["validator"] = rules
+    pipeline = [
+        {"$match": {"apiToken": HUSH, "password": {"$exists": True}}},
+        {"$set": {"from": f"mongodb://u:{HUSH}@h/db"}},
+    ]
+    wire.databases["shop"]["view"] = Served(
+        type="view", options={"viewOn": "orders", "pipeline": pipeline}
+    )
+    orders, view = found_at(address).datasets
+    assert orders.schema.field("password") is not None
+    assert orders.told is not None
+    assert json.loads(orders.told.properties["validator"]) == rules
+    assert view.told is not None
+    assert HUSH not in view.told.properties["pipeline"]
+    assert '"password":{"$exists":true}' in view.told.properties["pipeline"]
+
+
 @pytest.mark.parametrize(
     "level", [{"validationAction": "warn"}, {"validationLevel": "moderate"}], ids=str
 )

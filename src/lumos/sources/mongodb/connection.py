@@ -141,6 +141,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         text = str(told or problem) or type(problem).__name__
         # The driver goes on to describe the whole cluster.
         text = re.split(r", full error:|, Timeout: |\(configured timeouts|\n", text)[0].strip()
+        text = re.sub(r"^[^\s,]+:\d+: ", "", text)
         for secret in self._secrets():
             text = text.replace(secret, MASK)
         return redacted(text).rstrip(".")

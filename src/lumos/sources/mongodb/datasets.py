@@ -9,6 +9,7 @@ from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset, Told
 from lumos.model.schema import Schema, fingerprint
 from lumos.model.types import quoted_text
+from lumos.sources.mongodb.masking import masked
 from lumos.sources.mongodb.sampling import Answer
 from lumos.sources.mongodb.schema import Rules, observed_schema, steadied
 
@@ -71,7 +72,7 @@ def _schema(answer: Answer, options: dict[str, Any], known: Schema | None) -> Sc
 
 def _properties(answer: Answer, options: dict[str, Any]) -> dict[str, str]:
     told = {
-        name: each if isinstance(each, str) else msgspec.json.encode(each).decode()
+        name: each if isinstance(each, str) else msgspec.json.encode(masked(each)).decode()
         for option, name in _TOLD.items()
         if (each := options.get(option)) not in (None, {}, [])
     }

@@ -12,9 +12,9 @@ from pymongo import MongoClient
 from pymongo.collection import Collection
 from pymongo.errors import ExecutionTimeout, OperationFailure, PyMongoError
 
-from lumos.config.secret import redacted
 from lumos.sources.interface import Observer
 from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
+from lumos.sources.mongodb.masking import masked
 from lumos.sources.mongodb.observed import Documents, Seen
 
 _BATCH: Final = 500
@@ -158,15 +158,15 @@ def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]
                 for name, value in sorted(index.items())
                 if name not in _UNTOLD and value is not False
             }
-            yield str(index["name"]), as_json({"key": index["key"], **more})
+            yield str(index["name"]), as_json({"key": index["key"], **masked(more)})
     except OperationFailure:
         # Without the right to list them, the documents are still worth reading.
         return
 
 
 def as_json(value: object) -> str:
-    """Something of MongoDB as one line of extended JSON, without what looks like a secret."""
-    return redacted(json_util.dumps(value, json_options=json_util.RELAXED_JSON_OPTIONS))
+    """Something of MongoDB as one line of extended JSON."""
+    return json_util.dumps(value, json_options=json_util.RELAXED_JSON_OPTIONS)
 
 
 def _number(value: object) -> int | None:

@@ -77,7 +77,7 @@ def _field(name: str, seen: Seen, of: int) -> Field:
         name=name,
         type=type,
         native_type=_native(seen),
-        properties={PRESENCE: _share(seen.count, of)},
+        properties=_presence(seen.count, of),
         nested=tuple(notes),
     )
 
@@ -116,7 +116,7 @@ def _noted(seen: Seen, path: str, notes: list[NestedField], *, of: int | None) -
     """The type of a place inside; elements and values have no share in anything."""
     place = len(notes)
     type = _type(seen, path, notes)
-    properties = {} if of is None else {PRESENCE: _share(seen.count, of)}
+    properties = {} if of is None else _presence(seen.count, of)
     native = _native(seen)
     if native is not None or properties:
         notes.insert(place, NestedField(path=path, native_type=native, properties=properties))
@@ -127,11 +127,12 @@ def _native(seen: Seen) -> str | None:
     return _BETWEEN.join(sorted(set(seen.types) - {"null"})) or None
 
 
-def _share(count: int, of: int) -> str:
+def _presence(count: int, of: int) -> dict[str, str]:
+    """How many of the objects have a key, where not all have it."""
     if count >= of:
-        return "1"
+        return {}
     # Neither nearly all nor hardly any is all or none.
-    return f"{min(max(count / of, 0.01), 0.99):.2f}" if count else "0"
+    return {PRESENCE: f"{min(max(count / of, 0.01), 0.99):.2f}" if count else "0"}
 
 
 def _rules(declared: Mapping[str, Any], *, enforced: bool) -> Rules:
@@ -260,19 +261,15 @@ def _unseen(old: Field) -> Field:
         nullable=not old.key,
         key=old.key,
         native_type=old.native_type,
-        properties=_absent(old.properties),
+        properties={PRESENCE: "0"},
         nested=tuple(map(_unseen_note, old.nested)),
     )
 
 
 def _unseen_note(old: NestedField) -> NestedField:
-    return NestedField(
-        path=old.path, native_type=old.native_type, properties=_absent(old.properties)
-    )
-
-
-def _absent(properties: Mapping[str, str]) -> dict[str, str]:
-    return {PRESENCE: "0"} if PRESENCE in properties else {}
+    # Elements and values have no share in anything.
+    properties = {} if old.path.endswith(("[]", "{}")) else {PRESENCE: "0"}
+    return NestedField(path=old.path, native_type=old.native_type, properties=properties)
 
 
 def _names(native_type: str | None) -> list[str]:
