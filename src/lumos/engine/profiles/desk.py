@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from lumos.pipeline.profiling.planning import SourceFile
     from lumos.pipeline.profiling.profile import Profiled
 
-_WRITER = "profile"
+_WRITER: Final = "profile"
+# So many bytes are read before what Java compiles for them would have paid off.
+_SOON_READ: Final = 32 * 1024 * 1024
 
 
 class ProfileDesk:
@@ -140,8 +142,9 @@ class ProfileDesk:
         from lumos.pipeline.session import spark_session
 
         spark = settings.spark
+        is_short = sum(file.task.size for file in files) < _SOON_READ
         with spark_session(
-            master=spark.master, settings=spark.properties(), short=False
+            master=spark.master, settings=spark.properties(), short=is_short
         ) as session:
             from lumos.pipeline.profiling.profile import Place, profile
 

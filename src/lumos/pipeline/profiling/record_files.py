@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -205,12 +205,26 @@ def read_avro(
     import fastavro
 
     _add_codecs()
-    types = {name: type for name, type in wanted.items() if name in task.names}
-    records: Any = iter(fastavro.reader(io.BufferedReader(_Readable(file), _BLOCK)))
+    reader: Any = fastavro.reader(io.BufferedReader(_Readable(file), _BLOCK))
+    names = _names_of(reader.writer_schema, task, wanted)
+    types = {own: wanted[name] for name, own in names.items()}
+    records = iter(reader)
     start = 0
     while some := list(islice(records, _RECORDS)):
-        yield Batch(start, len(some), columns_of(some, types), share=task.sample)
+        columns = columns_of(some, types)
+        told = {name: columns[own] for name, own in names.items()}
+        yield Batch(start, len(some), told, share=task.sample)
         start += len(some)
+
+
+def _names_of(schema: Any, task: FileTask, wanted: Iterable[str]) -> dict[str, str]:
+    """What a file calls the wanted columns that it has; Iceberg's tell them by ids."""
+    fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
+    by_id = {field["field-id"]: field["name"] for field in fields if "field-id" in field}
+    present = {field["name"] for field in fields}
+    ids = {known.name: known.id for known in task.fields if known.id is not None} if by_id else {}
+    own: dict[str, Any] = {name: by_id.get(ids[name]) if name in ids else name for name in wanted}
+    return {name: found for name, found in own.items() if found in present}
 
 
 class _Readable(io.RawIOBase):
