@@ -12,7 +12,8 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 
 from formats.tables.hudi_tables import table_of
 from lumos.formats.tables import READERS
-from lumos.storage import Hint
+from lumos.pipeline.claims import may_meet
+from lumos.storage import Hint, Stretch
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
 from s3_server import S3Server
@@ -390,3 +391,38 @@ def test_a_log_that_must_not_be_read_is_named(
     monkeypatch.setattr(type(READERS["delta"]), "signature", refuse)
     assert scans.found() == {}
     assert scans.problems == {("orders", "permission_denied")}
+
+
+def test_only_works_that_may_have_met_a_table_s_files_are_done_again(
+    lake: Path, scans: Scans
+) -> None:
+    for number in range(40):
+        write_loose(lake / f"area{number:02d}/deep/x{number}.parquet")
+    for number in range(0, 40, 7):
+        write_delta(lake / f"area{number:02d}/orders")
+    scans.scan()
+    assert scans.jobs == 2, "what is loose, then tables, and nothing twice"
+    write_delta(lake / "area01/orders")
+    scans.scan()
+    assert scans.jobs == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "claim", "may"),
+    [
+        (Stretch("/l"), "/l/t", True),
+        (Stretch("/l/t/part"), "/l/t", True),
+        (Stretch("/l/t"), "/l/t", True),
+        (Stretch("/l/t2"), "/l/t", False),
+        (Stretch("/l", deep=False), "/l/t", True),
+        (Stretch("/l", deep=False), "/l/t/x.parquet", False),
+        (Stretch("s3://l", "s3://l/a", "s3://l/s"), "s3://l/t", False),
+        (Stretch("s3://l", "s3://l/a", "s3://l/t/x"), "s3://l/t", True),
+        (Stretch("s3://l", "s3://l/t/x", ""), "s3://l/t", True),
+        (Stretch("s3://l", "s3://l/u", ""), "s3://l/t", False),
+    ],
+)
+def test_a_claim_meets_the_places_that_may_list_its_files(
+    place: Stretch, claim: str, may: bool
+) -> None:
+    assert may_meet(place, claim) is may

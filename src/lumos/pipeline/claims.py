@@ -1,8 +1,12 @@
 """Which folders belong to tables, so that no file in them is a dataset of its own."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
-from lumos.storage import Listed
+from lumos.storage import Listed, Stretch
+
+# Sorts after whatever may follow in a path.
+_LAST: Final = "\U0010ffff"
 
 
 class Claims:
@@ -37,3 +41,15 @@ class Claims:
                 yield each
             else:
                 self.used.add(claim)
+
+
+def may_meet(place: Stretch, claim: str) -> bool:
+    """Whether files of a claimed folder, or a claimed file, may have been listed in a place."""
+    folder = place.folder.rstrip("/")
+    if f"{folder}/".startswith(f"{claim}/"):
+        return True
+    if not claim.startswith(f"{folder}/"):
+        return False
+    if not place.deep:
+        return claim.rpartition("/")[0] == folder
+    return f"{claim}/{_LAST}" > place.after and (not place.until or claim <= place.until)

@@ -13,7 +13,7 @@ from lumos.formats.tables import TableFacts
 from lumos.model.codec import from_json
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.pipeline.absence import Absence
-from lumos.pipeline.claims import Claims
+from lumos.pipeline.claims import Claims, may_meet
 from lumos.pipeline.grouping import Settlement, group
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
@@ -214,7 +214,9 @@ def _is_outdated(result: _Result, assumed: frozenset[str], actual: frozenset[str
         part = work.done.part
         told = {marker.folder for marker in (*result.done.markers, *work.done.markers)}
         if part is not None and any(
-            part.first <= f"{claim}/{_LAST}" and claim <= part.last
+            part.first <= f"{claim}/{_LAST}"
+            and claim <= part.last
+            and any(may_meet(place, claim) for place in part.places)
             for claim in actual - assumed - told
         ):
             return True
