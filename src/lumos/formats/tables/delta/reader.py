@@ -288,7 +288,7 @@ class _Reading:
             ),
             None,
         )
-        if oldest is None or any(each.version <= oldest.version for each in self._told + told):
+        if oldest is None or any(each.version <= oldest.version for each in self._told):
             return told
         then = State(self._folder)
         try:
