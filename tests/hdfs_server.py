@@ -101,13 +101,11 @@ class HdfsServer(RecordingServer):
         if not names and path != "/":
             return _missing(path)
         if op == "LISTSTATUS":
-            found = [
-                {**(self._status(f"{inside}{name}") or {}), "pathSuffix": name} for name in names
-            ]
+            found = [self._child(inside, name) for name in names]
             return _json({"FileStatuses": {"FileStatus": found}})
         later = [name for name in names if name > after]
         shown = later[: self.page]
-        found = [{**(self._status(f"{inside}{name}") or {}), "pathSuffix": name} for name in shown]
+        found = [self._child(inside, name) for name in shown]
         listing = {
             "partialListing": {"FileStatuses": {"FileStatus": found}},
             "remainingEntries": len(later) - len(shown),
@@ -123,6 +121,11 @@ class HdfsServer(RecordingServer):
         if path == "/" or any(each.startswith(inside) for each in self.files):
             return {**facts, "type": "DIRECTORY", "length": 0, "fileId": 1}
         return None
+
+    def _child(self, folder: str, name: str) -> dict[str, object]:
+        is_file = f"{folder}{name}" in self.files
+        facts = self._status(f"{folder}{name}" if is_file else "/") or {}
+        return {**facts, "pathSuffix": name}
 
     def _elsewhere(self, request: Request, path: str) -> Response:
         """To the data node, with all that was asked and whatever lets one in."""
