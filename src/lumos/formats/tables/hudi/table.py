@@ -29,6 +29,7 @@ from lumos.formats.tables.interface import (
     TableFacts,
     TableReader,
 )
+from lumos.formats.tables.secrets import without_secrets
 from lumos.model.schema import Schema
 
 # The instant before all others, in Hudi's own words.
@@ -323,7 +324,7 @@ class _Reading:
         )
 
     def _told(self, files: Sequence[LiveFile]) -> dict[str, str]:
-        told = self.properties.shown
+        told = without_secrets(self.properties.shown)
         logs = [file for file in files if file.format == LOG_FORMAT]
         if logs:
             told["hudi.log_files"] = str(len(logs))
