@@ -102,6 +102,20 @@ def test_a_key_of_another_account_is_not_sent() -> None:
     assert server.requests == []
 
 
+def test_what_the_environment_lets_in_does_not_travel() -> None:
+    environment = {**NOWHERE, "AZURE_STORAGE_ACCOUNT": ACCOUNT, "AZURE_STORAGE_KEY": KEY}
+    storage = AzureStorage(AzureAccess(), environment=environment, patience=BRIEF)
+    assert storage.access == AzureAccess(account=ACCOUNT)
+
+
+def test_a_signature_that_cannot_be_sent_is_not_told() -> None:
+    with serving() as server:
+        (listing,) = storage_at(server, sas_token=f"{SAS} x").walk(Stretch(ROOT))
+    assert isinstance(listing, Unlisted)
+    assert "hush" not in listing.reason
+    assert "holds a character that nobody may send" in listing.reason
+
+
 def test_public_containers_are_read_without_credentials() -> None:
     with serving(public=True) as server:
         storage = storage_at(server, anonymous=True)

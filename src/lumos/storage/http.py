@@ -163,4 +163,7 @@ def _exchanged(
 def _in_words(problem: Exception | None, url: str) -> str:
     where = "{0.scheme}://{0.netloc}".format(urlsplit(url))
     told = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+    if isinstance(problem, http.client.InvalidURL) or told.startswith("Invalid header"):
+        # Their words repeat what was to be sent, and that may let one in.
+        told = "what was to be sent holds a character that nobody may send, such as a line break"
     return f"{where} does not answer: {told}"

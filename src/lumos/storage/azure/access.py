@@ -92,19 +92,28 @@ class AzureAccess(Access, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def settled(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
-        """The same, with what the environment says of the same account filled in."""
-        told = self._of_text(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
-        get = environment.get
-        account = get("AZURE_STORAGE_ACCOUNT") or get("AZURE_STORAGE_ACCOUNT_NAME") or told.account
+        """The same, with account and endpoint as the environment names them filled in."""
+        account, told = self._told(environment)
         mine = self.account or account or _account_in(self.endpoint_url)
-        found: dict[str, str] = {"account": mine}
-        if account in ("", mine):
-            found |= {
-                "endpoint_url": self.endpoint_url or told.endpoint_url,
-                **({} if self._has_credentials() else _keys_in(environment, told)),
-            }
-        endpoint = found.get("endpoint_url", self.endpoint_url).rstrip("/")
-        return msgspec.structs.replace(self, **{**found, "endpoint_url": endpoint})
+        endpoint = self.endpoint_url or (told.endpoint_url if account in ("", mine) else "")
+        return msgspec.structs.replace(self, account=mine, endpoint_url=endpoint.rstrip("/"))
+
+    def with_keys(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
+        """The same, with what lets one into this account there, where the access has nothing."""
+        account, told = self._told(environment)
+        get = environment.get
+        if self._has_credentials() or account not in ("", self.account):
+            return self
+        key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or told.account_key
+        sas = get("AZURE_STORAGE_SAS_TOKEN") or told.sas_token
+        return msgspec.structs.replace(self, account_key=key, sas_token=sas)
+
+    def _told(self, environment: Mapping[str, str]) -> "tuple[str, AzureAccess]":
+        """Of which account the environment speaks, and what its connection string says."""
+        get = environment.get
+        told = self._of_text(get("AZURE_STORAGE_CONNECTION_STRING", ""))
+        named = get("AZURE_STORAGE_ACCOUNT") or get("AZURE_STORAGE_ACCOUNT_NAME")
+        return named or told.account, told
 
     def _has_credentials(self) -> bool:
         return bool(self.account_key or self.sas_token or self.client_secret or self.anonymous)
@@ -129,13 +138,3 @@ class AzureAccess(Access, frozen=True, kw_only=True):
 def _account_in(endpoint: str) -> str:
     found = _HOST.search(endpoint)
     return "" if found is None else found.group(1)
-
-
-def _keys_in(environment: Mapping[str, str], told: AzureAccess) -> dict[str, str]:
-    get = environment.get
-    return {
-        "account_key": get("AZURE_STORAGE_KEY")
-        or get("AZURE_STORAGE_ACCOUNT_KEY")
-        or told.account_key,
-        "sas_token": get("AZURE_STORAGE_SAS_TOKEN") or told.sas_token,
-    }

@@ -59,7 +59,12 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         account = container.account
         credentials = self._credentials.setdefault(
             account,
-            AzureCredentials(self.access, account, self._transport, self._environment),
+            AzureCredentials(
+                self.access.with_keys(self._environment),
+                account,
+                self._transport,
+                self._environment,
+            ),
         )
         return AzureContainer(
             container,

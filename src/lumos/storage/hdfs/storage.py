@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import ClassVar, Final, NamedTuple
 
 from lumos.storage.errors import StorageFault
@@ -99,9 +100,11 @@ class HdfsStorage(Storage):
                         met.append(folder)
                         continue
                     found, below = self._contents(folder)
-                    listings = list(found)
+                    listings = list(islice(found, _MOST_MET + 1))
                     if len(listings) > _MOST_MET:
                         crowded.append(Stretch(folder.path, deep=False))
+                        # Gone through to its end, for the folders that are in it.
+                        deque(found, maxlen=0)
                     else:
                         met += listings
                     waiting.extend(below)
