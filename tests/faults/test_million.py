@@ -42,8 +42,7 @@ def test_more_files_than_a_task_holds_come_in_portions_and_stay_known(tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", ["flat", "days"])
-@pytest.mark.parametrize("parts", [1, 64])
+@pytest.mark.parametrize(("layout", "parts"), [("flat", 1), ("days", 64)])
 def test_a_million_objects_are_listed_in_bounded_memory(
     layout: str, parts: int, tmp_path: Path
 ) -> None:
