@@ -373,8 +373,13 @@ def test_the_check_says_what_is_there(address: str) -> None:
     )
 
 
-def test_a_wrong_password_is_told_without_it(wire: MongoWire, address: str) -> None:
-    wire.refuse("saslStart", 18, f"Authentication failed for {HUSH}.")
+@pytest.mark.parametrize(
+    ("code", "text"), [(18, f"Authentication failed for {HUSH}."), (8000, "bad auth : no")]
+)
+def test_a_wrong_password_is_told_without_it(
+    code: int, text: str, wire: MongoWire, address: str
+) -> None:
+    wire.refuse("saslStart", code, text)
     written = address.replace("://", f"://reader:{HUSH}@")
     with pytest.raises(SourceNotUsable) as refused:
         source_at(written).check()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 import msgspec
 from pymongo import MongoClient
@@ -70,7 +70,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
     def database(self) -> str | None:
         """The database that the address names, if it does."""
         path = self.uri.partition("://")[2].partition("?")[0].partition("/")[2]
-        return path.partition(".")[0] or None
+        return unquote(path.partition(".")[0]) or None
 
     @property
     def milliseconds(self) -> int:
@@ -115,7 +115,10 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         text = self.words(problem)
         if isinstance(problem, ServerSelectionTimeoutError):
             found, step = _UNTRUSTED if re.search("SSL|certificate", text) else _NO_ANSWER
-        elif isinstance(problem, OperationFailure) and problem.code in _NO_ENTRY:
+        elif isinstance(problem, OperationFailure) and (
+            # Atlas has one code for all that it refuses.
+            problem.code in _NO_ENTRY or "bad auth" in text
+        ):
             found, step = _REFUSED
         elif isinstance(problem, OperationFailure) and problem.code in NOT_ALLOWED:
             found, step = _NOT_ALLOWED
