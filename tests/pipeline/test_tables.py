@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 
+from formats.tables.delta_logs import small
 from formats.tables.hudi_tables import table_of
 from lumos.formats.tables import READERS
 from lumos.pipeline.claims import may_meet
@@ -426,3 +427,24 @@ def test_a_claim_meets_the_places_that_may_list_its_files(
     place: Stretch, claim: str, may: bool
 ) -> None:
     assert may_meet(place, claim) is may
+
+
+def test_one_more_commit_opens_one_more_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"orders/{path}": data for path, data in small(40).items()}
+    last = max(path for path in files if path.endswith(".json"))
+    newest = files.pop(last)
+    with S3Server({"lake": files}) as server:
+        access = S3Access(endpoint_url=server.url, access_key_id="k", secret_access_key="s")
+        scans = Scans("s3://lake", tmp_path / "state", monkeypatch, access=access)
+        scans.scan()
+        assert server.counted("GET", listing=False) >= 39
+        server.put("lake", last, newest)
+        server.requests.clear()
+        assert scans.scan().tables_read == 1
+        opened = [request.path for request in server.requests if "list-type" not in request.query]
+        assert opened == [f"/lake/{last}"]
+    table = scans.dataset("orders").table
+    assert table is not None
+    assert table.version == "39"
