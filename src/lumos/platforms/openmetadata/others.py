@@ -20,7 +20,7 @@ from lumos.platforms.openmetadata.labels import ABOUT as ABOUT_LABELS
 from lumos.platforms.openmetadata.labels import OWN
 from lumos.platforms.openmetadata.names import OWN_SERVICE, split
 from lumos.platforms.openmetadata.patching import guard
-from lumos.platforms.openmetadata.referring import Referring
+from lumos.platforms.openmetadata.referring import DATASET, Referring
 from lumos.platforms.openmetadata.server import Outdated, Server
 from lumos.platforms.openmetadata.things import (
     CATALOG,
@@ -85,8 +85,9 @@ class Others:
         self._keeper = keeper
         self._referring = referring
         self._shown_elsewhere = shown_elsewhere
-        # Those that refer to something which was not there when they were put.
-        self._waiting: set[str] = set()
+        # Those that refer to something which was not there when they were put, and to what; nothing
+        # where an earlier process put them.
+        self._waiting: dict[str, frozenset[tuple[str, str]] | None] = {}
         self._asked_who_waits = False
 
     # Reading
@@ -166,53 +167,62 @@ class Others:
 
     def put_all(self, items: Iterable[Other]) -> Iterator[Refused]:
         """Puts some, what others are in or refer to first."""
+        arrived = set()
         for item in sorted(items, key=lambda each: _rank(each.urn)):
             try:
-                self.put(item)
+                if self.put(item):
+                    arrived.add(_named_as_reference(item.urn))
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
                 yield Refused(item.urn, problem)
-        self._complete()
+        self._complete(arrived)
 
-    def put(self, item: Other) -> None:
-        """Makes a thing exactly this."""
-        for attempt in range(1, _ATTEMPTS + 1):
+    def put(self, item: Other) -> bool:
+        """Makes a thing exactly this; says whether it is there, and not only kept."""
+        for _ in range(_ATTEMPTS - 1):
             try:
-                self._put(item)
+                return self._put(item)
             except Outdated:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
+                continue
+        return self._put(item)
 
-    def complete(self) -> None:
-        """Shows what waited for something that is there now; not only since this process began."""
+    def complete(self, datasets: Iterable[str]) -> None:
+        """Shows what waited for datasets that are there now; not only since this process began."""
         if not self._asked_who_waits:
             self._asked_who_waits = True
             if self._keeper.holds_any(WORD):
-                self._waiting.update(
-                    found.item.urn
-                    for _, found in self._keeper.all({WORD: (Other, Other)})
-                    if _is_waiting(found.item, found.shown)
-                )
-        self._complete()
+                for _, found in self._keeper.all({WORD: (Other, Other)}):
+                    if _is_waiting(found.item, found.shown):
+                        self._waiting.setdefault(found.item.urn, None)
+        self._complete({(DATASET, urn) for urn in datasets})
 
-    def _complete(self) -> None:
-        for urn in sorted(self._waiting, key=_rank):
-            item = self.get(urn)
-            self._waiting.discard(urn)
-            if item is None or not item.carried:
-                continue
-            try:
-                self._put(item, again=True)
-            except CatalogUnavailable:
-                raise
-            except LumosError:
-                # It concerns nobody who writes now: what is kept says all of it.
-                continue
+    def _complete(self, arrived: set[tuple[str, str]]) -> None:
+        """Shows what waited for something that has arrived, and in turn what waited for that."""
+        while ready := [
+            urn
+            for urn, missed in self._waiting.items()
+            if missed is None or not missed.isdisjoint(arrived)
+        ]:
+            arrived = set()
+            for urn in sorted(ready, key=_rank):
+                del self._waiting[urn]
+                if self._is_put_again(urn):
+                    arrived.add(_named_as_reference(urn))
 
-    def _put(self, item: Other, *, again: bool = False) -> None:
+    def _is_put_again(self, urn: str) -> bool:
+        item = self.get(urn)
+        if item is None or not item.carried:
+            return False
+        try:
+            return self._put(item, again=True)
+        except CatalogUnavailable:
+            raise
+        except LumosError:
+            # It concerns nobody who writes now: what is kept says all of it.
+            return False
+
+    def _put(self, item: Other, *, again: bool = False) -> bool:
         found = named(item.urn)
         assert found is not None, "only things are put"
         thing, fqn = found
@@ -220,7 +230,7 @@ class Others:
         entity, before = self._entity(thing, fqn), self._kept(item.urn)
         is_begun = before is not None and before.begun
         if not is_begun and not again and self._item(thing, item.urn, entity, before) == item:
-            return
+            return entity is not None
         is_new = entity is None or says_nothing(thing, entity)
         made = is_new if before is None else before.made
         shown: Other | None = None
@@ -228,14 +238,16 @@ class Others:
             if before is None and is_new:
                 before = Kept(item, None, made=True, begun=True)
                 self._keeper.keep(WORD, item.urn, before)
+            self._referring.missed.clear()
             entity = self._written(thing, fqn, record, entity)
             if entity is not None:
                 shown = Other(urn=item.urn, carried={CATALOG: self._record(thing, entity)})
         if _is_waiting(item, shown):
-            self._waiting.add(item.urn)
+            self._waiting[item.urn] = frozenset(self._referring.missed)
         kept = None if shown == item and not made else Kept(item, shown, made)
         if kept != before:
             self._keeper.keep(WORD, item.urn, kept)
+        return shown is not None
 
     def _written(
         self, thing: Thing, fqn: str, record: Record, entity: Any
@@ -279,7 +291,7 @@ class Others:
         if entity is not None and kept.made:
             self._remove(thing, fqn, entity)
         self._keeper.keep(WORD, item.urn, None)
-        self._waiting.discard(item.urn)
+        self._waiting.pop(item.urn, None)
 
     def _remove(self, thing: Thing, fqn: str, entity: Mapping[str, Any]) -> None:
         try:
@@ -329,6 +341,12 @@ class Others:
     @cached_property
     def _is_bot(self) -> bool:
         return bool((self._server.get("users/loggedInUser") or {}).get("isBot"))
+
+
+def _named_as_reference(urn: str) -> tuple[str, str]:
+    """The type and the qualified name that others refer to a thing by."""
+    _, type, fqn = urn.split(":", 2)
+    return type, fqn
 
 
 def _rank(urn: str) -> tuple[int, int, str]:

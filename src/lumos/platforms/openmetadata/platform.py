@@ -149,9 +149,9 @@ class Openmetadata(
         # What is written now is not any more as it was read.
         self._asked -= {entry.urn for entry in entries}
         yield from opened.writer.write(entries, over=over, there=there, newer=set(unknown))
-        if any(entry.urn not in there for entry in entries):
-            # Something may have waited for them.
-            opened.others.complete()
+        # Something may have waited for them.
+        if new := [entry.urn for entry in entries if entry.urn not in there]:
+            opened.others.complete(new)
 
     def put(self, entry: Entry) -> Written:
         return WritesMany.put(self, entry)

@@ -52,6 +52,8 @@ class Referring:
         self._index = index
         self._found: dict[tuple[str, str], Reference] = {}
         self._names: dict[str, str | None] = {}
+        self.missed: set[tuple[str, str]] = set()
+        """What was looked for and is not there; for whoever looks to empty."""
         self._lock = RLock()
 
     def forget(self, type: str, fqn: str) -> None:
@@ -135,6 +137,7 @@ class Referring:
             if (type, fqn) not in self._found:
                 found = self._looked_for(type, fqn)
                 if found is None:
+                    self.missed.add((type, fqn))
                     return None
                 self._found[type, fqn] = found
             return self._found[type, fqn]
