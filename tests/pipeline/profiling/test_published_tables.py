@@ -4,42 +4,18 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from corpora import sdist
-from lumos.formats.tables import READERS
-from lumos.model.codec import to_json
-from lumos.pipeline.profiling.columns import leaves_of
-from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
-from lumos.pipeline.profiling.table_files import table_files
-from lumos.pipeline.tables import Memory, StoredFolder
-from lumos.storage import USUAL, LocalStorage
+
+from .test_tables import measured
 
 DELTA = "deltalake", "1.6.6"
 HUDI = "hudi", "0.5.0", "dc8e1f3405d262491b97e8f009bcae2cbd66279dd2a8300b738ecdc3d9cba51d"
 # Slices of logs without a base file, which Hudi's library reads as a whole table only.
 LOGS_ALONE = {"table_log_compaction", "table_log_only"}
-
-
-def measured(kind: str, root: Path) -> Facts:
-    """What is counted of a table as a scan would find it."""
-    facts, memory = READERS[kind].read(
-        StoredFolder(LocalStorage(), str(root)), None, most_commits=100
-    )
-    found = table_files(str(root), Memory(kind, to_json(facts), memory))
-    leaves = tuple(
-        leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
-        for leaf in leaves_of(facts.schema)
-    )
-    if not found.files:
-        return Facts(0, 0, [])
-    job = Job(leaves, USUAL, (tuple(file.task for file in found.files),))
-    *_, row = _part(job, 0, (), pa.schema(_FIRST))
-    return msgspec.msgpack.decode(row.column(1)[0].as_py(), type=Facts)
 
 
 def rows_by_delta(root: Path) -> int | None:
@@ -64,7 +40,7 @@ def test_published_delta_tables_have_the_rows_that_their_library_counts() -> Non
         expected = rows_by_delta(log.parent)
         if expected is None:
             continue
-        found = measured("delta", log.parent)
+        found = measured("delta", log.parent)[0]
         assert (found.rows, found.problems) == (expected, []), log
         assert not any(tally.misfits for tally in found.tallies), log
         compared += 1
@@ -83,7 +59,7 @@ def test_published_hudi_tables_have_the_rows_that_their_library_counts(tmp_path:
         root = properties.parents[1]
         table: Any = HudiTableBuilder.from_base_uri(str(root)).build()
         expected = sum(batch.num_rows for batch in table.read())
-        found = measured("hudi", root)
+        found = measured("hudi", root)[0]
         if "lance" in archive.stem or archive.stem in LOGS_ALONE:
             assert found.problems, archive
             continue

@@ -1,0 +1,40 @@
+"""Rows are read alike from every store, and no more of a file than is needed."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lumos.pipeline.profiling.columns import leaves_of, types_of
+from lumos.pipeline.profiling.reading import FileTask, batches
+from storage_places import SERVED, OnDisk, Place
+
+from .test_reading import COUNT, RECORDS, WRITERS, schema_of
+
+
+@pytest.fixture(params=["local", *SERVED])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    with ExitStack() as made:
+        kind = request.param
+        yield OnDisk(tmp_path / "raw") if kind == "local" else SERVED[kind](made)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.orc", "snappy.avro", "a.json.gz"])
+def test_rows_come_from_any_store(place: Place, tmp_path: Path, name: str) -> None:
+    data = WRITERS[name](RECORDS)
+    (tmp_path / name).write_bytes(data)
+    format, schema = schema_of(tmp_path / name)
+    place.put({name: data})
+    names = tuple(field.name for field in schema.fields)
+    task = FileTask(f"{place.root}/{name}", len(data), format, 0, names=names)
+    found = list(batches(task, place.storage, types_of(leaves_of(schema))))
+    ids = [value for batch in found for value in batch.columns["id"].to_pylist()]
+    assert [int(each) for each in ids] == list(range(COUNT))
+
+
+def test_a_file_that_is_not_there_is_said_to_be_missing(place: Place) -> None:
+    place.put({"other": b"x"})
+    task = FileTask(f"{place.root}/none.parquet", 100, "parquet", 0)
+    with pytest.raises(FileNotFoundError):
+        list(batches(task, place.storage, {}))

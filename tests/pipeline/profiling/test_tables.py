@@ -1,0 +1,233 @@
+"""Rows of tables: those that a reader of the table would see, under the names that it uses."""
+
+import base64
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.types import StringType
+from pyroaring import BitMap64
+
+from lumos.formats.tables import READERS
+from lumos.model.codec import to_json
+from lumos.pipeline.profiling.columns import leaves_of
+from lumos.pipeline.profiling.deletes import _roaring
+from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
+from lumos.pipeline.profiling.table_files import table_files
+from lumos.pipeline.profiling.tallies import Tally
+from lumos.pipeline.tables import Memory, StoredFolder
+from lumos.storage import USUAL, LocalStorage
+
+Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+
+
+def measured(kind: str, root: Path) -> tuple[Facts, dict[str, Tally]]:
+    """What is counted of a table as a scan would find it, also by column."""
+    folder = StoredFolder(LocalStorage(), str(root))
+    facts, memory = READERS[kind].read(folder, None, most_commits=100)
+    found = table_files(str(root), Memory(kind, to_json(facts), memory))
+    leaves = tuple(
+        leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
+        for leaf in leaves_of(facts.schema)
+    )
+    if not found.files:
+        return Facts(0, 0, []), {}
+    job = Job(leaves, USUAL, (tuple(file.task for file in found.files),))
+    *_, row = _part(job, 0, (), pa.schema(_FIRST))
+    told = msgspec.msgpack.decode(row.column(1)[0].as_py(), type=Facts)
+    told.problems += found.remarks
+    return told, dict(zip((leaf.path for leaf in leaves), told.tallies, strict=True))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param([], id="none"),
+        pytest.param([0, 7, 65_535, 65_536, 2**33 + 5], id="arrays"),
+        pytest.param(list(range(0, 20_000, 2)), id="bitmap"),
+        pytest.param(list(range(100, 9_000)), id="runs"),
+        pytest.param([n * 65_536 for n in range(9)] + list(range(100, 9_000)), id="many"),
+    ],
+)
+@pytest.mark.parametrize("optimised", [False, True])
+def test_bitmaps_are_read_as_their_library_writes_them(numbers: list[int], optimised: bool) -> None:
+    bitmap = BitMap64(numbers)
+    if optimised:
+        bitmap.run_optimize()
+    assert sorted(_roaring(memoryview(bitmap.serialize()))) == sorted(numbers)
+
+
+def rows(first: int, last: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(range(first, last), pa.int64()),
+            "part": pa.array([f"p{number % 2}" for number in range(first, last)]),
+        }
+    )
+
+
+def inline_vector(rows: list[int]) -> dict[str, Any]:
+    body = struct.pack("<i", 1681511377) + BitMap64(rows).serialize()
+    padded = body + bytes(-len(body) % 4)
+    text = base64.b85encode(padded).translate(bytes.maketrans(B85, Z85)).decode()
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": text,
+        "sizeInBytes": len(body),
+        "cardinality": len(rows),
+    }
+
+
+def test_deletion_vectors_and_column_mapping_of_delta(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    log = table / "_delta_log"
+    log.mkdir(parents=True)
+    members = pa.array([{"col-x": n} for n in range(1000)], pa.struct([("col-x", pa.int64())]))
+    file = pa.table({"col-1": pa.array(range(1000), pa.int64()), "col-2": members})
+    pq.write_table(file, table / "a.parquet", row_group_size=300)
+    deleted = [0, 1, 5, *range(600, 1000)]
+
+    def field(name: str, type: Any, id: int, physical: str) -> dict[str, Any]:
+        mapping = {"id": id, "physicalName": physical}
+        metadata = {f"delta.columnMapping.{key}": value for key, value in mapping.items()}
+        return {"name": name, "type": type, "nullable": True, "metadata": metadata}
+
+    inside = {"type": "struct", "fields": [field("x", "long", 3, "col-x")]}
+    schema = {
+        "type": "struct",
+        "fields": [field("id", "long", 1, "col-1"), field("inside", inside, 2, "col-2")],
+    }
+    features = ["deletionVectors", "columnMapping"]
+    actions: list[dict[str, Any]] = [
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": features,
+                "writerFeatures": features,
+            }
+        },
+        {
+            "metaData": {
+                "id": "t",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(schema),
+                "partitionColumns": [],
+                "configuration": {"delta.columnMapping.mode": "name"},
+                "createdTime": 0,
+            }
+        },
+        {
+            "add": {
+                "path": "a.parquet",
+                "partitionValues": {},
+                "size": (table / "a.parquet").stat().st_size,
+                "modificationTime": 0,
+                "dataChange": True,
+                "deletionVector": inline_vector(deleted),
+            }
+        },
+    ]
+    (log / f"{0:020}.json").write_text("".join(f"{json.dumps(each)}\n" for each in actions))
+    told, columns = measured("delta", table)
+    assert (told.rows, told.problems) == (1000 - len(deleted), [])
+    assert (columns["id"].low, columns["id"].high, columns["inside.x"].high) == (2, 599, 599)
+
+
+def iceberg(lake: Path) -> Any:
+    catalog = InMemoryCatalog("test", warehouse=f"file://{lake}")
+    catalog.create_namespace("ns")
+    return catalog
+
+
+def test_an_iceberg_table_is_read_by_field_ids_after_a_rename(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    table = iceberg(lake).create_table("ns.t", schema=rows(0, 1).schema)
+    table.append(rows(0, 50))
+    with table.update_schema() as update:
+        update.rename_column("id", "number")
+    with table.update_schema() as update:
+        update.add_column("id", StringType())
+    more = pa.table({"number": pa.array([50], pa.int64()), "part": ["p"], "id": ["x"]})
+    table.append(more)
+    _, columns = measured("iceberg", Path(table.location().removeprefix("file://")))
+    assert (columns["number"].nulls, columns["number"].high) == (0, 50)
+    assert (columns["id"].nulls, columns["id"].misfits, columns["id"].longest) == (50, 0, 1)
+
+
+def test_position_deletes_of_iceberg(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    table = iceberg(lake).create_table("ns.t", schema=rows(0, 1).schema)
+    table.append(rows(0, 100))
+    (data,) = (each.file.file_path for each in table.scan().plan_files())
+    folder = Path(table.location().removeprefix("file://"))
+    deletes = folder / "data/deletes.parquet"
+    positions = pa.table({"file_path": [data] * 10, "pos": pa.array(range(10), pa.int64())})
+    pq.write_table(positions, deletes)
+    add_delete_manifest(folder, deletes)
+    told, columns = measured("iceberg", folder)
+    assert (told.rows, columns["id"].low, told.problems) == (90, 10, [])
+
+
+def add_delete_manifest(folder: Path, deletes: Path) -> None:
+    """Adds a manifest of deletes to the newest snapshot, which no library writes yet."""
+    (listing,) = folder.glob("metadata/snap-*.avro")
+    with listing.open("rb") as file:
+        reader = fastavro.reader(file)
+        schema, found = reader.writer_schema, list(reader)
+        properties = {key: text for key, text in reader.metadata.items() if "avro" not in key}
+    first = Path(found[0]["manifest_path"].removeprefix("file://"))
+    with first.open("rb") as file:
+        manifest = fastavro.reader(file)
+        entry_schema, entries = manifest.writer_schema, list(manifest)
+        told = {key: text for key, text in manifest.metadata.items() if "avro" not in key}
+    (entry,) = entries
+    about = entry["data_file"]
+    about.update(
+        content=1,
+        file_path=f"file://{deletes}",
+        record_count=10,
+        file_size_in_bytes=deletes.stat().st_size,
+    )
+    told["content"] = "deletes"
+    own = folder / "metadata/deletes-m0.avro"
+    with own.open("wb") as file:
+        fastavro.writer(file, entry_schema, [entry], metadata=told)
+    row = {**found[0], "manifest_path": f"file://{own}", "content": 1}
+    row["manifest_length"] = own.stat().st_size
+    with listing.open("wb") as file:
+        fastavro.writer(file, schema, [*found, row], metadata=properties)
+
+
+def test_hudi_tables_count_the_newest_files_alone(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    (table / ".hoodie").mkdir(parents=True)
+    avro = {"type": "record", "name": "t", "fields": [{"name": "id", "type": ["null", "long"]}]}
+    (table / ".hoodie/hoodie.properties").write_text(
+        "hoodie.table.name=t\nhoodie.table.type=COPY_ON_WRITE\nhoodie.table.version=6\n"
+    )
+    for instant, last in (("20240101000000000", 10), ("20240102000000000", 20)):
+        name = f"aaaa-0_0-0-0_{instant}.parquet"
+        pq.write_table(pa.table({"id": pa.array(range(last), pa.int64())}), table / name)
+        stat = {
+            "fileId": "aaaa-0",
+            "path": name,
+            "numWrites": last,
+            "fileSizeInBytes": (table / name).stat().st_size,
+        }
+        commit = {
+            "partitionToWriteStats": {"": [stat]},
+            "extraMetadata": {"schema": json.dumps(avro)},
+            "operationType": "UPSERT",
+        }
+        (table / f".hoodie/{instant}.commit").write_text(json.dumps(commit))
+    told, columns = measured("hudi", table)
+    assert (told.rows, columns["id"].high) == (20, 19)
