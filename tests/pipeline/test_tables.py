@@ -448,3 +448,18 @@ def test_one_more_commit_opens_one_more_file(
     table = scans.dataset("orders").table
     assert table is not None
     assert table.version == "39"
+
+
+def test_tables_below_folders_that_vary_go_on_as_what_they_were_taken_for(
+    lake: Path, scans: Scans
+) -> None:
+    for day in ("2024-01-01", "2024-01-02", "2024-01-03"):
+        write_delta(lake / day / "orders")
+        write_delta(lake / day / "orders")
+    before = scans.found(tables=False)
+    assert len(before) == 1
+    after = scans.found(tables=True)
+    assert set(after.values()) == {"delta"}
+    assert len(after) == 3
+    former = [scans.dataset(path).renamed_from for path in sorted(after)]
+    assert [each and scans.inside(each) for each in former] == [*before, None, None]

@@ -14,6 +14,7 @@ from lumos.model.codec import from_json
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.pipeline.absence import Absence
 from lumos.pipeline.claims import Claims, may_meet
+from lumos.pipeline.former import former_of
 from lumos.pipeline.grouping import Settlement, group
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
@@ -26,7 +27,6 @@ from lumos.pipeline.tables import (
     TableJob,
     TableWork,
     decode_table,
-    former_of,
     found_of,
     table_worker,
 )
@@ -300,8 +300,8 @@ def _found(
     tables: list[TableDone], known: Manifest, present: Collection[str]
 ) -> Iterator[FoundDataset]:
     """The tables as datasets, which go on with those that their files were taken for before."""
-    settled = ((each.base, each.dataset) for each in known.settled.places if not each.missed)
-    former = former_of(tables, settled, present)
+    settled = [each for each in known.settled.places if not each.missed]
+    former = former_of(tables, settled, present=present, known=known.tables)
     for each in tables:
         if each.facts is None:
             continue

@@ -1,7 +1,7 @@
 """Tables of a lake: read by their own logs, each in a task, and only where something changed."""
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -14,7 +14,6 @@ from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import OF_TABLE, FoundDataset, PastSchema, Problem, TableState, Told
 from lumos.pipeline.arrays import column
-from lumos.pipeline.claims import Claims
 from lumos.storage import Access, Selection, Storage, storage_of
 from lumos.storage.markers import LOGS, METADATA, is_iceberg
 from lumos.storage.schemes import canonical
@@ -348,33 +347,3 @@ class StoredFolder:
             if root and place.startswith(around):
                 return place.removeprefix(around)
         return None
-
-
-def former_of(
-    tables: Iterable[TableDone], settled: Iterable[tuple[str, str]], present: Collection[str]
-) -> dict[str, list[str]]:
-    """Which datasets of the last scan are tables now, by root, since all their files are.
-
-    `settled` are the folders of what the last scan grouped, and the dataset of each; `present` are
-    those that there still are. Of several tables that were taken for one dataset, the first goes
-    on with it. What lay in a folder of metadata comes last: a table rather goes on with the
-    history of its data.
-    """
-    owners = {folder: each.root for each in tables for folder in (each.root, *each.kept.claims)}
-    claims = Claims(owners)
-    roots: dict[str, set[str]] = {}
-    loose = set(present)
-    for folder, dataset in settled:
-        claim = claims.of(f"{folder}/")
-        if claim is None:
-            loose.add(dataset)
-        else:
-            roots.setdefault(dataset, set()).add(owners[claim])
-    found: dict[str, list[str]] = {}
-    for path in sorted(roots.keys() - loose, key=lambda each: (_is_metadata(each), each)):
-        found.setdefault(min(roots[path]), []).append(path)
-    return found
-
-
-def _is_metadata(path: str) -> bool:
-    return f"/{METADATA}/" in f"{path}/"
