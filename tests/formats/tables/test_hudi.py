@@ -239,6 +239,18 @@ def test_a_copied_file_does_not_tell_the_time() -> None:
     assert facts_of(table).past[0].at == moment_of(instant)
 
 
+def test_no_write_is_before_the_one_that_it_follows() -> None:
+    table = HudiTable(6, zone="LOCAL")
+    first = table.write({"a": 1})
+    table.schema = avro_schema({**COLUMNS, "age": "int"})
+    second = table.write({"a": 2})
+    written = moment_of(first) + timedelta(hours=9)
+    table.modified[f".hoodie/{first}.commit"] = microseconds(written)
+    # Somebody copied this one, years later.
+    table.modified[f".hoodie/{second}.commit"] = microseconds(datetime(2030, 1, 1, tzinfo=UTC))
+    assert [past.at for past in facts_of(table).past] == [written, written]
+
+
 @VERSIONS
 def test_a_table_without_a_write_has_the_schema_it_was_created_with(version: int) -> None:
     table = HudiTable(version, properties={"hoodie.table.create.schema": avro_schema(COLUMNS)})
@@ -247,6 +259,14 @@ def test_a_table_without_a_write_has_the_schema_it_was_created_with(version: int
     assert [field.name for field in facts.schema.fields] == list(COLUMNS)
     assert (facts.files, facts.rows, facts.past, facts.version) == (0, 0, (), "00000000000000")
     assert facts.at == BEGINNING + timedelta(microseconds=123456)
+
+
+def test_an_empty_table_that_tells_no_time_is_as_old_as_its_files() -> None:
+    table = HudiTable(9, properties={"hoodie.table.create.schema": avro_schema(COLUMNS)})
+    place = ".hoodie/hoodie.properties"
+    table.files[place] = table.files[place].replace(b"#Properties", b"#")
+    table.modified[place] = microseconds(BEGINNING)
+    assert facts_of(table).at == BEGINNING
 
 
 @VERSIONS

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -36,6 +36,9 @@ from lumos.model.schema import Schema
 _NO_INSTANT: Final = "00000000000000"
 _NEWEST_VERSION: Final = 9
 _NOT_READ: Final = "incomplete_history"
+
+# When each write was, by its instant, and whether that is sure.
+_Times: TypeAlias = dict[str, tuple[datetime, bool]]
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True):
@@ -152,10 +155,11 @@ class _Reading:
         self._read_writes(most_commits)
         self._read_archive(most_commits)
         writes = sorted(self.written.values(), key=lambda write: (write.ended, write.begun))
-        past = tuple(self._past(writes))
+        times = self._times(writes)
+        past = tuple(self._past(writes, times))
         schema = past[-1].schema if past else self._created_schema()
         files = list(self._live(writes))
-        at, version, operation = self._now(writes)
+        at, version, operation = self._now(writes, times)
         facts = TableFacts(
             kind="hudi",
             version=version,
@@ -265,7 +269,7 @@ class _Reading:
             reason = f"Older writes are not known: {problem.reason}"
             self.remarks.append(Remark(_NOT_READ, reason))
 
-    def _past(self, writes: Sequence[_Written]) -> Iterator[Past]:
+    def _past(self, writes: Sequence[_Written], times: _Times) -> Iterator[Past]:
         carrying = [write for write in writes if write.schema is not None]
         declaring = [write for write in carrying if write.declares_schema]
         last: Schema | None = None
@@ -276,7 +280,7 @@ class _Reading:
             if schema == last:
                 continue
             last = schema
-            at, exact = self._time(write)
+            at, exact = times[write.begun]
             yield Past(
                 schema=schema,
                 at=at,
@@ -285,15 +289,27 @@ class _Reading:
                 exact_time=exact,
             )
 
-    def _time(self, write: _Written) -> tuple[datetime, bool]:
-        return time_of(write.ended, write.modified, is_in_utc=self.properties.is_in_utc)
+    def _times(self, writes: Sequence[_Written]) -> _Times:
+        """When writes were, and whether that is sure; none is before the one that it follows."""
+        times: _Times = {}
+        latest = datetime.min.replace(tzinfo=UTC)
+        for write in writes:
+            is_in_utc = self.properties.is_in_utc
+            at, exact = time_of(write.ended, write.modified, is_in_utc=is_in_utc)
+            latest = max(latest, at)
+            times[write.begun] = latest, exact
+        return times
 
-    def _now(self, writes: Sequence[_Written]) -> tuple[datetime, str, str | None]:
+    def _now(self, writes: Sequence[_Written], times: _Times) -> tuple[datetime, str, str | None]:
         if not writes:
-            saved = self.properties.saved_at or datetime.fromtimestamp(0, UTC)
-            return saved, _NO_INSTANT, None
+            return self.properties.saved_at or self._made_at(), _NO_INSTANT, None
         newest = writes[-1]
-        return self._time(newest)[0], newest.begun, newest.operation
+        return times[newest.begun][0], newest.begun, newest.operation
+
+    def _made_at(self) -> datetime:
+        """When the newest file beside the properties was written."""
+        modified = (entry.modified for entry in self.folder.entries(META_FOLDER))
+        return datetime.fromtimestamp(max(modified, default=0) / 1_000_000, UTC)
 
     def _created_schema(self) -> Schema:
         created = self.properties.created_schema
