@@ -1,16 +1,17 @@
-"""A small server that lists and serves as Google's XML API does, for tests.
+"""A small server that lists and serves as Google does, for tests; it is not Google's.
 
-It is not Google's. It is the server of S3, whose listing Google took over, with tokens of OAuth
-instead of signatures: a service account's statement is checked, and whoever has no token is refused.
+Pages come as its JSON API spells them, objects as its XML API serves them. A service account's
+statement is checked, and whoever has no token is refused.
 """
 
 import base64
 import json
+import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -21,6 +22,7 @@ from http_server import Request, Response
 from s3_server import S3Server, error
 
 EMAIL = "reader@lake.iam.gserviceaccount.com"
+_JSON = "/storage/v1/b/"
 REFRESH = "1//refresh-hush-hush"
 
 
@@ -74,10 +76,53 @@ class GcsServer(S3Server):
             return Response(200, headers={"Metadata-Flavor": "Google"})
         token = request.headers.get("authorization", "").removeprefix("Bearer").strip()
         if token not in self.given:
-            return error(401, "AuthenticationRequired", f"The token {token} is refused")
-        if self.payer and request.headers.get("x-goog-user-project") != self.payer:
-            return error(400, "UserProjectMissing", "Bucket is requester pays bucket")
-        return super().respond(request)
+            text = f"Invalid Credentials: {token}"
+            if request.path.startswith(_JSON):
+                return told(401, "authError", text)
+            return error(401, "AuthenticationRequired", text)
+        is_paid = not self.payer or request.headers.get("x-goog-user-project") == self.payer
+        if not request.path.startswith(_JSON):
+            if not is_paid:
+                return error(400, "UserProjectMissing", "Bucket is requester pays bucket")
+            return super().respond(request)
+        if not is_paid:
+            text = "Bucket is a requester pays bucket but no user project provided."
+            return told(400, "required", text)
+        bucket, _, key = request.path.removeprefix(_JSON).partition("/o")
+        if unquote(bucket) not in self.buckets:
+            return told(404, "notFound", "The specified bucket does not exist.")
+        if key:
+            return self._get(unquote(bucket), unquote(key[1:]), request)
+        return self._page(unquote(bucket), request.query)
+
+    def _page(self, bucket: str, query: dict[str, str]) -> Response:
+        """Keys as the JSON API lists them, which begins with the key that is named."""
+        assert "storageClass" in query["fields"]
+        token = query.get("pageToken", "")
+        found, folders, last = self.listed(
+            bucket,
+            query.get("prefix", ""),
+            query.get("delimiter", ""),
+            base64.b64decode(token).decode() if token else query.get("startOffset", ""),
+            min(1000, int(query["maxResults"])),
+            included=not token,
+        )
+        items = [self._item(bucket, key) for key in found]
+        facts: dict[str, object] = {"items": items} if items else {}
+        facts |= {"prefixes": folders} if folders else {}
+        facts |= {"nextPageToken": base64.b64encode(last.encode()).decode()} if last else {}
+        return Response(200, json.dumps(facts).encode())
+
+    def _item(self, bucket: str, key: str) -> dict[str, str]:
+        data = self.buckets[bucket][key]
+        assert isinstance(data, bytes)
+        return {
+            "name": key,
+            "size": str(len(data)),
+            "updated": "2023-11-14T22:13:20.123Z",
+            "generation": str(zlib.crc32(data)),
+            "storageClass": "STANDARD",
+        }
 
     def _given(self) -> Response:
         self.given.append(f"ya29.hush-hush-{next(self._numbers)}")
@@ -105,6 +150,12 @@ class GcsServer(S3Server):
         except InvalidSignature:
             return False
         return is_meant and 0 < claims["exp"] - claims["iat"] <= 3600
+
+
+def told(status: int, reason: str, message: str) -> Response:
+    """An answer that says what is wrong as the JSON API says it."""
+    facts = {"code": status, "message": message, "errors": [{"reason": reason}]}
+    return Response(status, json.dumps({"error": facts}).encode())
 
 
 def _decoded(text: str) -> bytes:

@@ -100,22 +100,25 @@ class S3Server(RecordingServer):
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
         return Response(206, data[start:end], headers)
 
-    def _list(self, bucket: str, query: dict[str, str]) -> Response:
-        objects = self.buckets[bucket]
-        order = self._order.setdefault(bucket, sorted(objects))
-        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
-        token = query.get("continuation-token", "")
-        after = base64.b64decode(token).decode() if token else query.get("start-after", "")
-        most = min(self.page_size, int(query.get("max-keys", "1000")))
-        at = max(bisect.bisect_right(order, after), bisect.bisect_left(order, prefix))
+    def listed(
+        self,
+        bucket: str,
+        prefix: str,
+        delimiter: str,
+        after: str,
+        most: int,
+        *,
+        included: bool = False,
+    ) -> tuple[list[str], list[str], str]:
+        """Keys and folders of a page, and the text behind which the next one begins."""
+        order = self._order.setdefault(bucket, sorted(self.buckets[bucket]))
+        beginning = bisect.bisect_left if included else bisect.bisect_right
+        at = max(beginning(order, after), bisect.bisect_left(order, prefix))
         found: list[str] = []
         folders: list[str] = []
         last = ""
         while at < len(order) and order[at].startswith(prefix) and len(found) + len(folders) < most:
             key = order[at]
-            if self.is_unlisted(key):
-                at += 1
-                continue
             inside, cut, _ = key[len(prefix) :].partition(delimiter or "\0")
             if delimiter and cut:
                 folders.append(f"{prefix}{inside}{delimiter}")
@@ -126,6 +129,20 @@ class S3Server(RecordingServer):
                 last = key
                 at += 1
         is_cut = at < len(order) and order[at].startswith(prefix)
+        return found, folders, last if is_cut else ""
+
+    def _list(self, bucket: str, query: dict[str, str]) -> Response:
+        objects = self.buckets[bucket]
+        token = query.get("continuation-token", "")
+        after = base64.b64decode(token).decode() if token else query.get("start-after", "")
+        found, folders, last = self.listed(
+            bucket,
+            query.get("prefix", ""),
+            query.get("delimiter", ""),
+            after,
+            int(query.get("max-keys", "1000")),
+        )
+        is_cut = bool(last)
         spelled = quote_plus if query.get("encoding-type") == "url" else escape
         parts = [
             f"<Contents><Key>{spelled(key)}</Key>{_facts(objects[key], self.modified.get(key, _MODIFIED))}</Contents>"

@@ -12,6 +12,7 @@ from obstore.store import AzureStore
 from azure_server import ACCOUNT, SAS, AzureServer
 from azure_server import error as azure_error
 from gcs_server import GcsServer
+from gcs_server import told as google_says
 from hdfs_server import TOKEN, HdfsServer
 from hdfs_server import error as hdfs_error
 from http_server import BROKEN_OFF, RecordingServer, Request, Response
@@ -102,7 +103,7 @@ class InS3(Served):
 
 
 class InGcs(Served):
-    busy = _BUSY
+    busy = (*_BUSY, google_says(503, "backendError", "Backend Error"))
     denied = error(403, "AccessDenied", "Access denied for ya29.hush-hush-1")
 
     def __init__(self, made: ExitStack) -> None:

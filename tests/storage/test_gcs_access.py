@@ -8,9 +8,10 @@ import pytest
 from cryptography.hazmat.primitives.serialization import PrivateFormat
 
 from gcs_server import REFRESH, GcsServer, pem
+from http_server import Response
 from lumos.config.secret import Secret
 from lumos.config.sources import GcsSource
-from lumos.storage import Stretch, Unlisted
+from lumos.storage import Listed, Stretch, Unlisted
 from lumos.storage.errors import NoCredentials
 from lumos.storage.gcs import GcsAccess, GcsStorage
 from storage_places import BRIEF
@@ -171,7 +172,7 @@ def test_no_secret_stands_in_what_is_told() -> None:
         (listing,) = storage.walk(Stretch("gs://lake"))
         assert isinstance(listing, Unlisted)
         assert listing.code == "permission_denied"
-        assert "AuthenticationRequired" in listing.reason
+        assert "authError" in listing.reason
         told = f"{listing} {storage.access!r}"
     assert "hush" not in told
     assert REFRESH not in told
@@ -182,3 +183,43 @@ def test_a_section_becomes_an_access() -> None:
         buckets=("lake",), project="analytics", credentials=Secret("{}"), anonymous=True
     )
     assert GcsAccess.of(section) == GcsAccess(project="analytics", credentials="{}", anonymous=True)
+
+
+def test_storage_classes_and_generations_are_told() -> None:
+    with GcsServer({"lake": {"a.csv": b"1"}}) as server:
+        storage = storage_at(server, credentials=server.user())
+        (before,) = storage.walk(Stretch("gs://lake"))
+        server.put("lake", "a.csv", b"2")
+        (after,) = storage.walk(Stretch("gs://lake"))
+    assert isinstance(before, Listed)
+    assert isinstance(after, Listed)
+    assert (before.storage_class, before.modified) == ("standard", 1_700_000_000_123_000)
+    assert before.etag != after.etag
+
+
+def test_the_key_behind_which_a_page_begins_is_not_told_again() -> None:
+    with GcsServer({"lake": dict.fromkeys("abc", b"1")}) as server:
+        bucket = storage_at(server, credentials=server.user()).bucket("lake")
+        assert [entry.key for entry in bucket.page("", after="a", limit=1).entries] == ["b"]
+        assert [entry.key for entry in bucket.page("", after="aa", limit=1).entries] == ["b"]
+        assert bucket.page("", after="c", limit=1).entries == []
+
+
+@pytest.mark.parametrize("key", ["a//b.csv", "/lead.csv", "line\nbreak.csv"])
+def test_keys_that_are_no_paths_are_listed_and_read(key: str) -> None:
+    with GcsServer({"lake": {key: b"data"}}) as server:
+        storage = storage_at(server, credentials=server.user())
+        (listed,) = storage.walk(Stretch("gs://lake"))
+        assert isinstance(listed, Listed)
+        assert listed.path == f"gs://lake/{key}"
+        with storage.open(listed.path, size=4) as file:
+            assert (file.head(2), file.tail(2)) == (b"da", b"ta")
+
+
+def test_what_is_no_listing_is_said_so() -> None:
+    for body in (b"<html/>", b"[]", b'{"items": [{}]}'):
+        answer = Response(200, body)
+        with GcsServer(answer=lambda _request, answer=answer: answer) as server:  # type: ignore[misc]
+            (listing,) = storage_at(server, anonymous=True).walk(Stretch("gs://lake"))
+        assert isinstance(listing, Unlisted)
+        assert "does not answer as Google Cloud Storage does" in listing.reason

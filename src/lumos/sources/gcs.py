@@ -26,8 +26,8 @@ _LOG_IN: Final = (
 _GRANT: Final = "Grant the role Storage Object Viewer (roles/storage.objectViewer) on the bucket."
 _STEPS: Final = {
     "UserProjectMissing": "The bucket wants whoever asks to pay: name a 'project' of yours.",
-    "AuthenticationRequired": "Check the credentials, and that their account still exists.",
-    "InvalidAuthentication": "Check the credentials, and that their account still exists.",
+    "authError": "Check the credentials, and that their account still exists.",
+    "required": "Check the credentials, and that their account still exists.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Google Cloud Storage, by its XML API."""
+"""Google Cloud Storage."""
 
 from lumos.storage.gcs.access import GcsAccess
 from lumos.storage.gcs.storage import GcsStorage

@@ -1,4 +1,4 @@
-"""One bucket of Google: its XML API lists as S3 does, and obstore moves the bytes."""
+"""One bucket of Google: pages by its JSON API, and obstore moves the bytes."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,18 +9,17 @@ from urllib.parse import quote, urlencode
 
 from obstore.store import GCSStore
 
-from lumos.storage.errors import StorageFault, error_of
+from lumos.storage.errors import StorageFault
 from lumos.storage.gcs.access import GcsAccess
 from lumos.storage.gcs.credentials import GcsCredentials
+from lumos.storage.gcs.pages import SOMEBODY_PAYS, error_of, page_of, page_query
 from lumos.storage.http import Answer, Patience, Transport
 from lumos.storage.objects.bucket import PAGE, Bucket, ByteStore, Page, client_options
-from lumos.storage.objects.xml_pages import page_of, page_query
 
 if TYPE_CHECKING:
     from obstore.store import GCSCredential
 
 _PAYER: Final = "x-goog-user-project"
-_SOMEBODY_PAYS: Final = "UserProjectMissing"
 
 
 class GcsBucket(Bucket):
@@ -54,7 +53,7 @@ class GcsBucket(Bucket):
         query = page_query(prefix, after, token, folders=folders, limit=limit)
         with self._fuse.guarded():
             answer = self._asked("", query=query)
-        return page_of(answer.body, after=after, protocol="Google Cloud Storage")
+        return page_of(answer.body, after=after, limit=limit)
 
     def scrubbed(self, text: str) -> str:
         return self._credentials.scrubbed(text)
@@ -66,8 +65,10 @@ class GcsBucket(Bucket):
         query: Mapping[str, str] = MappingProxyType({}),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Answer:
-        path = quote(f"/{self.name}/{key}" if key else f"/{self.name}", safe="/-._~")
-        url = f"{self._access.endpoint_url}{path}{f'?{urlencode(query)}' if query else ''}"
+        path = f"/storage/v1/b/{quote(self.name, safe='')}/o"
+        if key:
+            path, query = f"{path}/{quote(key, safe='')}", {"alt": "media"}
+        url = f"{self._access.endpoint_url}{path}?{urlencode(query)}"
 
         def to_send() -> Mapping[str, str]:
             token = self._credentials.current()
@@ -75,13 +76,13 @@ class GcsBucket(Bucket):
             return {**headers, **login, **self._payer}
 
         answer = self._transport.send("GET", url, headers=to_send, patience=self._patience)
+        if answer.status in (200, 206):
+            return answer
         problem = error_of(answer.status, answer.body)
-        if problem.code == _SOMEBODY_PAYS and self._access.project and not self._payer:
+        if problem.code == SOMEBODY_PAYS and self._access.project and not self._payer:
             self._payer = {_PAYER: self._access.project}
             return self._asked(key, query=query, headers=headers)
-        if answer.status not in (200, 206):
-            raise self._without_secrets(problem)
-        return answer
+        raise self._without_secrets(problem)
 
     def _renewed(self) -> None:
         self._credentials.current()

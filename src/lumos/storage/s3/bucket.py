@@ -13,9 +13,9 @@ from obstore.store import S3Store
 from lumos.storage.errors import StorageFault, error_of
 from lumos.storage.http import Answer, Patience, Transport
 from lumos.storage.objects.bucket import PAGE, Bucket, Page, client_options
-from lumos.storage.objects.xml_pages import page_of, page_query
 from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.credentials import CredentialSource
+from lumos.storage.s3.pages import page_of, page_query
 from lumos.storage.s3.signing import UNRESERVED, query_text, signed
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class S3Bucket(Bucket):
         query = page_query(prefix, after, token, folders=folders, limit=limit)
         with self._fuse.guarded():
             answer = self._asked("", query=query)
-        return page_of(answer.body, after=after, protocol="S3")
+        return page_of(answer.body, after=after)
 
     def scrubbed(self, text: str) -> str:
         return self._credentials.scrubbed(text)

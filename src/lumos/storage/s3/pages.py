@@ -1,4 +1,4 @@
-"""Pages of keys as S3 spells them, and Google's XML API after it."""
+"""Pages of keys as S3 spells them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -24,12 +24,12 @@ def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int
     }
 
 
-def page_of(body: bytes, *, after: str, protocol: str) -> Page:
+def page_of(body: bytes, *, after: str) -> Page:
     """The page that an answer holds."""
     try:
         page = _page(body)
     except (ElementTree.ParseError, ValueError) as problem:
-        raise StorageFault(f"the endpoint does not answer as {protocol} does") from problem
+        raise StorageFault("the endpoint does not answer as S3 does") from problem
     # Some servers know no beginning; what they list again must not count twice.
     return page._replace(entries=[entry for entry in page.entries if entry.key > after])
 
