@@ -124,7 +124,7 @@ def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if tables:
+                if tables and (entry.name in LOGS or entry.name == METADATA):
                     markers.extend(_markers(folder, entry))
                 if is_hidden(entry.name):
                     continue
