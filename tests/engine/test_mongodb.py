@@ -63,6 +63,31 @@ def test_samples_add_to_what_is_known_and_a_new_name_goes_on_with_the_history(
     assert total.type.text == "UNION<FLOAT64, STRING>"
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_view_comes_from_the_collections_that_its_pipeline_names(
+    lumos: Lumos, wire: MongoWire
+) -> None:
+    pipeline: list[dict[str, object]] = [
+        {"$lookup": {"from": "users", "pipeline": [{"$unionWith": "old_users"}]}},
+        {"$match": {"from": "nowhere"}},
+    ]
+    view = Served([{"a": 1}], type="view", options={"viewOn": "orders", "pipeline": pipeline})
+    wire.databases["shop"]["large"] = view
+
+    def upstream() -> set[str]:
+        lineage = Store.open(lumos.database).lineage.around("lumos://mongodb/shop/large")
+        assert lineage is not None
+        return {edge.urn.rpartition("/")[2] for edge in lineage.upstream}
+
+    lumos.ingest()
+    assert upstream() == {"orders", "users", "old_users"}
+    lumos.ingest()
+    assert upstream() == {"orders", "users", "old_users"}
+    view.options["pipeline"] = []
+    lumos.ingest()
+    assert upstream() == {"orders"}
+
+
 def test_two_servers_need_an_instance_to_be_told_apart(lumos: Lumos) -> None:
     with serving(MongoWire({"shop": {}})) as other:
         (first,) = lumos.settings.sources

@@ -7,6 +7,7 @@ import msgspec
 
 from lumos.engine.audit import who
 from lumos.engine.lineage.names import Names
+from lumos.engine.lineage.pipelines import collections_of, said_by_pipeline
 from lumos.engine.lineage.placing import Placing
 from lumos.engine.lineage.schemas import Schemas
 from lumos.engine.recording import Outcome
@@ -35,8 +36,13 @@ def follow_views(store: Store, done: Pass) -> tuple[Problem, ...]:
     changed = [
         outcome.dataset
         for outcome in done.outcomes
-        if outcome.dataset.definition is not None
-        and (outcome.event is not None or f"{REPORTER}{outcome.dataset.urn}" not in told)
+        if (outcome.dataset.definition is not None or collections_of(outcome.dataset))
+        and (
+            outcome.event is not None
+            # A pipeline is no text of SQL.
+            or f"{REPORTER}{outcome.dataset.urn}"
+            not in (told if outcome.dataset.definition is not None else known)
+        )
     ]
     gone = [name for name in _no_views(done.outcomes, done.missing) if name in known]
     if not changed and not gone:
@@ -58,7 +64,7 @@ def follow_views(store: Store, done: Pass) -> tuple[Problem, ...]:
 def _no_views(outcomes: Iterable[Outcome], missing: Iterable[str]) -> Iterator[str]:
     """Reporters of what was a view and is none now, or is not there."""
     for outcome in outcomes:
-        if outcome.dataset.definition is None:
+        if outcome.dataset.definition is None and not collections_of(outcome.dataset):
             yield f"{REPORTER}{outcome.dataset.urn}"
     for urn in missing:
         yield f"{REPORTER}{urn}"
@@ -66,7 +72,8 @@ def _no_views(outcomes: Iterable[Outcome], missing: Iterable[str]) -> Iterator[s
 
 def _said(view: Dataset, store: Store) -> Reported:
     """What a view's definition says; its names are those of its own database."""
-    assert view.definition is not None
+    if view.definition is None:
+        return said_by_pipeline(view, reporter=f"{REPORTER}{view.urn}")
     urn = Urn.parse(view.urn)
     dialect = _dialect(view.definition.dialect)
     schemas = Schemas(store)
