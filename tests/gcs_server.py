@@ -23,6 +23,7 @@ from s3_server import S3Server, error
 
 EMAIL = "reader@lake.iam.gserviceaccount.com"
 _JSON = "/storage/v1/b/"
+_UPLOAD = f"/upload{_JSON}"
 REFRESH = "1//refresh-hush-hush"
 
 
@@ -77,20 +78,30 @@ class GcsServer(S3Server):
         token = request.headers.get("authorization", "").removeprefix("Bearer").strip()
         if token not in self.given:
             text = f"Invalid Credentials: {token}"
-            if request.path.startswith(_JSON):
+            if request.path.startswith((_JSON, _UPLOAD)):
                 return told(401, "authError", text)
             return error(401, "AuthenticationRequired", text)
         is_paid = not self.payer or request.headers.get("x-goog-user-project") == self.payer
-        if not request.path.startswith(_JSON):
+        if not request.path.startswith((_JSON, _UPLOAD)):
             if not is_paid:
                 return error(400, "UserProjectMissing", "Bucket is requester pays bucket")
             return super().respond(request)
         if not is_paid:
             text = "Bucket is a requester pays bucket but no user project provided."
             return told(400, "required", text)
-        bucket, _, key = request.path.removeprefix(_JSON).partition("/o")
+        place = request.path.removeprefix(_UPLOAD).removeprefix(_JSON)
+        bucket, _, key = place.partition("/o")
         if unquote(bucket) not in self.buckets:
             return told(404, "notFound", "The specified bucket does not exist.")
+        if request.method == "POST":
+            assert request.query["uploadType"] == "media"
+            self.put(unquote(bucket), request.query["name"], request.body)
+            return Response(200, b"{}")
+        if request.method == "DELETE":
+            if unquote(key[1:]) not in self.buckets[unquote(bucket)]:
+                return told(404, "notFound", f"No such object: {key}")
+            self.drop(unquote(bucket), unquote(key[1:]))
+            return Response(204)
         if key:
             return self._get(unquote(bucket), unquote(key[1:]), request)
         return self._page(unquote(bucket), request.query)

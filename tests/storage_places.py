@@ -1,5 +1,6 @@
 """Each store that Lumos reads, with a server of its own kind behind it."""
 
+import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -163,6 +164,31 @@ class InHdfs(Served):
     def put(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             self.server.put(f"/lake/raw/{name}", data)
+
+
+class InFakeGcs(Place):
+    """A bucket of its own on an emulator of Google's storage by others."""
+
+    most = 60
+
+    def __init__(self, url: str) -> None:
+        name = f"t{uuid.uuid4().hex}"
+        Transport().send(
+            "POST",
+            f"{url}/storage/v1/b?project=lumos",
+            headers=lambda: {"Content-Type": "application/json"},
+            body=json.dumps({"name": name}).encode(),
+        )
+        self.section: dict[str, object] = {
+            "type": "gcs", "bucket": name, "prefix": "raw", "endpoint_url": url, "anonymous": True,
+        }  # fmt: skip
+        self.root = f"gs://{name}/raw"
+        access = GcsAccess(endpoint_url=url, anonymous=True)
+        self.storage = GcsStorage(access, environment={}, patience=BRIEF)
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            self.storage.write(f"{self.root}/{name}", data)
 
 
 class InAzurite(Place):

@@ -16,8 +16,9 @@ from hdfs_server import TOKEN, HdfsServer
 from lumos import Lumos
 from lumos.engine.doctor import _state
 from servers.azurite import KEY, azurite
+from servers.fake_gcs import fake_gcs
 from servers.hdfs import hdfs_cluster
-from storage_places import InAzurite, InCluster
+from storage_places import InAzurite, InCluster, InFakeGcs
 
 pytestmark = pytest.mark.usefixtures("workplace", "spark")
 
@@ -86,7 +87,7 @@ def _in_hdfs(files: Mapping[str, bytes], made: ExitStack) -> Store:
 
 
 EMULATED = {"gcs": _in_gcs, "azure": _in_azure, "hdfs": _in_hdfs}
-REAL = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("azurite", "hadoop")]
+REAL = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("fake-gcs", "azurite", "hadoop")]
 
 
 @pytest.fixture(params=[*EMULATED, *REAL])
@@ -96,6 +97,10 @@ def store(request: pytest.FixtureRequest, lake: Path) -> Iterator[Store]:
     }
     with ExitStack() as made:
         match request.param:
+            case "fake-gcs":
+                google = InFakeGcs(made.enter_context(fake_gcs()))
+                google.put(files)
+                yield Store(google.section, google.root)
             case "azurite":
                 emulator = InAzurite(made.enter_context(azurite()))
                 emulator.put(files)

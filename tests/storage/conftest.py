@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from servers.azurite import azurite
+from servers.fake_gcs import fake_gcs
 from servers.hdfs import Cluster, hdfs_cluster
 
 
@@ -17,6 +18,13 @@ def no_aws_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture(scope="session")
+def fake_gcs_url() -> Iterator[str]:
+    """The address of an emulator of Google's storage."""
+    with fake_gcs() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from http_server import BROKEN_OFF
 from lumos.storage import Listed, Listing, Storage, Stretch, Unlisted, storage_of
 from lumos.storage.interface import Marker
-from storage_places import HUSH, SERVED, InAzurite, InCluster, OnDisk, Place, Served
+from storage_places import HUSH, SERVED, InAzurite, InCluster, InFakeGcs, OnDisk, Place, Served
 
 NESTED = [f"d{day}/h{hour}/part-{part}.csv" for day in range(7) for hour in range(5)
           for part in range(8)]  # fmt: skip
@@ -22,7 +22,7 @@ ODD = ["a b.csv", " lead.csv", "ü/é.csv", "e\u0301.csv", "\U0001f600.csv", "a%
        "semi;colon.csv", "at@sign.csv", "*.csv", "dt=2024-01-01/x.csv"]  # fmt: skip
 
 
-REAL = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("azurite", "hadoop")]
+REAL = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("fake-gcs", "azurite", "hadoop")]
 
 
 @pytest.fixture(params=["local", *SERVED, *REAL])
@@ -31,6 +31,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         match request.param:
             case "local":
                 yield OnDisk(tmp_path / "raw")
+            case "fake-gcs":
+                yield InFakeGcs(request.getfixturevalue("fake_gcs_url"))
             case "azurite":
                 yield InAzurite(request.getfixturevalue("azurite_endpoint"))
             case "hadoop":

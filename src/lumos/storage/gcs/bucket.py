@@ -1,6 +1,7 @@
-"""One bucket of Google: pages by its JSON API, and obstore moves the bytes."""
+"""One bucket of Google: listed and written by its JSON API, and obstore reads the bytes."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from lumos.storage.objects.bucket import PAGE, Bucket, ByteStore, Page, client_o
 if TYPE_CHECKING:
     from obstore.store import GCSCredential
 
+_AT_ONCE: Final = 16
 _PAYER: Final = "x-goog-user-project"
 
 
@@ -65,23 +67,59 @@ class GcsBucket(Bucket):
         query: Mapping[str, str] = MappingProxyType({}),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Answer:
-        path = f"/storage/v1/b/{quote(self.name, safe='')}/o"
         if key:
-            path, query = f"{path}/{quote(key, safe='')}", {"alt": "media"}
-        url = f"{self._access.endpoint_url}{path}?{urlencode(query)}"
+            return self._answered("GET", self._object(key), {"alt": "media"}, headers=headers)
+        return self._answered("GET", self._objects, query, headers=headers)
+
+    def put(self, key: str, data: bytes) -> None:
+        query = {"uploadType": "media", "name": key}
+        headers = {"Content-Type": "application/octet-stream"}
+        self._answered("POST", f"/upload{self._objects}", query, headers=headers, body=data)
+
+    def delete(self, keys: list[str]) -> None:
+        with ThreadPoolExecutor(min(_AT_ONCE, len(keys) or 1)) as pool:
+            list(pool.map(self._removed, keys))
+
+    def _removed(self, key: str) -> None:
+        with suppress(FileNotFoundError):
+            self._answered("DELETE", self._object(key), {})
+
+    @property
+    def _objects(self) -> str:
+        return f"/storage/v1/b/{quote(self.name, safe='')}/o"
+
+    def _object(self, key: str) -> str:
+        return f"{self._objects}/{quote(key, safe='')}"
+
+    def _answered(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes = b"",
+    ) -> Answer:
+        asked = f"?{urlencode(query)}" if query else ""
 
         def to_send() -> Mapping[str, str]:
             token = self._credentials.current()
             login = {} if token is None else {"Authorization": f"Bearer {token.text}"}
             return {**headers, **login, **self._payer}
 
-        answer = self._transport.send("GET", url, headers=to_send, patience=self._patience)
-        if answer.status in (200, 206):
+        answer = self._transport.send(
+            method,
+            f"{self._access.endpoint_url}{path}{asked}",
+            headers=to_send,
+            body=body,
+            patience=self._patience,
+        )
+        if answer.status in (200, 204, 206):
             return answer
         problem = error_of(answer.status, answer.body)
         if problem.code == SOMEBODY_PAYS and self._access.project and not self._payer:
             self._payer = {_PAYER: self._access.project}
-            return self._asked(key, query=query, headers=headers)
+            return self._answered(method, path, query, headers=headers, body=body)
         raise self._without_secrets(problem)
 
     def _renewed(self) -> None:
@@ -99,15 +137,13 @@ class GcsBucket(Bucket):
             self.name,
             base_url=self._access.endpoint_url,
             skip_signature=self._access.anonymous,
-            # Asked for even where nothing is signed; else obstore looks for one by itself.
-            credential_provider=self._credential,
+            credential_provider=None if self._access.anonymous else self._credential,
             client_options=options,
             retry_config=self._retries(),
         )
 
     def _credential(self) -> "GCSCredential":
         found = self._credentials.current()
-        if found is None:
-            return {"token": "", "expires_at": None}
+        assert found is not None, "anonymous access signs nothing"
         ends = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
         return {"token": found.text, "expires_at": ends}
