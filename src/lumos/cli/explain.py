@@ -31,7 +31,7 @@ def explain(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH", help="A file, a folder or an s3:// address.", show_default=False
+            metavar="PATH", help="A file, a folder or an address in a store.", show_default=False
         ),
     ],
     config: ConfigFile = None,

@@ -32,7 +32,7 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help="Folders, files or addresses (s3://bucket/folder, postgresql://host/database).",
+            help="Folders, files or addresses (s3://bucket/folder, gs://, abfss://, hdfs://, postgresql://).",
             show_default=False,
         ),
     ] = None,
