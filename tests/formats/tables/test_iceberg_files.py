@@ -338,6 +338,13 @@ def test_a_path_that_climbs_out_of_the_table_is_not_followed() -> None:
     assert "elsewhere" in facts.remarks[0].reason
 
 
+def test_a_data_file_that_lies_above_the_table_is_damage() -> None:
+    folder = with_manifests(
+        metadata(), {"m0.avro": manifest([data_file("data/../../other/a.parquet")])}
+    )
+    assert problem_of(folder)[0] == "broken_table"
+
+
 def elsewhere(*paths: str, **properties: str) -> Any:
     files = [{**data_file(""), "file_path": path} for path in paths]
     told = metadata(

@@ -52,6 +52,7 @@ def problem_of(folder: Any) -> tuple[str, str]:
         pytest.param({"version-hint.text": b"1" + b" " * 5000, "v1.metadata.json": "old", "v2.metadata.json": "new"}, id="a hint that is too long"),
         pytest.param({"version-hint.text": f"00003-{A}".encode(), f"00003-{A}.metadata.json": "new", f"00009-{B}.metadata.json": "left over"}, id="a hint by name"),
         pytest.param({"version-hint.text": f"00003-{A}.metadata.json".encode(), f"00003-{A}.metadata.json": "new"}, id="a hint by full name"),
+        pytest.param({"version-hint.text": f"00003-{A}".encode(), f"00003-{A}.metadata.json": "new", f"00003-{B}.metadata.json": "left over"}, id="a hint by name, of two with one number"),
         pytest.param({f"{A}.metadata.json": "not committed", "v1.metadata.json": "new"}, id="not committed"),
         pytest.param({"12345678-03fe-4693-9a96-a0705ddf69c1.metadata.json": "not committed", "v1.metadata.json": "new"}, id="not committed, in digits"),
         pytest.param({"v1.metadata.json": "old", "v2.gz.metadata.json": "new"}, id="compressed"),
@@ -105,6 +106,13 @@ def test_a_copied_table_has_odd_file_times_and_that_does_not_matter() -> None:
     files = {"v1.metadata.json": named("old"), "v2.metadata.json": named("new")}
     facts = facts_of(in_memory(files, modified={"metadata/v1.metadata.json": 99}))
     assert (facts.description, facts.remarks) == ("new", ())
+
+
+def test_an_older_file_that_is_damaged_does_not_matter_however_new_it_looks() -> None:
+    files = {"v1.metadata.json": b"{", "v2.metadata.json": named("new")}
+    assert (
+        facts_of(in_memory(files, modified={"metadata/v1.metadata.json": 99})).description == "new"
+    )
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,10 @@ def current(folder: Folder) -> Current:
         raise UnreadableFile(
             "half_written_table", "There is no committed metadata file in its folder yet"
         )
-    hinted = _hinted(folder, files) if has_hint else None
-    chosen = _newest(files) if hinted is None else _followed(hinted, files)
-    if len(chosen) == 1 and hinted is not None:
-        return Current(chosen[0].name, _metadata(folder, chosen[0]), sizes)
-    return _settled(folder, chosen, files, sizes)
+    hinted = _followed(_hinted(folder, files), files) if has_hint else []
+    if len(hinted) == 1:
+        return Current(hinted[0].name, _metadata(folder, hinted[0]), sizes)
+    return _settled(folder, hinted or _newest(files), files, sizes)
 
 
 def _metadata(folder: Folder, entry: Entry) -> Metadata:
@@ -85,32 +84,40 @@ def _metadata(folder: Folder, entry: Entry) -> Metadata:
         raise broken(f"{entry.name} is listed, but is not there") from None
 
 
-def _hinted(folder: Folder, files: Iterable[_File]) -> int | None:
-    """The number that the hint gives, or that the file has which it names."""
+def _hinted(folder: Folder, files: Iterable[_File]) -> list[_File]:
+    """The files with the number that the hint gives, or the one that it names."""
     try:
         text = folder.read(f"{METADATA}/{_HINT}").decode("utf-8", "replace").strip()
     except FileNotFoundError:
-        return None
+        return []
     if text.isascii() and text.isdigit() and len(text) < 19:
-        wanted = int(text)
-        return wanted if any(file.number == wanted for file in files) else None
-    named = {_ENDING.sub("", file.entry.name): file.number for file in files}
-    return named.get(_ENDING.sub("", text.rpartition("/")[2]))
+        return [file for file in files if file.number == int(text)]
+    named = _ENDING.sub("", text.rpartition("/")[2])
+    return [file for file in files if _ENDING.sub("", file.entry.name) == named]
 
 
-def _followed(number: int, files: Iterable[_File]) -> list[Entry]:
+def _followed(hinted: list[_File], files: Iterable[_File]) -> list[Entry]:
     """The hint is written after the file, so that files which follow it count already."""
-    by_number: dict[int, list[Entry]] = {}
+    by_number: dict[int, list[_File]] = {}
     for file in files:
-        by_number.setdefault(file.number, []).append(file.entry)
-    while number + 1 in by_number:
-        number += 1
-    return by_number[number]
+        by_number.setdefault(file.number, []).append(file)
+    while hinted and (following := by_number.get(hinted[0].number + 1)):
+        hinted = following
+    return [file.entry for file in hinted]
 
 
 def _newest(files: list[_File]) -> list[Entry]:
     highest = max(file.number for file in files)
     return [file.entry for file in files if file.number == highest]
+
+
+def _rival(folder: Folder, entry: Entry, metadata: Metadata) -> list[tuple[Entry, Metadata]]:
+    """A file of another table, if it is one; an older file that is damaged is nobody's trouble."""
+    try:
+        other = _metadata(folder, entry)
+    except UnreadableFile:
+        return []
+    return [(entry, other)] if other.table_uuid != metadata.table_uuid else []
 
 
 def _settled(
@@ -124,9 +131,7 @@ def _settled(
     latest = max((file.entry for file in files), key=lambda entry: entry.modified)
     read = [(entry, _metadata(folder, entry)) for entry in chosen]
     if latest.modified > max(entry.modified for entry in chosen):
-        metadata = _metadata(folder, latest)
-        if metadata.table_uuid != read[0][1].table_uuid:
-            read.append((latest, metadata))
+        read.extend(_rival(folder, latest, read[0][1]))
     if len(read) == 1:
         return Current(read[0][0].name, read[0][1], sizes)
     named = {

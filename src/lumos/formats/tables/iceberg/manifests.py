@@ -16,7 +16,7 @@ from lumos.formats.tables.iceberg.parquet_manifests import MAGIC, ParquetManifes
 from lumos.formats.tables.iceberg.words import partition_text
 from lumos.formats.tables.interface import Folder
 from lumos.formats.varints import Malformed
-from lumos.model.conversions.json_values import objects_at
+from lumos.model.conversions.json_values import number_at, objects_at
 
 _LONGEST_FILE: Final = 256 * 1024 * 1024
 _DELETED: Final = 2
@@ -211,6 +211,8 @@ class Manifests:
         inside = self._place(file.file_path)
         if inside is None:
             outside.add(_folder_of(file.file_path))
+        elif ".." in inside.split("/"):
+            raise Malformed("A path leads out of the table.")
         sequence = entry.sequence_number
         if sequence is None:
             # Written before its commit had a number; the manifest has it.
@@ -237,12 +239,14 @@ class _Partition:
     """Names and texts of a manifest's partition values; equal ones are made once."""
 
     def __init__(self, fields: list[dict[str, Any]], spec: Spec) -> None:
-        by_id = {field.field_id: field for field in spec.fields}
+        by_id = {each.field_id: each for each in spec.fields if each.field_id is not None}
         by_name = {field.name: field for field in spec.fields}
         self._fields: dict[str, tuple[SpecField, object]] = {}
         for field in fields:
             name = field["name"]
-            meant = by_id.get(field.get("field-id")) or by_name.get(name) or SpecField(name=name)
+            id = number_at(field, "field-id")
+            meant = by_name.get(name) if id is None else by_id.get(id, by_name.get(name))
+            meant = meant or SpecField(name=name)
             self._fields[name] = meant, field.get("type")
         self._known: dict[tuple[Any, ...], tuple[tuple[str, str | None], ...]] = {}
 
