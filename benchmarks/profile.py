@@ -1,8 +1,11 @@
 """Profiles of Parquet beside the same aggregates written by hand in Spark.
 
 Two datasets: 4,000,000 rows of 6 columns, 1,000,000 rows of 100. Every way has its own process,
-with Spark set up as Lumos does it for long work. It runs three times: the first run, in which Java
-compiles and Python's workers start, is the cold one, the better of the others the warm one.
+with Spark set up as Lumos does it for long work, and runs twice: in the cold run Java compiles and
+Python's workers start, the warm one has both. Seconds of processors are those of the process, of
+its JVM and of Python's workers; unlike seconds on the clock they hardly depend on what else is
+going on.
+`hand` has all that a profile has, `plain` has no frequent values.
 """
 
 import json
@@ -12,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +23,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-RUNS = 3
+_KLL_SIZE = 1000
 _RANKS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 def measure() -> dict[str, Any]:
-    """Seconds of a run by hand and of a profile, cold and warm, and of the whole command."""
+    """What each way takes, and how many times as long a profile takes as each way by hand."""
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for dataset, write in (("4m_6", write_narrow), ("1m_100", write_wide)):
-            lake = folder / dataset / "lake"
-            write(lake / "orders")
+            write(folder / dataset / "lake/orders")
             _run("scan", folder / dataset)
-            by_hand, profile = (_run(way, folder / dataset) for way in ("hand", "profile"))
+            ways = {way: _run(way, folder / dataset) for way in ("profile", "plain", "hand")}
+            started = time.perf_counter()
+            _run("command", folder / dataset)
+            profile = ways["profile"]
             results[dataset] = {
-                "hand_cold_s": round(by_hand[0], 2),
-                "hand_warm_s": round(min(by_hand[1:]), 2),
-                "profile_cold_s": round(profile[0], 2),
-                "profile_warm_s": round(min(profile[1:]), 2),
-                "cold_ratio": round(profile[0] / by_hand[0], 2),
-                "warm_ratio": round(min(profile[1:]) / min(by_hand[1:]), 2),
-                "command_s": round(_run("command", folder / dataset)[0], 2),
+                **ways,
+                "command_s": round(time.perf_counter() - started, 2),
+                **{
+                    f"{kind}_of_{way}": round(profile[kind] / ways[way][kind], 2)
+                    for way in ("plain", "hand")
+                    for kind in ("cold_s", "warm_s", "warm_cpu_s")
+                },
             }
     return results
 
@@ -78,8 +84,7 @@ def write_wide(folder: Path, *, files: int = 4, rows: int = 250_000) -> None:
         pq.write_table(pa.table(columns), folder / f"part-{number:05}.parquet")
 
 
-def _run(way: str, folder: Path) -> list[float]:
-    started = time.perf_counter()
+def _run(way: str, folder: Path) -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.profile", way, str(folder)],
         check=True,
@@ -87,22 +92,46 @@ def _run(way: str, folder: Path) -> list[float]:
         text=True,
         env={**os.environ, "PYTHONPATH": os.getcwd()},
     )
-    if way in ("command", "scan"):
-        return [time.perf_counter() - started]
-    seconds: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return seconds
+    told: dict[str, float] = json.loads((done.stdout.splitlines() or ["{}"])[-1])
+    return told
 
 
 def _timed(action: Callable[[], object]) -> None:
-    seconds = []
-    for _ in range(RUNS):
-        started = time.perf_counter()
+    """Runs something cold, then warm, and writes down what that took."""
+    seconds, processors = [time.perf_counter()], [_processor_seconds()]
+    for _ in range(2):
         action()
-        seconds.append(time.perf_counter() - started)
-    sys.stdout.write(f"{json.dumps(seconds)}\n")
+        seconds.append(time.perf_counter())
+        processors.append(_processor_seconds())
+    told = {
+        "cold_s": seconds[1] - seconds[0],
+        "warm_s": seconds[2] - seconds[1],
+        "cold_cpu_s": processors[1] - processors[0],
+        "warm_cpu_s": processors[2] - processors[1],
+    }
+    rounded = {name: round(value, 2) for name, value in told.items()}
+    sys.stdout.write(f"{json.dumps(rounded)}\n")
 
 
-def _hand(folder: Path) -> None:
+def _processor_seconds() -> float:
+    """What this process and all below it have used so far."""
+    used: dict[int, float] = {}
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        parents[int(stat.parent.name)] = int(words[1])
+        # Its own, and that of children which have ended.
+        used[int(stat.parent.name)] = sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
+    family = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(used[pid] for pid in family)
+
+
+def _hand(folder: Path, *, frequent: bool = True) -> None:
     """The aggregates as somebody would write them who knows Spark's sketches."""
     from pyspark.sql import functions as F
 
@@ -125,13 +154,14 @@ def _hand(folder: Path) -> None:
                 continue
             measures += [F.min(column), F.max(column), F.avg(column), F.stddev(column)]
             if type == "double":
-                sketch = F.kll_sketch_agg_double(column)
+                sketch = F.kll_sketch_agg_double(column, F.lit(_KLL_SIZE))
                 measures.append(F.kll_sketch_get_quantile_double(sketch, ranks))
             else:
-                sketch = F.kll_sketch_agg_bigint(column)
+                sketch = F.kll_sketch_agg_bigint(column, F.lit(_KLL_SIZE))
                 measures.append(F.kll_sketch_get_quantile_bigint(sketch, ranks))
             told = f"unix_micros(cast({name} as timestamp))" if "time" in type else name
-            measures.append(F.expr(f"approx_top_k({told}, 10)"))
+            if frequent:
+                measures.append(F.expr(f"approx_top_k({told}, 10)"))
         _timed(lambda: frame.agg(*measures).collect())
 
 
@@ -161,5 +191,11 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    WAYS = {"hand": _hand, "scan": _scan, "profile": _profile, "command": _command}
+    WAYS: dict[str, Callable[[Path], None]] = {
+        "hand": _hand,
+        "plain": partial(_hand, frequent=False),
+        "scan": _scan,
+        "profile": _profile,
+        "command": _command,
+    }
     WAYS[sys.argv[1]](Path(sys.argv[2]))

@@ -12,10 +12,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import IO, Final
 
 from lumos.errors import LumosError
 from lumos.pipeline import class_archive
@@ -60,6 +61,8 @@ _OWN_SETUP: Final = (
     "YARN_CONF_DIR",
 )
 _START_SECONDS: Final = 120
+# What the library of Spark's sketches says whenever it is loaded.
+_NO_NEWS: Final = b"Warning: Java versions > Java 11 can only operate in restricted mode"
 
 
 class JvmNotStarted(LumosError):
@@ -156,13 +159,25 @@ def _start(command: Sequence[str], home: Path, answer: Path) -> subprocess.Popen
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
     }
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command,
         # The gateway ends when this pipe closes, so that it never outlives us.
         stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=environment,
         preexec_fn=_ignore_signals_to_all,
     )
+    assert process.stderr is not None, "it was asked for"
+    Thread(target=_pass_on, args=(process.stderr,), name="jvm-errors", daemon=True).start()
+    return process
+
+
+def _pass_on(errors: IO[bytes]) -> None:
+    """Lets what the JVM says be seen, but for what nobody can do anything about."""
+    for line in errors:
+        if not line.startswith(_NO_NEWS):
+            with suppress(OSError):
+                os.write(2, line)
 
 
 def _ignore_signals_to_all() -> None:

@@ -15,6 +15,9 @@ from lumos.pipeline.profiling.columns import ORDERED, WHOLE, Leaf
 
 RANKS: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _HLL_BITS: Final = 12
+# Quantiles are off by about 0.45 % of the rows; with Spark's own 200 by 1.3 %, which is too much
+# at the ends.
+_KLL_SIZE: Final = 1000
 _SQL_TYPES: Final = {
     pa.int64(): "bigint",
     pa.float64(): "double",
@@ -72,7 +75,7 @@ class Sent(NamedTuple):
         if self.quantiles:
             of_integers = self.type == pa.int64() and self.doubles is None
             sketch = F.kll_sketch_agg_bigint if of_integers else F.kll_sketch_agg_double
-            quantiles = sketch(F.col(self.doubles or self.name))
+            quantiles = sketch(F.col(self.doubles or self.name), F.lit(_KLL_SIZE))
             kind = "integers" if of_integers else "numbers"
             sketches.append(quantiles.alias(f"{self.name}_{kind}"))
         return sketches
