@@ -209,7 +209,8 @@ class HudiTable:
             return
         name = f"{instants[0]}_{instants[-1]}_0.parquet"
         self.files[f"{self.timeline}/history/{name}"] = _parquet(pa.Table.from_pylist(rows))
-        manifest = {"files": [{"fileName": name, "fileLen": 1}]}
+        there = [path.rpartition("/")[2] for path in self.files if path.endswith("_0.parquet")]
+        manifest = {"files": [{"fileName": each, "fileLen": 1} for each in there]}
         self.files[f"{self.timeline}/history/manifest_1"] = json.dumps(manifest).encode()
         self.files[f"{self.timeline}/history/_version_"] = b"1"
 
