@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from lumos import Lumos
 from lumos.cli.datasets import show
 from lumos.cli.profile import profile as profile_command
+from lumos.engine.profiles.locating import NotProfiled
 from lumos.engine.profiles.reports import ProfileReport
 from lumos.errors import LumosError, MisuseError
 from lumos.model.dataset import ColumnProfile
 from lumos.snapshot import open_snapshot
+from lumos.store import Store
 
 pytestmark = pytest.mark.usefixtures("workplace", "spark")
 
@@ -241,3 +244,15 @@ def test_a_file_that_went_or_broke_since_the_scan_is_told(lake: Path) -> None:
     report = lumos.profiles.profile("orders")
     assert {problem.code for problem in report.problems} == {"vanished", "corrupt_file"}
     assert (report.profile.rows, report.profile.unread) == (ROWS, 2)
+
+
+def test_a_dataset_without_files_is_refused(once: tuple[Lumos, ProfileReport]) -> None:
+    lumos, _ = once
+    store = Store.open(lumos.database)
+    with store.transaction() as transaction:
+        known = transaction.known(store.find("orders"))
+        assert known is not None
+        table = msgspec.structs.replace(known, urn="lumos://postgres/db/orders_table", name="tab")
+        transaction.save(table)
+    with pytest.raises(NotProfiled, match="has no files"):
+        lumos.profiles.profile("tab")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _LOST: Final = "what the last scan knew of its files is not there any more."
-_IN_DATABASES: Final = frozenset({"table", "view", "materialized view", "foreign table", "topic"})
 
 
 class NotProfiled(MisuseError):
@@ -43,10 +42,8 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     """The files of a dataset; raises NotProfiled where there are none to read."""
     dataset = store.get(urn)
     known = _known(store, dataset)
-    if dataset.format in _IN_DATABASES or (
-        dataset.statistics and not dataset.statistics.file_count
-    ):
-        raise NotProfiled(urn, "it has no files. Rows of databases are not read.")
+    if dataset.statistics is None or not dataset.statistics.file_count:
+        raise NotProfiled(urn, "it has no files. Rows of databases and streams are not read.")
     scan = store.last_scan(known.source)
     if scan is None:
         raise NotProfiled(urn, "no scan of this store has seen its files. Run lumos ingest first.")
