@@ -111,7 +111,9 @@ class S3Server(RecordingServer):
         included: bool = False,
     ) -> tuple[list[str], list[str], str]:
         """Keys and folders of a page, and the text behind which the next one begins."""
-        order = self._order.setdefault(bucket, sorted(self.buckets[bucket]))
+        if bucket not in self._order:
+            self._order[bucket] = sorted(self.buckets[bucket])
+        order = self._order[bucket]
         beginning = bisect.bisect_left if included else bisect.bisect_right
         at = max(beginning(order, after), bisect.bisect_left(order, prefix))
         found: list[str] = []
