@@ -1,13 +1,16 @@
 """Tags and domains of OpenMetadata in DataHub: its files, and a stub of its server."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lumos.model.catalog import Other
+from lumos.platforms.datahub.platform import Datahub
 
 from .catalogs import CATALOGS, Catalog, called
+from .live import gms_of
 
 TAG, DOMAIN = "openmetadata:tag:PII.Sensitive", "openmetadata:domain:Shop.Marketing"
 SENSITIVE = Other(
@@ -45,10 +48,24 @@ def native(catalog: Catalog, urn: str) -> dict[str, Any]:
     return {name: said[-1]["body"] for name, said in aspects.items()}
 
 
-def change(catalog: Catalog, urn: str, **aspects: Any) -> None:
-    """Somebody says something else in DataHub."""
-    said = {name: [{"body": body}] for name, body in {**native(catalog, urn), **aspects}.items()}
-    put(catalog, Other(urn=urn, carried={"datahub": said}))
+def change(catalog: Catalog, folder: Path, urn: str, **aspects: Any) -> Catalog:
+    """The catalog after somebody has said something else in DataHub."""
+    if isinstance(catalog, Datahub):
+        gms_of(folder).hold(urn, aspects)
+        return catalog
+    file = folder / "estate.json"
+    said = [
+        {
+            "entityType": urn.split(":")[2],
+            "entityUrn": urn,
+            "changeType": "UPSERT",
+            "aspectName": name,
+            "aspect": {"json": body},
+        }
+        for name, body in aspects.items()
+    ]
+    file.write_text(json.dumps([*json.loads(file.read_text()), *said]))
+    return CATALOGS["datahub-file"](folder)
 
 
 def held(catalog: Catalog) -> dict[str, Any]:
@@ -68,10 +85,12 @@ def test_tags_and_domains_of_openmetadata_are_shown_with_their_words(catalog: Ca
     assert held(catalog) == {TAG: SENSITIVE, DOMAIN: MARKETING}
 
 
-def test_what_people_change_in_datahub_comes_back_in_openmetadatas_words(catalog: Catalog) -> None:
+def test_what_people_change_in_datahub_comes_back_in_openmetadatas_words(
+    catalog: Catalog, tmp_path: Path
+) -> None:
     put(catalog, SENSITIVE, MARKETING)
     words = {"name": "Take care", "description": "x > y", "colorHex": "#ff0000"}
-    change(catalog, SHOWN_TAG, tagProperties=words)
+    catalog = change(catalog, tmp_path, SHOWN_TAG, tagProperties=words)
     now = held(catalog)
     assert now[TAG].carried["openmetadata"] == {
         "displayName": "Take care",
@@ -83,10 +102,10 @@ def test_what_people_change_in_datahub_comes_back_in_openmetadatas_words(catalog
     assert catalog.get_item(Other, TAG) == now[TAG]
 
 
-def test_what_people_say_beside_is_an_entity_of_its_own(catalog: Catalog) -> None:
+def test_what_people_say_beside_is_an_entity_of_its_own(catalog: Catalog, tmp_path: Path) -> None:
     put(catalog, SENSITIVE)
     ann = {"owner": "urn:li:corpuser:ann", "type": "DATAOWNER"}
-    change(catalog, SHOWN_TAG, ownership={"owners": [ann]})
+    catalog = change(catalog, tmp_path, SHOWN_TAG, ownership={"owners": [ann]})
     now = held(catalog)
     assert now.keys() == {TAG, SHOWN_TAG}
     assert now[TAG] == SENSITIVE
@@ -105,6 +124,19 @@ def test_what_is_there_under_the_same_name_is_left_alone(catalog: Catalog) -> No
     assert native(catalog, SHOWN_TAG)["tagProperties"]["name"] == "Ours"
     now = held(catalog)
     assert now == {TAG: SENSITIVE, SHOWN_TAG: own}
+    catalog.erase_item(SENSITIVE)
+    assert held(catalog) == {SHOWN_TAG: own}
+
+
+def test_what_datahub_itself_names_so_takes_the_place(catalog: Catalog) -> None:
+    own = Other(
+        urn=SHOWN_TAG,
+        carried={"datahub": {"tagProperties": [{"body": {"name": "Ours", "description": "x"}}]}},
+    )
+    put(catalog, SENSITIVE)
+    put(catalog, own)
+    assert held(catalog) == {TAG: SENSITIVE, SHOWN_TAG: own}
+    assert catalog.get_item(Other, TAG) == SENSITIVE
     catalog.erase_item(SENSITIVE)
     assert held(catalog) == {SHOWN_TAG: own}
 

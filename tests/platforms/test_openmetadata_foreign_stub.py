@@ -85,7 +85,7 @@ def put(estate: Estate, *items: Other) -> Platform:
 
 
 def held(estate: Estate) -> dict[str, Any]:
-    return {item.urn: item for item in estate.catalog().items()}  # type: ignore[union-attr]
+    return {item.urn: item for item in estate.catalog().items() if isinstance(item, Other)}
 
 
 def said(item: Any, aspect: str) -> Any:
@@ -243,11 +243,118 @@ def test_a_tag_that_is_used_stays_without_the_words_that_were_brought(estate: Es
 def test_what_was_made_to_show_other_catalogs_is_known(estate: Estate) -> None:
     put(estate, *ALL)
     opened = estate.catalog()._opened
-    assert opened.items.shown_elsewhere() == {
+    assert opened.items.shown_elsewhere().keys() == {
         ("tag", f"Lumos.{ID}"),
         ("domain", ID),
         ("pipeline", "airflow.nightly"),
     }
+
+
+def person(estate: Estate, name: str) -> dict[str, str]:
+    made = estate.human("PUT", "users", {"name": name, "email": f"{name}@example.com"})
+    return {"id": made["id"], "type": "user"}
+
+
+def erase(estate: Estate, *items: Other) -> None:
+    catalog = estate.catalog()
+    for item in items:
+        catalog.erase_item(item)
+    catalog.tidy()
+
+
+def test_a_pipeline_of_people_takes_no_jobs(estate: Estate) -> None:
+    estate.human("PUT", "services/pipelineServices", {"name": "airflow", "serviceType": "Airflow"})
+    body = {"name": "nightly", "service": "airflow", "description": "Ours"}
+    estate.human("PUT", "pipelines", {**body, "tasks": [{"name": "mine"}]})
+    before = estate.named("pipelines", "airflow.nightly", "tasks")["tasks"]
+    put(estate, NIGHTLY, SECOND)
+    assert estate.named("pipelines", "airflow.nightly", "tasks")["tasks"] == before
+    assert held(estate).keys() >= {"openmetadata:pipeline:airflow.nightly", FLOW, LOAD}
+    assert estate.catalog().get_item(Other, LOAD) == SECOND
+    erase(estate, SECOND, NIGHTLY)
+    assert estate.named("pipelines", "airflow.nightly", "tasks")["tasks"] == before
+
+
+@pytest.mark.parametrize("urn", [TAG, DOMAIN, FLOW, LOAD])
+def test_what_people_have_under_a_name_is_nothing_that_came_from_datahub(
+    estate: Estate, urn: str
+) -> None:
+    put(estate, *ALL)
+    for kept in [each for each in estate.stub.entities("container") if "extension" in each]:
+        estate.human("DELETE", f"containers/{kept['id']}?hardDelete=true")
+    assert estate.catalog().get_item(Other, urn) is None
+
+
+def test_a_job_alone_goes_without_a_trace(estate: Estate) -> None:
+    put(estate, SECOND)
+    assert estate.named("pipelines", "airflow.nightly") is not None
+    erase(estate, SECOND)
+    assert estate.stub.entities("pipeline") == []
+    assert estate.stub.entities("pipelineService") == []
+
+
+def test_a_tag_that_people_make_later_is_theirs(estate: Estate) -> None:
+    gold = other("urn:li:tag:Importance.Gold", tagProperties={"name": "G", "description": "from"})
+    put(estate, gold)
+    estate.human("PUT", "classifications", {"name": "Importance", "description": "by people"})
+    tag = {"name": "Gold", "classification": "Importance", "description": "by people"}
+    estate.human("PUT", "tags", tag)
+    now = held(estate)
+    assert now[gold.urn] == gold
+    assert "openmetadata:tag:Importance.Gold" in now
+    erase(estate, gold)
+    assert estate.named("tags", "Importance.Gold")["description"] == "by people"
+
+
+def test_a_domain_with_owners_is_peoples_though_it_has_no_words(estate: Estate) -> None:
+    owner = person(estate, "ann")
+    body = {"name": "sales", "description": "", "domainType": "Aggregate", "owners": [owner]}
+    estate.human("PUT", "domains", body)
+    sales = other("urn:li:domain:sales", domainProperties={"name": "S", "description": "from"})
+    put(estate, sales)
+    assert held(estate).keys() == {"openmetadata:domain:sales", sales.urn}
+    assert estate.named("domains", "sales")["description"] == ""
+
+
+def test_what_people_say_beside_moves_with_a_thing_of_its_own(estate: Estate) -> None:
+    put(estate, NIGHTLY, MARKETING)
+    owner = person(estate, "ann")
+    estate.change("pipelines", "airflow.nightly", owners=[owner], scheduleInterval="0 1 * * *")
+    estate.change("domains", ID, owners=[owner])
+    moved = list(estate.catalog().items())
+    estate.stub.empty()
+    person(estate, "ann")
+    assert list(estate.catalog().put_items(moved)) == []
+    pipeline = estate.named("pipelines", "airflow.nightly", "owners")
+    assert [each["name"] for each in pipeline["owners"]] == ["ann"]
+    assert (pipeline["displayName"], pipeline["scheduleInterval"]) == ("Nightly load", "0 1 * * *")
+    assert [each["name"] for each in estate.named("domains", ID, "owners")["owners"]] == ["ann"]
+    now = held(estate)
+    assert (now[FLOW], now[DOMAIN]) == (NIGHTLY, MARKETING)
+
+
+def test_a_pipeline_into_which_people_put_something_stays(estate: Estate) -> None:
+    put(estate, NIGHTLY, SECOND)
+    there = estate.named("pipelines", "airflow.nightly", "tasks")["tasks"]
+    tasks = [{k: v for k, v in task.items() if k != "fullyQualifiedName"} for task in there]
+    mine = {"name": "mine", "description": "by people"}
+    estate.change("pipelines", "airflow.nightly", tasks=[*tasks, mine])
+    erase(estate, NIGHTLY, SECOND)
+    left = estate.named("pipelines", "airflow.nightly", "tasks")
+    assert "mine" in {task["name"] for task in left["tasks"]}
+    assert left.get("displayName") is None
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_catalogs_may_have_one_name(estate: Estate, order: int) -> None:
+    native = Other(
+        urn="openmetadata:domain:Sales",
+        carried={"openmetadata": {"description": "d", "domainType": "Consumer-aligned"}},
+    )
+    foreign = other("urn:li:domain:Sales", domainProperties={"name": "S", "description": "from"})
+    for item in (native, foreign)[::order]:
+        put(estate, item)
+    assert held(estate) == {native.urn: native, foreign.urn: foreign}
 
 
 URNS = st.one_of(

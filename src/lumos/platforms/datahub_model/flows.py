@@ -20,6 +20,10 @@ class Flow(NamedTuple):
     id: str
     cluster: str
 
+    @property
+    def urn(self) -> str:
+        return f"urn:li:dataFlow:({self.orchestrator},{self.id},{self.cluster})"
+
 
 class JobName(NamedTuple):
     """A job by its flow and its name in there."""

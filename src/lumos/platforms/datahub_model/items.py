@@ -105,6 +105,7 @@ class Items:
             return
         rendered = self._rendered(kind, key, item)
         if (home := self._home(kind, key)) is not None:
+            self._give_way(home)
             self._holder.replace(home, rendered.statements)
         shown = self._free_to_show(item) if isinstance(item, Other) else None
         # What is made first says of the other that it was made for it.
@@ -129,7 +130,11 @@ class Items:
         home, companion = self._home(kind, key), _companion(kind, key)
         if (shown := self._shown(key)) is not None:
             return companion, shown.entity
-        return (companion,) if home is None else (home, companion)
+        if home is None:
+            return (companion,)
+        beside = shown_in(home)
+        shows = () if beside is None else (_companion(_KINDS[Other], beside.urn),)
+        return home, companion, *shows
 
     def needed_with(self, entity: Entity) -> tuple[Entity, ...]:
         """The entities that have to be read to know what item an entity is."""
@@ -150,9 +155,21 @@ class Items:
 
     def _is_ours(self, shown: Shown) -> bool:
         """Whether an entity was made to show something."""
-        companion = _companion(_KINDS[Other], shown.urn)
+        return shown.entity.urn in self._noted(_companion(_KINDS[Other], shown.urn))
+
+    def _noted(self, companion: Entity) -> list[str]:
+        """The entities that were made to show what is kept in a companion."""
         info = folded(statements_of(self._holder, companion.urn)).get(_INFO) or {}
-        return shown.entity.urn in (info.get(_ALSO_KNOWN_AS) or ())
+        return list(info.get(_ALSO_KNOWN_AS) or ())
+
+    def _give_way(self, home: Entity) -> None:
+        """Leaves an entity to what DataHub itself names so; what it showed is only kept."""
+        shown = shown_in(home)
+        if shown is None or not self._is_ours(shown):
+            return
+        kind = _KINDS[Other]
+        exact = self._exact(_companion(kind, shown.urn))
+        self._put_companion(kind, shown.urn, None if exact is None else self._with_edits(exact))
 
     def _only_shows(self, entity: Entity) -> bool:
         """Whether an entity says nothing but what it was made to show."""
@@ -289,13 +306,13 @@ class Items:
     ) -> None:
         companion, statements = _companion(kind, key), []
         if item is not None:
-            is_known = shown is None or self._is_ours(shown)
-            if self._exact(companion) == item and is_known:
+            noted = [] if shown is None else [shown.entity.urn]
+            if self._exact(companion) == item and self._noted(companion) == noted:
                 return
             value = {"blob": _in_ascii(to_json(item).decode()), "contentType": "JSON"}
             body = {"resourceType": kind.word, "primaryKey": key, "value": value}
-            if shown is not None:
-                body[_ALSO_KNOWN_AS] = [shown.entity.urn]
+            if noted:
+                body[_ALSO_KNOWN_AS] = noted
             statements = [Statement(aspect=_INFO, body=body)]
         self._holder.replace(companion, statements)
 

@@ -7,8 +7,8 @@ does what people had made under the same name before: that is never touched.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,14 +18,17 @@ from lumos.platforms.datahub_model.labels import LabelName, label_of
 from lumos.platforms.datahub_model.worded import Words, words_of
 from lumos.platforms.openmetadata import words as wording
 from lumos.platforms.openmetadata.keeping import ABOUT
-from lumos.platforms.openmetadata.labels import OWN, Labels
+from lumos.platforms.openmetadata.labels import Labels
 from lumos.platforms.openmetadata.names import joined, shortened, spelled
 from lumos.platforms.openmetadata.patching import guard
 from lumos.platforms.openmetadata.server import Server
 from lumos.platforms.openmetadata.texts import shown_text
+from lumos.platforms.openmetadata.things import THINGS, says_more, says_nothing
 
 _SERVICES: Final = "services/pipelineServices"
 _USUAL_CLUSTER: Final = "PROD"
+MadeFor: TypeAlias = Callable[[str], str | None]
+"""The id of the entity that was made to show something of a URN."""
 _ADDRESS: Final = re.compile(r"https?://[!-~]+")
 # Types of pipeline services as of OpenMetadata 1.4; any other orchestrator is a custom one.
 _TYPES: Final = {
@@ -38,13 +41,21 @@ _TYPES: Final = {
 class View(ABC):
     """How something is shown."""
 
-    @abstractmethod
-    def found(self) -> Any:
-        """What shows it, if that is there."""
+    type: str
+    """The type of the entity that is all for it, or holds it."""
 
     @abstractmethod
-    def place(self, entity: Mapping[str, Any]) -> tuple[str, str]:
-        """The type and the qualified name of the entity that is all for it, or holds it."""
+    def found(self, id: str | None = None) -> Any:
+        """What shows it, if that is there: the entity with that id where it is known."""
+
+    def home(self, entity: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The entity that is all for it, or holds it."""
+        return entity
+
+    def is_free(self) -> bool:
+        """Whether it may be shown: people have nothing of its name."""
+        found = self.found()
+        return found is None or self.is_bare(found)
 
     @abstractmethod
     def read(self, entity: Mapping[str, Any]) -> Words:
@@ -77,14 +88,14 @@ class Paged:
         return self._known[route].get(fqn)
 
 
-def view_of(urn: str, server: Any, labels: Labels) -> View | None:
+def view_of(urn: str, server: Any, labels: Labels, made_for: MadeFor) -> View | None:
     """How something from DataHub is shown, if it is shown at all."""
     if (label := label_of(urn)) is not None:
         return _Label(label, server, labels)
     if (flow := flows.flow_of(urn)) is not None:
         return _Pipeline(flow, server)
     if (job := flows.job_of(urn)) is not None:
-        return _Task(job, server)
+        return _Task(job, server, made_for)
     return None
 
 
@@ -95,13 +106,15 @@ class _Label(View):
         self._label = label
         self._server = server
         self._labels = labels
-        self._route = "tags" if label.kind == "tag" else "domains"
+        self.type = label.kind
+        self._thing = THINGS[label.kind]
+        self._route = self._thing.route
 
-    def found(self) -> Any:
-        return self._labels.known_label(self._route, self._label.name)
-
-    def place(self, entity: Mapping[str, Any]) -> tuple[str, str]:
-        return self._label.kind, entity["fullyQualifiedName"]
+    def found(self, id: str | None = None) -> Any:
+        for there in self._labels.known_labels(self._route, self._label.name):
+            if id is None or there["id"] == id:
+                return there
+        return None
 
     def read(self, entity: Mapping[str, Any]) -> Words:
         return Words(
@@ -111,9 +124,14 @@ class _Label(View):
         )
 
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
-        is_ours = self._label.kind == "domain" or entity["classification"]["name"] == OWN
-        is_ours = is_ours and entity.get("provider") != "system"
-        return is_ours and not entity.get("parent") and self.read(entity) == Words()
+        if entity.get("provider") == "system" or entity.get("parent"):
+            return False
+        if self.read(entity) != Words():
+            return False
+        # People may have said more of it than words.
+        fqn = entity["fullyQualifiedName"]
+        whole = self._server.named(self._route, fqn, fields=self._thing.asked)
+        return whole is not None and says_nothing(self._thing, whole)
 
     def written(self, item: Other, entity: Any) -> Any:
         said = words_of(item)
@@ -122,6 +140,7 @@ class _Label(View):
         else:
             self._labels.ensure(domains=[self._label.name])
         entity = entity or self.found()
+        id = entity["id"]
         title = _title(said, self._label.name)
         body = self._body(entity)
         if (entity.get("displayName") or None) != title or self.is_bare(entity):
@@ -129,7 +148,7 @@ class _Label(View):
             named = {"displayName": title} if title else {}
             style = {"style": {"color": shown_text(said.colour)}} if said.colour else {}
             self._server.put(self._route, body | named | style | _sent(said))
-            entity = self.found()
+            entity = self.found(id)
         operations = _described(entity, said)
         colour = shown_text(said.colour) if said.colour else None
         if self.read(entity).colour != colour:
@@ -148,7 +167,7 @@ class _Label(View):
                 return
         if entity.get("displayName"):
             self._server.put(self._route, self._body(entity) | {"description": ""})
-            entity = self.found()
+            entity = self.found(entity["id"])
         operations = _described(entity, Words())
         if entity.get("style"):
             operations.append({"op": "remove", "path": "/style"})
@@ -165,11 +184,13 @@ class _Label(View):
         if not operations:
             return entity
         self._server.patch(f"{self._route}/{entity['id']}", [*guard(entity), *operations])
-        return self.found()
+        return self.found(entity["id"])
 
 
 class _Pipeline(View):
     """A flow."""
+
+    type = "pipeline"
 
     def __init__(self, flow: flows.Flow, server: Server) -> None:
         self._flow = flow
@@ -179,18 +200,16 @@ class _Pipeline(View):
         self._service = shortened(spelled(orchestrator))
         self._name = shortened(spelled(flow.id))
 
-    def found(self) -> Any:
+    def found(self, id: str | None = None) -> Any:
         fqn = joined(self._service, self._name)
-        return self._server.named("pipelines", fqn, fields="tasks")
-
-    def place(self, entity: Mapping[str, Any]) -> tuple[str, str]:
-        return "pipeline", entity["fullyQualifiedName"]
+        there = self._server.named("pipelines", fqn, fields=THINGS[self.type].asked)
+        return there if there is not None and id in (None, there["id"]) else None
 
     def read(self, entity: Mapping[str, Any]) -> Words:
         return _told(entity)
 
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
-        return entity.get("description") == ABOUT
+        return _is_bare(entity)
 
     def written(self, item: Other, entity: Any) -> Any:
         said = words_of(item)
@@ -208,7 +227,21 @@ class _Pipeline(View):
         return entity
 
     def take_out(self, entity: Any) -> None:
+        if self.is_gone(entity, entity.get("tasks") or ()):
+            return
+        # Jobs are in it, or something that people said, which stays.
+        if entity.get("displayName") or entity.get("sourceUrl"):
+            entity = self.made({}, entity)
+        if entity.get("description") != ABOUT:
+            operation = {"op": "add", "path": "/description", "value": ABOUT}
+            self._server.patch(f"pipelines/{entity['id']}", [*guard(entity), operation])
+
+    def is_gone(self, entity: Any, tasks: Iterable[Any]) -> bool:
+        """Takes out a pipeline that would have these tasks, if nothing else is said in it."""
+        if says_more(THINGS[self.type], entity) or not all(map(_is_bare, tasks)):
+            return False
         self._server.delete(f"pipelines/{entity['id']}", hardDelete=True)
+        return True
 
     def made(self, said: dict[str, Any], entity: Any) -> Any:
         """The pipeline, made or said anew with the tasks that it has."""
@@ -228,26 +261,36 @@ class _Pipeline(View):
 class _Task(View):
     """A job of a flow; `pipeline` in what shows it is all of the flow."""
 
-    def __init__(self, job: flows.JobName, server: Server) -> None:
+    type = "pipeline"
+
+    def __init__(self, job: flows.JobName, server: Server, made_for: MadeFor) -> None:
         self._job = job
         self._server = server
+        self._made_for = made_for
         self._flow = _Pipeline(job.flow, server)
         self._name = spelled(job.id)
 
-    def found(self) -> Any:
-        pipeline = self._flow.found()
+    def found(self, id: str | None = None) -> Any:
+        pipeline = self._flow.found(id)
         task = None if pipeline is None else _task_of(pipeline, self._name)
         return None if task is None else {**task, "pipeline": pipeline}
 
-    def place(self, entity: Mapping[str, Any]) -> tuple[str, str]:
-        return self._flow.place(entity["pipeline"])
+    def home(self, entity: Mapping[str, Any]) -> Mapping[str, Any]:
+        home: Mapping[str, Any] = entity["pipeline"]
+        return home
+
+    def is_free(self) -> bool:
+        pipeline = self._flow.found()
+        if pipeline is None or self._flow.is_bare(pipeline):
+            return True
+        return bool(pipeline["id"] == self._made_for(self._job.flow.urn))
 
     def read(self, entity: Mapping[str, Any]) -> Words:
         # The server takes only descriptions of whole entities for HTML.
         return msgspec.structs.replace(_told(entity), description=entity.get("description") or None)
 
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
-        return entity.get("description") == ABOUT
+        return _is_bare(entity)
 
     def written(self, item: Other, entity: Any) -> Any:
         said = words_of(item)
@@ -273,7 +316,9 @@ class _Task(View):
         for task in tasks:
             following = task.get("downstreamTasks") or ()
             task["downstreamTasks"] = [name for name in following if name != self._name]
-        self._put(pipeline, tasks)
+        # Where nothing but jobs was shown by it, it goes with the last of them.
+        if not self._flow.is_bare(pipeline) or not self._flow.is_gone(pipeline, tasks):
+            self._put(pipeline, tasks)
 
     def _say(self, task: dict[str, Any], said: Words, item: Other) -> None:
         type = flows.type_of_job(item)
@@ -293,6 +338,10 @@ class _Task(View):
             return
         operations = [*guard(pipeline), {"op": "add", "path": "/tasks", "value": sent}]
         self._server.patch(f"pipelines/{pipeline['id']}", operations)
+
+
+def _is_bare(entity: Mapping[str, Any]) -> bool:
+    return entity.get("description") == ABOUT
 
 
 def _task_of(pipeline: Mapping[str, Any], name: str) -> Any:

@@ -89,23 +89,32 @@ class Items:
         for type, left in kept.items():
             for key, each in left.items():
                 kind = self._kind(type, key, paged if each.shown is not None else None)
-                beside = None if kind.view is None else kind.view.found()
+                beside = None if kind.view is None else kind.view.found(each.entity)
                 if (item := self._item(kind, beside, each)) is not None:
                     yield item
 
-    def shown_elsewhere(self) -> frozenset[tuple[str, str]]:
-        """Types and qualified names of what was made to show things of other catalogs."""
-        paged, found = Paged(self._server), set()
+    def shown_elsewhere(self) -> dict[tuple[str, str], list[str]]:
+        """The URNs of what other catalogs have, by type and qualified name of what shows it."""
+        paged = Paged(self._server)
+        found: dict[tuple[str, str], list[str]] = {}
         for key, kept in self._all_kept()[Other].items():
             view = self._kind(Other, key, paged).view if kept.made else None
-            if view is not None and (entity := view.found()) is not None:
-                found.add(view.place(entity))
-        return frozenset(found)
+            if view is not None and (entity := view.found(kept.entity)) is not None:
+                place = view.type, view.home(entity)["fullyQualifiedName"]
+                found.setdefault(place, []).append(key)
+        return found
+
+    def give_way(self, type: str, fqn: str) -> None:
+        """Leaves an entity to what is named so in this catalog; what it showed is only kept."""
+        for urn in self.shown_elsewhere().get((type, fqn), ()):
+            kept = self.keeper.kept(_KINDS[Other].word, urn, Other, Words)
+            if kept is not None:
+                now = self.get(Other, urn)
+                self.keeper.keep(_KINDS[Other].word, urn, Kept(now, None, made=False))
 
     def get(self, type: type[Item], key: str) -> Item | None:
         kind = self._kind(type, key, self._server)
-        entity = self._entity(kind, key)
-        return self._item(kind, entity, self._kept(kind, key, entity))
+        return self._item(kind, *self._found(kind, key))
 
     def settled(self, item: Item) -> Item:
         """The item that `get` gives back once this one is put."""
@@ -125,17 +134,19 @@ class Items:
     def _put(self, item: Item) -> None:
         key = _key(item)
         kind = self._kind(type(item), key, self._server)
-        entity = self._entity(kind, key)
-        before = self._kept(kind, key, entity)
+        entity, before = self._found(kind, key)
         is_begun = before is not None and before.begun
         if not is_begun and self._item(kind, entity, before) == item:
             return
         # What was only referred to so far was made by Lumos, too.
         is_new = entity is None or bool(kind.is_bare and kind.is_bare(entity))
         made = is_new if before is None else before.made
-        if kind.view is not None and not made:
-            # People have something of that name: it is theirs alone.
-            kind, entity = kind._replace(view=None), None
+        if kind.view is not None:
+            is_ours = entity is not None and before is not None and before.made
+            made = is_ours or kind.view.is_free()
+            if not made:
+                # People have something of that name: it is theirs alone.
+                kind, entity = kind._replace(view=None), None
         if before is None and is_new and self._can_show(kind, item, entity):
             before, entity = self._begin(kind, item, entity)
         entity = self._written(kind, item, entity)
@@ -145,6 +156,8 @@ class Items:
             # In people's own glossaries there is more to a term than an item of this kind says.
             is_shown = _is_own(entity)
         kept = None if is_shown and not made else Kept(item, shown, made)
+        if kept is not None and kind.view is not None and entity is not None:
+            kept = kept._replace(entity=kind.view.home(entity)["id"])
         laid = before if kind.type in _BESIDE else _inside(kind, entity)
         if kept != laid:
             self._keep(kind, key, entity, kept)
@@ -161,8 +174,7 @@ class Items:
         """Takes an item out; what people made stays, without what was kept of it."""
         key = _key(item)
         kind = self._kind(type(item), key, self._server)
-        entity = self._entity(kind, key)
-        kept = self._kept(kind, key, entity)
+        entity, kept = self._found(kind, key)
         is_ours = kept is not None and kept.made
         if kind.view is not None:
             if entity is not None and is_ours:
@@ -188,7 +200,7 @@ class Items:
         self, kind: _Kind, entity: Mapping[str, Any] | None, kept: Kept | None
     ) -> Item | None:
         if kept is None:
-            if entity is None or kind.type is Job or self._is_no_item(kind, entity):
+            if entity is None or kind.type in (Job, Other) or self._is_no_item(kind, entity):
                 return None
             assert kind.read is not None
             found: Item = kind.read(entity)
@@ -218,10 +230,22 @@ class Items:
         if type is not Other or server is None:
             return kind
         labels = self._labels if server is self._server else Labels(server)
-        view = view_of(key, server, labels)
+        view = view_of(key, server, labels, self._made_for)
         if view is None:
             return kind
         return kind._replace(view=view, read=view.read, is_bare=view.is_bare)
+
+    def _made_for(self, urn: str) -> str | None:
+        kept = self.keeper.kept(_KINDS[Other].word, urn, Other, Words)
+        return kept.entity if kept is not None and kept.made else None
+
+    def _found(self, kind: _Kind, key: str) -> tuple[Any, Kept | None]:
+        """The entity that an item is or that shows it, and what is kept of the item."""
+        if kind.view is not None:
+            kept = self._kept(kind, key, None)
+            return kind.view.found(None if kept is None else kept.entity), kept
+        entity = self._entity(kind, key)
+        return entity, self._kept(kind, key, entity)
 
     def _entity(self, kind: _Kind, key: str) -> Any:
         """The entity that an item is, if there is one."""

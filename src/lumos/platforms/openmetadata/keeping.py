@@ -26,13 +26,15 @@ class Kept(NamedTuple):
 
     `made` says whether the entity was made for it, and may go with it. One that is `begun` is laid
     before anything is shown: a process that is killed in between leaves nothing that looks like
-    people's own, nor like something finished.
+    people's own, nor like something finished. `entity` is the id of what shows something of another
+    catalog: whatever else has that name is people's.
     """
 
     item: Any
     shown: Any
     made: bool
     begun: bool = False
+    entity: str | None = None
 
 
 class Keeper:
@@ -134,7 +136,11 @@ def holders(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def text_of(kept: Kept) -> str:
     shown = None if kept.shown is None else to_plain(kept.shown)
     said = {"item": to_plain(kept.item), "shown": shown, "made": kept.made}
-    return to_json(said | ({"begun": True} if kept.begun else {})).decode()
+    if kept.begun:
+        said["begun"] = True
+    if kept.entity is not None:
+        said["entity"] = kept.entity
+    return to_json(said).decode()
 
 
 def inside(type: type[Any], shown_type: type[Any], entity: Any) -> Kept | None:
@@ -146,6 +152,6 @@ def inside(type: type[Any], shown_type: type[Any], entity: Any) -> Kept | None:
         said = msgspec.json.decode(text)
         shown = None if said["shown"] is None else from_plain(said["shown"], shown_type)
         item, made = from_plain(said["item"], type), bool(said["made"])
-        return Kept(item, shown, made, bool(said.get("begun")))
+        return Kept(item, shown, made, bool(said.get("begun")), said.get("entity"))
     except (msgspec.MsgspecError, KeyError, TypeError):
         return None

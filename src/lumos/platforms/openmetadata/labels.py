@@ -7,7 +7,7 @@ one is written, it is read by the same name.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import RLock
 from typing import Any, Final
 
@@ -149,13 +149,13 @@ class Labels:
             return {"id": id, "type": "domain", "fullyQualifiedName": fqn}
         return {"type": "domain", "fullyQualifiedName": joined(shortened(spelled(name)))}
 
-    def known_label(self, route: str, name: str) -> Any:
-        """The tag or domain of that name as the catalog has it, or nothing."""
-        there = self._there(route, name)
-        if there is not None:
-            return there
+    def known_labels(self, route: str, name: str) -> Iterator[Any]:
+        """The tags or domains that a name may mean: first people's, then the one of Lumos."""
+        if (there := self._there(route, name)) is not None:
+            yield there
         own = _own_fqn(name) if route == "tags" else joined(shortened(spelled(name)))
-        return self._server.named(route, own)
+        if (made := self._server.named(route, own)) is not None:
+            yield made
 
     def forget_tag(self, name: str) -> None:
         """Looks for a tag again when it is needed next, since it is gone."""

@@ -7,13 +7,14 @@ kept beside it and shown once the other one is there.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Final
 
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
 from lumos.model.catalog import Other
 from lumos.platforms.interface import Refused
+from lumos.platforms.openmetadata.homes import HOMES
 from lumos.platforms.openmetadata.index import Index
 from lumos.platforms.openmetadata.keeping import ABOUT, KEPT, Keeper, Kept
 from lumos.platforms.openmetadata.labels import ABOUT as ABOUT_LABELS
@@ -31,6 +32,7 @@ from lumos.platforms.openmetadata.things import (
     Thing,
     name_of,
     record_of,
+    says_more,
     says_nothing,
 )
 from lumos.platforms.plain_merging import merged_objects
@@ -42,7 +44,10 @@ _BY_LUMOS: Final = frozenset({MADE, ABOUT, ABOUT_LABELS})
 _ATTEMPTS: Final = 3
 _NOT_EMPTY: Final = 400
 _FORBIDDEN: Final = 403
-Known = Callable[[], Iterable[tuple[str, str]]]
+# What other things an entity may show, and how those are told to leave it.
+_SHOWS_OTHERS: Final = ("tag", "domain", "pipeline")
+Known = Callable[[], Container[tuple[str, str]]]
+GiveWay = Callable[[str, str], None]
 
 
 def named(urn: str) -> tuple[Thing, str] | None:
@@ -78,13 +83,15 @@ class Others:
         index: Index,
         keeper: Keeper,
         referring: Referring,
-        shown_elsewhere: Known = tuple,
+        shown_elsewhere: Known,
+        give_way: GiveWay,
     ) -> None:
         self._server = server
         self._index = index
         self._keeper = keeper
         self._referring = referring
         self._shown_elsewhere = shown_elsewhere
+        self._give_way = give_way
         # Those that refer to something which was not there when they were put, and to what; nothing
         # where an earlier process put them.
         self._waiting: dict[str, frozenset[tuple[str, str]] | None] = {}
@@ -95,12 +102,14 @@ class Others:
     def all(self) -> Iterator[Other]:
         """Every thing that somebody said something of."""
         kept = {found.item.urn: found for _, found in self._keeper.all({WORD: (Other, Other)})}
-        elsewhere = set(self._shown_elsewhere())
+        elsewhere = self._shown_elsewhere()
         for thing in THINGS.values():
             entities = [
                 entity
                 for entity in self._listed(thing)
+                # What people say of one beside is theirs to keep.
                 if (thing.type, entity["fullyQualifiedName"]) not in elsewhere
+                or says_more(thing, entity)
             ]
             told = dict(self._server.each(entities, partial(self._told, thing)))
             for urn in sorted(told):
@@ -116,8 +125,11 @@ class Others:
         return self._item(thing, urn, self._entity(thing, fqn), self._kept(urn))
 
     def _listed(self, thing: Thing) -> list[dict[str, Any]]:
+        return self._pages(thing.route, thing.asked)
+
+    def _pages(self, route: str, fields: str) -> list[dict[str, Any]]:
         try:
-            return list(self._server.pages(thing.route, fields=thing.asked))
+            return list(self._server.pages(route, fields=fields))
         except CatalogTooOld:
             # A server that has no such things.
             return []
@@ -197,6 +209,11 @@ class Others:
                         self._waiting.setdefault(found.item.urn, None)
         self._complete({(DATASET, urn) for urn in datasets})
 
+    def complete_pipelines(self) -> None:
+        """Shows what waited for services of pipelines, which flows of other catalogs bring, too."""
+        missed = {each for some in self._waiting.values() for each in some or ()}
+        self._complete({each for each in missed if each[0] == "pipelineService"})
+
     def _complete(self, arrived: set[tuple[str, str]]) -> None:
         """Shows what waited for something that has arrived, and in turn what waited for that."""
         while ready := [
@@ -238,6 +255,8 @@ class Others:
             if before is None and is_new:
                 before = Kept(item, None, made=True, begun=True)
                 self._keeper.keep(WORD, item.urn, before)
+            elif before is None and thing.type in _SHOWS_OTHERS:
+                self._give_way(thing.type, fqn)
             self._referring.missed.clear()
             entity = self._written(thing, fqn, record, entity)
             if entity is not None:
@@ -294,12 +313,8 @@ class Others:
         self._waiting.pop(item.urn, None)
 
     def _remove(self, thing: Thing, fqn: str, entity: Mapping[str, Any]) -> None:
-        try:
-            self._server.delete(f"{thing.route}/{entity['id']}", hardDelete=True)
-        except CatalogError as problem:
-            if problem.status not in (_NOT_EMPTY, _FORBIDDEN):
-                raise
-            # Others are in it: it says nothing any more, and goes with the last of them.
+        if not self._is_gone(thing, entity):
+            # Others are in it or use it: it says nothing any more, and goes with the last of them.
             if body := self._referring.body(thing, fqn, {**thing.needed, "description": MADE}):
                 self._server.put(thing.route, body)
             self._say_nothing(thing, fqn)
@@ -320,23 +335,46 @@ class Others:
         for thing in reversed(THINGS.values()):
             for entity in self._listed(thing):
                 if entity.get("description") == MADE and says_nothing(thing, entity):
-                    self._drop(thing, entity)
+                    self._is_gone(thing, entity)
+                    self._referring.forget(thing.type, entity["fullyQualifiedName"])
 
     def forget(self) -> None:
         """Looks for everything again when it is needed next."""
         self._referring.forget_all()
 
-    def _drop(self, thing: Thing, entity: Mapping[str, Any]) -> None:
-        if thing.type in ("tag", "glossaryTerm"):
-            told = self._server.get(f"{thing.route}/{entity['id']}", fields="usageCount") or {}
-            if told.get("usageCount"):
-                return
+    def _is_gone(self, thing: Thing, entity: Mapping[str, Any]) -> bool:
+        """Takes an entity out that nobody uses; says whether that was so."""
+        if self._is_used(thing, entity):
+            return False
         try:
             self._server.delete(f"{thing.route}/{entity['id']}", hardDelete=True)
         except CatalogError as problem:
             if problem.status not in (_NOT_EMPTY, _FORBIDDEN):
                 raise
-        self._referring.forget(thing.type, entity["fullyQualifiedName"])
+            return False
+        return True
+
+    def _is_used(self, thing: Thing, entity: Mapping[str, Any]) -> bool:
+        match thing.type:
+            case "tag" | "glossaryTerm":
+                told = self._server.get(f"{thing.route}/{entity['id']}", fields="usageCount") or {}
+                return bool(told.get("usageCount"))
+            case "domain":
+                return entity["id"] in self._domains_in_use()
+            case _:
+                return False
+
+    def _domains_in_use(self) -> set[str]:
+        """Domains that something is in; no route of the server tells what is in one."""
+        routes = [home.route for home in HOMES.values()]
+        routes += [thing.route for thing in THINGS.values() if "domains" in thing.refers]
+        return {
+            domain["id"]
+            for route in routes
+            for entity in self._pages(route, "domains")
+            for domain in entity.get("domains") or ()
+            if not domain.get("inherited")
+        }
 
     @cached_property
     def _is_bot(self) -> bool:

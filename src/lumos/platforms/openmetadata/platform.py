@@ -1,6 +1,6 @@
 """The catalog: an OpenMetadata server."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
@@ -190,23 +190,32 @@ class Openmetadata(
 
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
         opened = self._opened
-        things: dict[str, Other] = {}
+        things = {_name(item): thing for item in items if (thing := _thing_of(item)) is not None}
+        people = [item for item in items if _thing_of(item) is None and not isinstance(item, Other)]
+        foreign = [item for item in items if _thing_of(item) is None and isinstance(item, Other)]
+        # Things refer to people; and where a thing has a name, nothing else is shown under it.
+        yield from self._put_one_by_one(opened.items.put, people)
+        native = [item for item in items if _thing_of(item) and isinstance(item, GlossaryTerm)]
+        refused = [*self._put_one_by_one(opened.items.release, native)]
+        yield from refused
+        for each in refused:
+            del things[each.urn]
+        names = {thing.urn: name for name, thing in things.items()}
+        for each in opened.others.put_all(things.values()):
+            yield Refused(names[each.urn], each.problem)
+        yield from self._put_one_by_one(opened.items.put, foreign)
+        if foreign:
+            opened.others.complete_pipelines()
+
+    @staticmethod
+    def _put_one_by_one(put: Callable[[Any], None], items: Iterable[Item]) -> Iterator[Refused]:
         for item in items:
-            name = item.urn if isinstance(item, Job | Other) else item.name
             try:
-                if (thing := _thing_of(item)) is None:
-                    opened.items.put(item)
-                    continue
-                if isinstance(item, GlossaryTerm):
-                    opened.items.release(item)
-                things[name] = thing
+                put(item)
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                yield Refused(name, problem)
-        names = {thing.urn: name for name, thing in things.items()}
-        for refused in opened.others.put_all(things.values()):
-            yield Refused(names[refused.urn], refused.problem)
+                yield Refused(_name(item), problem)
 
     def settled_item(self, item: Item) -> Item:
         return self._opened.items.settled(item)
@@ -237,9 +246,15 @@ class Openmetadata(
         referring = Referring(server, labels, properties, index)
         writer = Writer(server, index, entries, labels, properties, reader, referring)
         items = Items(server, labels, properties)
-        others = Others(server, index, items.keeper, referring, items.shown_elsewhere)
+        others = Others(
+            server, index, items.keeper, referring, items.shown_elsewhere, items.give_way
+        )
         tidier = Tidier(server, index, labels, items)
         return _Opened(server, index, reader, writer, items, others, tidier)
+
+
+def _name(item: Item) -> str:
+    return item.urn if isinstance(item, Job | Other) else item.name
 
 
 def _thing_of(item: Item) -> Other | None:

@@ -168,6 +168,10 @@ class Referring:
                 self._labels.ensure(terms=[term_named(fqn)])
             case "domain" if len(parts) == 1:
                 self._labels.ensure(domains=[meant(parts[0])])
+            case "domain" if self.find(type, joined(*parts[:-1])) is not None:
+                # People have domains in others of which nothing is said.
+                body = {"name": parts[-1], "parent": joined(*parts[:-1]), **THINGS[type].needed}
+                self._server.put(THINGS[type].route, body)
             case _:
                 return False
         return True

@@ -249,6 +249,18 @@ def says_nothing(thing: Thing, entity: Mapping[str, Any]) -> bool:
             return False
 
 
+def says_more(thing: Thing, entity: Mapping[str, Any]) -> bool:
+    """Whether more is said of an entity than what shows something of another catalog."""
+    said = record_of(thing, entity)
+    said.get("style", {}).pop("color", None)
+    shown = {*_WORDS, "sourceUrl", "tasks"}
+    return any(
+        value and value != thing.needed.get(field)
+        for field, value in said.items()
+        if field not in shown
+    )
+
+
 def _is_derived(value: Any) -> bool:
     """Whether something hangs on something else, and is not said of the entity itself."""
     if not isinstance(value, dict):
