@@ -112,19 +112,13 @@ class _Scan:
         )
         results = self._repeated(results, assumed, actual)
         done = [each.done for result in results for each in result.all]
-        root = self._job.selection.root
-        found, manifest = _collected(done, tables, self._known, root=root, claims=actual)
+        found, manifest = _collected(done, tables, self._known, job=self._job, claims=actual)
         return self._with_overlooked(found, manifest), manifest
 
     def _with_overlooked(self, found: Discovery, manifest: Manifest) -> Discovery:
         """The discovery, with what of the last scan is there though no listing shows it."""
         known = self._known
-        accounted = {
-            path
-            for each in found.datasets
-            for path in (each.path, each.renamed_from, *each.merged_from)
-        }
-        gone = known.memories.keys() - accounted
+        gone = known.memories.keys() - _accounted(found.datasets)
         if not gone or not found.complete:
             return found
         absence = Absence(self._job.selection, known.parts, manifest.parts, self._job.state_access)
@@ -195,6 +189,15 @@ class _Scan:
         return [each for each in done if not each.gone]
 
 
+def _accounted(datasets: Iterable[FoundDataset]) -> set[str]:
+    """The names of datasets, and those that they had before."""
+    return {
+        path
+        for each in datasets
+        for path in filter(None, (each.path, each.renamed_from, *each.merged_from))
+    }
+
+
 def _both(first: _Result, again: _Result) -> _Result:
     """What came of a work that was done twice: of what the first one opened, it knew."""
     bodies = dict(ChainMap(again.done.bodies, *(each.done.bodies for each in first.all)))
@@ -246,7 +249,7 @@ def _collected(
     tables: list[TableDone],
     known: Manifest,
     *,
-    root: str,
+    job: Job,
     claims: frozenset[str],
 ) -> tuple[Discovery, Manifest]:
     fresh = [each.bodies for each in done]
@@ -254,7 +257,8 @@ def _collected(
     places = merged_places(place for each in done for place in each.summary.places)
     # Files that are no dataset's today may be tomorrow's, unopened.
     present = {place.full for place in places}
-    grouping = group(places, schemas, root=root, before=_outside(known.settled, claims))
+    settled = _outside(known.settled, claims)
+    grouping = group(places, schemas, root=job.selection.root, before=settled)
     merged: dict[str, Merged] = {
         each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
         for each in grouping.groups
@@ -270,8 +274,9 @@ def _collected(
         settled=grouping.settled,
         tables={each.root: each.kept for each in tables},
     )
+    loose = [each.found for each in merged.values()]
     discovery = Discovery(
-        datasets=(*(each.found for each in merged.values()), *_found(tables, known, merged)),
+        datasets=(*loose, *_found(tables, known, loose, job)),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),
@@ -297,11 +302,16 @@ def _outside(settled: Settlement, claims: frozenset[str]) -> Settlement:
 
 
 def _found(
-    tables: list[TableDone], known: Manifest, present: Collection[str]
+    tables: list[TableDone], known: Manifest, loose: Iterable[FoundDataset], job: Job
 ) -> Iterator[FoundDataset]:
     """The tables as datasets, which go on with those that their files were taken for before."""
-    settled = [each for each in known.settled.places if not each.missed]
-    former = former_of(tables, settled, present=present, known=known.tables)
+    former = former_of(
+        tables,
+        known,
+        present=_accounted(loose),
+        selection=job.selection,
+        state_access=job.state_access,
+    )
     for each in tables:
         if each.facts is None:
             continue
