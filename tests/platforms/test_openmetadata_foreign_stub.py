@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lumos.model.catalog import Entry, Other
+from lumos.model.catalog import Entry, Other, User
 from lumos.model.dataset import Documentation, Governance
 from lumos.platforms.openmetadata.platform import Openmetadata as Platform
 
@@ -386,3 +386,19 @@ def test_whatever_is_said_comes_back(shared: Estate, given: dict[str, Any]) -> N
     put(shared, *(msgspec.structs.replace(item, carried={}) for item in items.values()))
     assert held(shared) == {urn: Other(urn=urn) for urn in items}
     assert shared.stub.violations == []
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_somebody_whom_people_made_an_owner_stays_when_an_import_is_taken_back(
+    estate: Estate, is_used: bool
+) -> None:
+    ann = User(name="ann", display_name="Ann", email="ann@example.com")
+    estate.catalog().put(Entry(urn=ORDERS, name="orders", platform="postgres"))
+    assert list(estate.catalog().put_items([ann])) == []
+    if is_used:
+        id = estate.named("users", "ann")["id"]
+        estate.edit({"op": "add", "path": "/owners", "value": [{"id": id, "type": "user"}]})
+    catalog = estate.catalog()
+    catalog.erase_item(ann)
+    catalog.tidy()
+    assert ("ann" in {user["name"] for user in estate.stub.entities("user")}) == is_used

@@ -62,6 +62,12 @@ _KINDS: Final = {
     )
 }  # fmt: skip
 _BESIDE: Final = (User, Group, Other)
+# The fields that tell whether others refer to an entity.
+_TELLS_USE: Final[Mapping[type[Any], str]] = {
+    GlossaryTerm: "usageCount",
+    User: "owns",
+    Group: "owns",
+}
 OWN_HOLDERS: Final = holders((*(_KINDS[type].word for type in _BESIDE), WORD))
 
 
@@ -73,6 +79,7 @@ class Items:
         self._labels = labels
         self._properties = properties
         self.keeper = Keeper(server, properties)
+        self._in_use: list[Item] = []
 
     def all(self) -> Iterator[Item]:
         """Every item."""
@@ -170,8 +177,8 @@ class Items:
             entity = self._entity(kind, _key(item))
         return begun, entity
 
-    def erase(self, item: Item) -> None:
-        """Takes an item out; what people made stays, without what was kept of it."""
+    def erase(self, item: Item, *, at_last: bool = False) -> None:
+        """Takes an item out; what people made or use stays, without what was kept of it."""
         key = _key(item)
         kind = self._kind(type(item), key, self._server)
         entity, kept = self._found(kind, key)
@@ -179,11 +186,30 @@ class Items:
         if kind.view is not None:
             if entity is not None and is_ours:
                 kind.view.take_out(entity)
+        elif entity is not None and is_ours and self._is_used(kind, entity):
+            # Perhaps only by what goes next.
+            if not at_last:
+                self._in_use.append(item)
+                return
+            is_ours = False
         elif entity is not None and is_ours:
             self._server.delete(f"{kind.route}/{entity['id']}", hardDelete=True)
             self._labels.forget(entity["fullyQualifiedName"], entity["id"])
         if kept is not None and (kind.type in _BESIDE or not is_ours):
             self._keep(kind, key, entity, None)
+
+    def erase_the_rest(self) -> None:
+        """Takes out what was still in use when it was to go."""
+        while self._in_use:
+            self.erase(self._in_use.pop(), at_last=True)
+
+    def _is_used(self, kind: _Kind, entity: Mapping[str, Any]) -> bool:
+        """Whether people have come to rely on what was made for an item."""
+        if kind.type not in _TELLS_USE:
+            return False
+        field = _TELLS_USE[kind.type]
+        told = self._server.get(f"{kind.route}/{entity['id']}", fields=field) or {}
+        return bool(told.get(field))
 
     def release(self, term: GlossaryTerm) -> None:
         """Takes away what was kept in a term that is in people's own glossary."""

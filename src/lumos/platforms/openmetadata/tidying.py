@@ -33,6 +33,7 @@ class Tidier:
         self._items = items
 
     def tidy(self) -> None:
+        self._items.erase_the_rest()
         # Teams before those who are in them, and all of them before what holds them.
         self._drop("glossaryTerms", self._unused_terms())
         self._drop("tags", self._unused_tags())
