@@ -56,6 +56,19 @@ def test_what_people_made_is_there_again(
     assert source.stub.violations == target.stub.violations == []
 
 
+def test_a_term_comes_with_its_own_domain(estate: Callable[[], Estate], tmp_path: Path) -> None:
+    source, target = estate(), estate()
+    source.human("PUT", "domains", {"name": "Sales", "description": "d", "domainType": "Aggregate"})
+    source.human("PUT", "glossaries", {"name": "B", "description": "g"})
+    source.human("PUT", "glossaryTerms", {"name": "Net", "glossary": "B", "description": "n"})
+    domain = {"id": source.named("domains", "Sales")["id"], "type": "domain"}
+    source.change("glossaryTerms", "B.Net", domains=[domain])
+    snapshot(source.catalog(), tmp_path / "moved.jsonl")
+    restore(tmp_path / "moved.jsonl", target.catalog())
+    term = target.named("glossaryTerms", "B.Net", "domains")
+    assert [each["fullyQualifiedName"] for each in term["domains"]] == ["Sales"]
+
+
 def _writes(target: Estate) -> list[Any]:
     return [request for request in target.server.requests if request.method in WRITES]
 

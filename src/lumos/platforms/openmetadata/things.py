@@ -123,6 +123,8 @@ THINGS: Final = {
             "glossaryTerm", "glossaryTerms", (("glossary", "glossary"), ("parent", "glossaryTerm")),
             ("synonyms", "references", "style", "mutuallyExclusive"),
             {**_SHARED, "reviewers": "reference", "relatedTerms": "name"}, {"description": ""},
+            # Requests that make a term on older servers know no domains.
+            ("domains",),
         ),
         _service("database", "CustomDatabase"),
         _service("storage", "CustomStorage"),
