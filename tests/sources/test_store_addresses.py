@@ -193,3 +193,75 @@ def test_a_written_configuration_has_the_place_and_no_secret(tmp_path: Path) -> 
     assert KEY not in text
     loaded = load(file, environment={}).sources
     assert [roots_of(section) for section in loaded] == [["hdfs://nn/lake"], [f"abfss://{AZURE}"]]  # type: ignore[arg-type]
+
+
+# Clouds
+
+CHINA = "lake@acct.dfs.core.chinacloudapi.cn"
+
+
+@pytest.mark.parametrize(
+    ("address", "root"),
+    [
+        (f"abfss://{CHINA}/raw", f"abfss://{CHINA}/raw"),
+        (
+            "https://acct.blob.core.usgovcloudapi.net/lake/raw",
+            "abfss://lake@acct.dfs.core.usgovcloudapi.net/raw",
+        ),
+    ],
+)
+def test_an_address_of_another_cloud_is_looked_at_there(address: str, root: str) -> None:
+    same_name = AzureSource(buckets=("lake",), account="acct", sas_token=Secret(SAS))
+    section = section_of(address, [same_name])
+    assert isinstance(section, AzureSource)
+    assert roots_of(section) == [normal(address)] == [root]
+    assert section.sas_token is None
+    access = access_of(address, [same_name])
+    assert isinstance(access, AzureAccess)
+    assert access.sas_token == ""
+    assert access.container("lake").authority == root.removeprefix("abfss://").partition("/")[0]
+
+
+def test_a_source_of_another_cloud_is_found_by_it() -> None:
+    there = AzureSource(
+        buckets=("lake",),
+        account="acct",
+        sas_token=Secret(SAS),
+        endpoint_url="https://acct.blob.core.chinacloudapi.cn",
+    )
+    section = section_of(f"abfss://{CHINA}/raw", [there])
+    assert isinstance(section, AzureSource)
+    assert section.sas_token == Secret(SAS)
+    assert roots_of(section) == [f"abfss://{CHINA}/raw"]
+    public = section_of("abfss://lake@acct.dfs.core.windows.net/raw", [there])
+    assert roots_of(public) == ["abfss://lake@acct.dfs.core.windows.net/raw"]  # type: ignore[arg-type]
+
+
+def test_the_environments_account_of_another_cloud_is_not_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    string = f"AccountName=acct;AccountKey={KEY};EndpointSuffix=core.chinacloudapi.cn"
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", string)
+    public = section_of("abfss://lake@acct.dfs.core.windows.net/raw", [])
+    assert roots_of(public) == ["abfss://lake@acct.dfs.core.windows.net/raw"]  # type: ignore[arg-type]
+    for address, key in ((public, ""), (section_of(f"abfss://{CHINA}/raw", []), KEY)):
+        assert isinstance(address, AzureSource)
+        assert AzureAccess.of(address).settled().with_keys().account_key == key
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "gs://user:hush@lake/x",
+        "s3://user:hush@lake/x",
+        "abfss://lake:hush@acct.dfs.core.windows.net/x",
+        "webhdfs://user:hush@nn:9870/x",
+        "hdfs://user:hush@nn/x",
+        "webhdfs://user:hush/@nn/x",
+    ],
+)
+def test_a_password_in_an_address_is_refused_and_not_shown(address: str) -> None:
+    for asked in (normal, section_of, access_of):
+        with pytest.raises(MisuseError) as refused:
+            asked(address, [])
+        assert "hush" not in str(refused.value)

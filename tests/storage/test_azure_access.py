@@ -12,7 +12,9 @@ from lumos.config.sources import AzureSource
 from lumos.storage import Listed, Stretch, Unlisted
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.azure.access import Container
+from lumos.storage.azure.signing import Bearer, Sas, SharedKey
 from lumos.storage.errors import NoCredentials
+from lumos.storage.tokens import Token
 from storage_places import BRIEF
 
 # Nothing is found by itself on this machine.
@@ -283,3 +285,24 @@ def test_each_cloud_has_its_own_domain() -> None:
     access = AzureAccess(account="store", endpoint_url="https://store.dfs.core.chinacloudapi.cn")
     assert access.account_url(china) == "https://store.blob.core.chinacloudapi.cn"
     assert access.container("lake") == china
+
+
+def test_keys_and_signatures_are_not_for_the_containers_of_others() -> None:
+    mine = AzureAccess(account="mine", sas_token=SAS, client_secret=SECRET)
+    assert mine.reaching(Container("lake", "mine")) == mine
+    theirs = mine.reaching(Container("lake", "theirs"))
+    assert (theirs.account, theirs.sas_token) == ("theirs", "")
+    assert theirs.client_secret == SECRET
+    elsewhere = Container("lake", "mine", "core.chinacloudapi.cn")
+    assert mine.reaching(elsewhere) == AzureAccess(account="mine", anonymous=True)
+    with serving(public=True) as server:
+        storage = storage_at(server, sas_token=SAS)
+        other = storage._new_bucket("lake@theirs.dfs.core.windows.net")
+        assert SAS not in other._credentials._access.sas_token
+
+
+@pytest.mark.parametrize(
+    "login", [SharedKey("a", "hush"), Sas("sig=hush"), Bearer("hush"), Token("hush")]
+)
+def test_no_login_shows_itself(login: object) -> None:
+    assert "hush" not in f"{login!r} {login}"

@@ -352,3 +352,61 @@ def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
         server.answer = lambda _request: Response(200, b"<html/>")
         assert "the address of WebHDFS, not of the file system itself" in told()
         assert "does not answer" in told(urls=("http://127.0.0.1:1",))
+
+
+# Whose token it is
+
+
+def test_a_token_is_not_shown_to_another_file_system() -> None:
+    with HdfsServer(dict(FILES)) as server:
+        storage = storage_at(server, token=TOKEN)
+        assert storage.client("cluster")._login == {"delegation": TOKEN}
+        assert storage.client("other")._login == {}
+
+
+def test_each_file_system_gives_a_token_of_its_own() -> None:
+    with HdfsServer(dict(FILES), secure=True) as server:
+        access = HdfsAccess(urls=(server.url,), nameservice="cluster", kerberos=True)
+        mine = with_token(access, "cluster", lambda _host: TICKET)
+        with pytest.raises(NoCredentials, match="for other"):
+            with_token(access, "other", refused_ticket)
+        assert with_token(access, "cluster", refused_ticket) == mine
+        assert "hush" not in repr(negotiate._given)
+
+
+def refused_ticket(host: str) -> bytes:
+    raise NoCredentials(f"no ticket for {host}")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"urls": ("http://nn:9870",), "paths": ("/a", "hdfs://other/b")},
+        {"urls": ("http://nn:9870",), "paths": ("hdfs://other/b",), "token": Secret(TOKEN)},
+        {"paths": ("hdfs://nn/a", "hdfs://other/b"), "token": Secret(TOKEN)},
+        {"paths": ("hdfs://nn/a", "hdfs://other/b"), "kerberos": True},
+    ],
+)
+def test_paths_of_another_file_system_want_a_source_of_their_own(facts: dict[str, object]) -> None:
+    with pytest.raises(SourceNotUsable, match="hdfs://other/b lies in another file system"):
+        Source(HdfsSource(**facts)).roots()  # type: ignore[arg-type]
+
+
+def test_a_token_without_an_address_is_for_the_file_system_of_the_paths() -> None:
+    section = HdfsSource(paths=("hdfs://nn:8020/a",), token=Secret(TOKEN))
+    assert access_of("hdfs://nn/state", [section]) == HdfsAccess(nameservice="nn", token=TOKEN)
+    assert access_of("hdfs://other/state", [section]) == HdfsAccess(nameservice="other")
+
+
+# Odd addresses and answers
+
+
+def test_a_host_may_be_a_number_of_ipv6() -> None:
+    assert normal("webhdfs://[::1]:9870/lake", []) == "hdfs://[::1]/lake"
+    assert HdfsAccess().bases("[::1]") == (f"http://[::1]:9870{REST}",)
+    section = section_of("webhdfs://[::1]:1/lake", [])
+    assert roots_of(section) == ["hdfs://[::1]/lake"]  # type: ignore[arg-type]
+    with pytest.raises(SourceNotUsable, match=r"http://\[::1\]:1 does not answer"):
+        Source(section).roots()  # type: ignore[arg-type]
+    with pytest.raises(MisuseError):
+        normal("hdfs://[::1/lake", [])

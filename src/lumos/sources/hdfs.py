@@ -8,7 +8,7 @@ from lumos.config.sources import HdfsSource as HdfsSettings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import WHILE_SOMEBODY_WAITS
 from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
-from lumos.sources.stores import root_of
+from lumos.sources.stores import authority_of, hdfs_access, root_of
 from lumos.storage import Selection
 from lumos.storage.errors import (
     NoCredentials,
@@ -74,11 +74,17 @@ class HdfsSource(LakeSource):
             found = "A source of the type hdfs names no name node."
             step = "Name its WebHDFS as 'url' (http://namenode:9870), or set HADOOP_CONF_DIR."
             raise SourceNotUsable(found, step)
+        settings, own = self._settings, authority_of(self._settings)
+        strange = [root for root in roots if root.removeprefix(SCHEME).partition("/")[0] != own]
+        if strange and (settings.urls or settings.token or settings.kerberos):
+            found = f"{strange[0]} lies in another file system than '{own}', which the source is of"
+            step = "Name it in a source of its own, with the login for it."
+            raise SourceNotUsable(f"{found}.", step)
         return roots
 
     @cached_property
     def _access(self) -> HdfsAccess:
-        access = HdfsAccess.of(self._settings).settled()
+        access = hdfs_access(self._settings)
         try:
             return with_token(access, self._roots[0].removeprefix(SCHEME).partition("/")[0])
         except StorageFault as problem:

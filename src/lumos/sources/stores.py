@@ -1,10 +1,14 @@
 """The stores that an address may lie in: how it is spelled there, and how it is reached."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
+import msgspec
+
 from lumos.config.schemes import store_of
+from lumos.config.secret import scrubbed
 from lumos.config.sources import (
     AzureSource,
     FileStore,
@@ -20,6 +24,8 @@ from lumos.storage.azure.access import AzureAccess, Container
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.negotiate import with_token
 
+# A name node or nameservice; a port must be one, since after a colon there may be a password.
+_PLACE: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]?#]+)?(?::[0-9]{1,5})?")
 Configured: TypeAlias = Sequence[Source]
 AnySource = TypeVar("AnySource", bound=Source)
 
@@ -83,6 +89,11 @@ class _Buckets(Store):
 
     def _parts(self, address: str) -> tuple[str, str]:
         bucket, _, key = address.partition("://")[2].partition("/")
+        if "@" in bucket:
+            raise MisuseError(
+                f"An address of {self.scheme}:// holds no user and password. Name them in the "
+                f"source, and write {self.scheme}://BUCKET/PREFIX."
+            )
         if not bucket:
             raise MisuseError(f"{address} names no bucket. Write {self.scheme}://BUCKET/PREFIX.")
         return bucket, key
@@ -120,15 +131,21 @@ class _Azure(Store):
     def section(self, address: str, configured: Configured) -> FileStore:
         container, key = self._parts(address, configured)
         known = self._known(container, configured)
-        login = {"account": container.account, **login_of(known)}
+        login = self._unknown(container) if known is None else login_of(known)
+        login = {**login, "account": container.account}
         return AzureSource(buckets=(container.name,), prefixes=(key,) if key else (), **login)
 
     def access(self, address: str, configured: Configured) -> Access:
         container, _ = self._parts(address, configured)
         known = self._known(container, configured)
-        if known is None:
-            return AzureAccess(account=container.account)
-        return AzureAccess.of(known)
+        return AzureAccess(**self._unknown(container)) if known is None else AzureAccess.of(known)
+
+    def _unknown(self, container: Container) -> dict[str, Any]:
+        """How a container is reached that no source is of: the address names its cloud."""
+        usual = AzureAccess(account=container.account)
+        if usual.settled().is_of(container):
+            return {"account": container.account}
+        return {"account": container.account, "endpoint_url": container.account_url}
 
     def roots(self, section: FileStore) -> list[str]:
         assert isinstance(section, AzureSource)
@@ -145,7 +162,7 @@ class _Azure(Store):
             section
             for section in configured
             if isinstance(section, AzureSource)
-            and AzureAccess.of(section).settled().account == container.account
+            and AzureAccess.of(section).settled().is_of(container)
         ]
         holding = (section for section in sections if container.name in section.buckets)
         return next(holding, sections[0] if sections else None)
@@ -166,7 +183,7 @@ class _Azure(Store):
         container = Container.parse(place)
         if container is None:
             raise MisuseError(
-                f"{address} names no container of an account. Write "
+                f"{scrubbed(address)} names no container of an account. Write "
                 "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER, or set "
                 "AZURE_STORAGE_ACCOUNT and write az://CONTAINER/FOLDER."
             )
@@ -202,7 +219,7 @@ class _Hdfs(Store):
         known = self._known(authority, configured)
         if known is None:
             return HdfsAccess(urls=self._urls(address), nameservice=authority).settled()
-        return with_token(HdfsAccess.of(known).settled(), authority)
+        return with_token(hdfs_access(known), authority)
 
     def roots(self, section: FileStore) -> list[str]:
         assert isinstance(section, HdfsSource)
@@ -221,15 +238,27 @@ class _Hdfs(Store):
         return (f"{web}://{place}",) if web and place else ()
 
     def _parts(self, address: str, configured: Configured) -> tuple[str, str]:
-        place, slash, path = address.partition("://")[2].partition("/")
-        authority = place.partition(":")[0]
+        authority, path = _named(address)
         if not authority:
             only_one = only(HdfsSource, configured)
             authority = HdfsAccess().settled().authority
             authority = authority_of(only_one) if only_one is not None else authority
         if not authority:
             raise MisuseError(f"{address} names no name node. Write hdfs://NAMENODE/FOLDER.")
-        return authority, f"{slash}{path}".rstrip("/")
+        return authority, path
+
+
+def _named(address: str) -> tuple[str, str]:
+    """The file system and the path in it, as far as an address names them."""
+    place, slash, path = address.partition("://")[2].partition("/")
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        # It may hold a password, and is not shown.
+        raise MisuseError(
+            "An address of a Hadoop file system is hdfs://NAMENODE/FOLDER, without user and "
+            "password. Who asks is named by 'user' of the source or HADOOP_USER_NAME."
+        )
+    return found["host"], f"{slash}{path}".rstrip("/")
 
 
 def root_of(section: HdfsSource, path: str) -> str:
@@ -241,7 +270,15 @@ def root_of(section: HdfsSource, path: str) -> str:
 
 def authority_of(section: HdfsSource) -> str:
     """What addresses call the file system of a section."""
-    return HdfsAccess.of(section).settled().authority
+    return hdfs_access(section).authority
+
+
+def hdfs_access(section: HdfsSource) -> HdfsAccess:
+    """How the file system of a section is reached: that which it names, or else its paths do."""
+    access = HdfsAccess.of(section)
+    if not access.authority and all("://" in path for path in section.paths):
+        access = msgspec.structs.replace(access, nameservice=_named(section.paths[0])[0])
+    return access.settled()
 
 
 STORES: Final[dict[str, Store]] = {

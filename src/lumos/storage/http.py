@@ -3,6 +3,7 @@
 import http.client
 import os
 import random
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -161,7 +162,10 @@ def _exchanged(
 
 
 def _in_words(problem: Exception | None, url: str) -> str:
-    where = "{0.scheme}://{0.netloc}".format(urlsplit(url))
+    # Not taken apart as addresses are, since that may be what failed.
+    scheme, _, rest = url.partition("://")
+    host = re.split("[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    where = f"{scheme}://{host}"
     told = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     if isinstance(problem, http.client.InvalidURL) or told.startswith("Invalid header"):
         # Their words repeat what was to be sent, and that may let one in.

@@ -29,6 +29,9 @@ class Token(NamedTuple):
     text: str
     expires: float | None = None
 
+    def __repr__(self) -> str:
+        return f"Token({MASK}, expires={self.expires})"
+
     def scrubbed(self, told: str) -> str:
         """The text without the token."""
         return told.replace(self.text, MASK) if self.text else told

@@ -34,7 +34,13 @@ class Container(NamedTuple):
         """The container that `name@account.dfs.domain` means."""
         name, _, host = authority.partition("@")
         found = _HOST.fullmatch(host)
-        return None if found is None or not name else cls(name, *found.groups())
+        # A colon before the @ would be the beginning of a password.
+        return None if found is None or not name or ":" in name else cls(name, *found.groups())
+
+    @property
+    def account_url(self) -> str:
+        """The address of its account in its cloud."""
+        return f"https://{self.account}.blob.{self.suffix}"
 
 
 class AzureAccess(Access, frozen=True, kw_only=True):
@@ -104,6 +110,9 @@ class AzureAccess(Access, frozen=True, kw_only=True):
         get = environment.get
         if self._has_credentials() or account not in ("", self.account):
             return self
+        if told.suffix != self.suffix:
+            # An account of the same name in another cloud is somebody else's.
+            told = AzureAccess()
         key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or told.account_key
         sas = get("AZURE_STORAGE_SAS_TOKEN") or told.sas_token
         return msgspec.structs.replace(self, account_key=key, sas_token=sas)
@@ -128,11 +137,29 @@ class AzureAccess(Access, frozen=True, kw_only=True):
         """A container of this account."""
         return Container(name, self.account, self.suffix)
 
+    def is_of(self, container: Container) -> bool:
+        """Whether a container lies in this account, in the same cloud."""
+        return (container.account, container.suffix) == (self.account, self.suffix)
+
+    def reaching(self, container: Container) -> "AzureAccess":
+        """The same without what is for another account than the container's.
+
+        Tables may name containers of anybody. Who asks may be known in all accounts of a cloud, so
+        that only keys and signatures stay behind; in another cloud nobody is told who asks.
+        """
+        if not self.account or self.is_of(container):
+            return self
+        if container.suffix != self.suffix:
+            return AzureAccess(account=container.account, anonymous=True)
+        return msgspec.structs.replace(
+            self, account=container.account, endpoint_url="", account_key="", sas_token=""
+        )
+
     def account_url(self, container: Container) -> str:
         """The address below which the containers of an account lie."""
-        if self.endpoint_url and container.account == self.account:
+        if self.endpoint_url and self.is_of(container):
             return self.endpoint_url.replace(".dfs.", ".blob.")
-        return f"https://{container.account}.blob.{container.suffix}"
+        return container.account_url
 
 
 def _account_in(endpoint: str) -> str:

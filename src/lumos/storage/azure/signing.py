@@ -57,6 +57,9 @@ class SharedKey(NamedTuple):
     key: str
     expires: float | None = None
 
+    def __repr__(self) -> str:
+        return f"SharedKey({self.account!r}, {MASK})"
+
     def address(self, url: str) -> str:
         return url
 
@@ -96,6 +99,9 @@ class Sas(NamedTuple):
     token: str
     expires: float | None = None
 
+    def __repr__(self) -> str:
+        return f"Sas({MASK})"
+
     def address(self, url: str) -> str:
         return f"{url}{'&' if '?' in url else '?'}{self._text}"
 
@@ -121,6 +127,9 @@ class Bearer(NamedTuple):
 
     token: str
     expires: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Bearer({MASK})"
 
     def address(self, url: str) -> str:
         return url

@@ -56,19 +56,19 @@ class AzureStorage(ObjectStorage[AzureContainer]):
 
     def _new_bucket(self, name: str) -> AzureContainer:
         container = Container.parse(name) or self.access.container(name)
-        account = container.account
+        access = self.access.reaching(container)
         credentials = self._credentials.setdefault(
-            account,
+            container.account_url,
             AzureCredentials(
-                self.access.with_keys(self._environment),
-                account,
+                access.with_keys(self._environment),
+                container.account,
                 self._transport,
                 self._environment,
             ),
         )
         return AzureContainer(
             container,
-            self.access,
+            access,
             credentials=credentials,
             transport=self._transport,
             patience=self._patience,

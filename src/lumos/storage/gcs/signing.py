@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from lumos.config.secret import MASK
+
 _PEM: Final = re.compile(
     r"-----BEGIN (?:RSA )?PRIVATE KEY-----(.+?)-----END (?:RSA )?PRIVATE KEY-----", re.DOTALL
 )
@@ -26,6 +28,9 @@ class NotAKey(ValueError):
 class _RsaKey(NamedTuple):
     modulus: int
     exponent: int
+
+    def __repr__(self) -> str:
+        return f"_RsaKey({MASK})"
 
     def signature(self, message: bytes) -> bytes:
         length = (self.modulus.bit_length() + 7) // 8

@@ -61,14 +61,26 @@ class HdfsAccess(Access, frozen=True, kw_only=True):
     @property
     def authority(self) -> str:
         """What stands between scheme and path in addresses of this file system."""
-        return self.nameservice or (urlsplit(self.urls[0]).hostname or "" if self.urls else "")
+        return self.nameservice or (_host(self.urls[0]) if self.urls else "")
+
+    def is_of(self, authority: str) -> bool:
+        """Whether paths of an authority lie in the file system that the access is for."""
+        return authority in ("", self.authority)
 
     def bases(self, authority: str) -> tuple[str, ...]:
         """The addresses below which paths of an authority lie."""
-        if self.urls and authority in ("", self.authority):
+        if self.urls and self.is_of(authority):
             return tuple(_base(url) for url in self.urls)
-        host = authority.partition(":")[0]
-        return (f"http://{host}:{_PORT}{_REST}",)
+        return (f"http://{_host(f'//{authority}')}:{_PORT}{_REST}",)
+
+
+def _host(url: str) -> str:
+    """The host of an address, in brackets where it is a number of IPv6."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    return f"[{host}]" if ":" in host else host
 
 
 def _base(url: str) -> str:

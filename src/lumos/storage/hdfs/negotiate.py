@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from lumos.config.secret import MASK
 from lumos.storage.errors import NoCredentials, StorageFault
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.client import WebHdfs
@@ -34,8 +35,12 @@ class _Given(NamedTuple):
     since: float
     base: str
 
+    def __repr__(self) -> str:
+        return f"_Given({MASK}, base={self.base!r})"
 
-_given: dict[HdfsAccess, _Given] = {}
+
+# By access and file system: what one has given is no other's to see.
+_given: dict[tuple[HdfsAccess, str], _Given] = {}
 _lock = threading.Lock()
 
 
@@ -44,11 +49,12 @@ def with_token(access: HdfsAccess, authority: str = "", ticket: Ticket | None = 
     if not access.kerberos or access.token:
         return access
     with _lock:
-        known = _given.get(access)
+        known = _given.get((access, authority))
         if known is None or time.time() - known.since > _GOOD_SECONDS:
             if not _given:
                 atexit.register(cancel_all)
-            known = _given[access] = _asked(access, authority, ticket or _ticket)
+            known = _asked(access, authority, ticket or _ticket)
+            _given[access, authority] = known
     return msgspec.structs.replace(access, token=known.token, kerberos=False)
 
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import ClassVar, Final, NamedTuple
 
+import msgspec
+
 from lumos.storage.errors import StorageFault
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.client import Children, Status, WebHdfs
@@ -63,7 +65,11 @@ class HdfsStorage(Storage):
     def client(self, authority: str) -> WebHdfs:
         """The file system of an authority, as this access reaches it."""
         if authority not in self._clients:
-            access = with_token(self.access, authority)
+            own = self.access
+            if own.authority and not own.is_of(authority):
+                # What lets one in here is no other file system's to see.
+                own = msgspec.structs.replace(own, token="")
+            access = with_token(own, authority)
             self._clients[authority] = WebHdfs(
                 access.bases(authority),
                 transport=self._transport,
