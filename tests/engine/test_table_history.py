@@ -148,6 +148,24 @@ def test_a_schema_that_comes_and_goes_is_not_played_again_with_new_data(table: T
     assert table.events()[-1].type is EventType.MODIFIED
 
 
+@pytest.mark.parametrize("version", [7, 0])
+def test_a_schema_that_went_and_came_back_between_two_scans_is_told(
+    table: Table, version: int
+) -> None:
+    # Where only the schema changes, nothing else of a table need tell of it.
+    table.scan(past(A, day(1), 0), version=0)
+    later = [table.seen.at + timedelta(minutes=number) for number in (10, 20)]
+    steps = (past(A, day(1), 0), past(B, later[0], 1), past(A, later[1], 2))
+    outcome = table.scan(*steps, version=version)
+    assert outcome.event is not None
+    assert outcome.event.type is EventType.SCHEMA_CHANGED
+    told = [("1.0.0", "S-1", day(1)), ("1.1.0", "S-2", later[0]), ("2.0.0", "S-3", later[1])]
+    assert table.versions() == told
+    assert table.scan(*steps, version=version).event is None
+    table.scan(*steps, version=9)
+    assert table.versions() == told
+
+
 @pytest.mark.parametrize(
     ("told", "recorded"),
     [
@@ -201,3 +219,14 @@ def test_what_a_table_tells_beside_its_schema_is_kept(table: Table) -> None:
     shown = table.seen.lumos.show(URN).dataset
     assert shown["properties"] == {"file.delta.appendOnly": "true", "file.table.version": "0"}
     assert Urn.parse(shown["urn"]).platform == "file"
+
+
+def test_what_a_log_told_goes_with_the_log(table: Table) -> None:
+    table.scan(past(A, day(1), 0))
+    table.seen.lumos.people.docs.set(URN, "what was bought")
+    event = table.seen.see("orders", A)
+    assert event is not None
+    assert event.summary == "new data, same schema; kind, delta.appendOnly changed"
+    shown = table.seen.lumos.show(URN).dataset
+    assert not shown.get("properties")
+    assert shown["documentation"]["description"] == "what was bought"

@@ -12,11 +12,11 @@ import msgspec
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
-from lumos.engine.table_history import Calendar, Moment, way_to
+from lumos.engine.table_history import Calendar, Moment, Reached, way_to, went_on
 from lumos.engine.telling import TOLD_ASPECTS, differences, tell
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.dataset import Dataset, Location, Statistics, Versioning
-from lumos.model.discovery import FoundDataset
+from lumos.model.dataset import Dataset, Location, Properties, Statistics, Versioning
+from lumos.model.discovery import OF_TABLE, FoundDataset, Told
 from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
@@ -161,20 +161,26 @@ class Recorder:
             )
         )
 
-    @staticmethod
-    def _is_as_known(found: FoundDataset, known: KnownDataset) -> bool:
+    def _is_as_known(self, found: FoundDataset, known: KnownDataset) -> bool:
         return (
             known.state == "live"
             and known.content == found.content
             and known.fingerprint == found.schema.full
+            and not (
+                found.table is not None
+                and went_on(found.table, since=known.updated_at, now=self._at)
+            )
         )
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
         moved = self._take_over(transaction, found, urn)
         known = transaction.known(str(urn))
-        said = self._heard(transaction, found, urn, known)
+        told = found.told
+        if known is not None and self._has_lost_its_log(transaction, found, known):
+            told = Told()
+        said = self._heard(transaction, msgspec.structs.replace(found, told=told), urn, known)
         before = None
-        if found.told is not None and known is not None:
+        if told is not None and known is not None:
             before = self._before(transaction, known)
         past = self._past(transaction, found, urn, known, said)
         found = _as_written(found, said)
@@ -188,14 +194,24 @@ class Recorder:
         if known is None or known.state == "missing":
             transaction.drop_alias(str(urn))
         dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
-        if found.told is not None and before is not None:
-            dataset = retold(tell(dataset, found.told, before=before), said)
+        if told is not None and before is not None:
+            dataset = retold(tell(dataset, told, before=before), said)
         moment = past.present if decision.schema_changed else None
         event = self._save(
             transaction, found, urn, decision, past.known, before, moment or Moment(self._at)
         )
         self._save_aspects(transaction, dataset, before)
         return Outcome(dataset=dataset, event=past.created or event)
+
+    @staticmethod
+    def _has_lost_its_log(
+        transaction: Transaction, found: FoundDataset, known: KnownDataset
+    ) -> bool:
+        """Whether a table became loose files, so that what its log said counts no longer."""
+        if found.told is not None or known.format == found.format:
+            return False
+        properties: Properties | None = transaction.aspect(known.urn, "properties")
+        return f"{known.platform}.{OF_TABLE}version" in (properties or {})
 
     def _past(
         self,
@@ -212,7 +228,10 @@ class Recorder:
             return _Past(known)
         calendar = Calendar(since=None if known is None else known.updated_at, now=self._at)
         on_record = self._on_record(transaction, known)
-        way = way_to(table, found.schema, None if on_record is None else on_record.schema)
+        reached = None
+        if known is not None and on_record is not None:
+            reached = Reached(on_record.schema, known.updated_at)
+        way = way_to(table, found.schema, reached)
         created = None
         for step in way.steps:
             then = _as_written(msgspec.structs.replace(found, schema=step.schema), said)

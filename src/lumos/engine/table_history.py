@@ -29,19 +29,34 @@ class Way(NamedTuple):
     present: PastSchema | None
 
 
-def way_to(table: TableState, present: Schema, before: Schema | None) -> Way:
+class Reached(NamedTuple):
+    """The schema on record, and when the scan was that recorded it."""
+
+    schema: Schema
+    at: datetime
+
+
+def way_to(table: TableState, present: Schema, before: Reached | None) -> Way:
     """The steps from a schema on record, or from the beginning, to the present one."""
-    past = list(table.past)
-    last = past.pop() if past and past[-1].schema.full == present.full else None
+    past = table.past
+    is_told = bool(past) and past[-1].schema.full == present.full
+    last, between = (past[-1], past[:-1]) if is_told else (None, past)
     if before is None:
         if last is None:
             last = PastSchema(schema=present, at=table.at, version=table.version, exact_time=False)
-        return Way(tuple(past), last)
-    if present.shape == before.shape:
-        return Way((), last)
+        return Way(between, last)
     # Snapshots have no order by name, and logs forget their beginning; schemas tell the place.
-    reached = [number for number, each in enumerate(past) if each.schema.shape == before.shape]
-    return Way(tuple(past[reached[-1] + 1 :]) if reached else (), last)
+    alike = [number for number, each in enumerate(past) if each.schema.shape == before.schema.shape]
+    if not alike:
+        return Way((), last)
+    # A schema that went and came back stands in the log twice: what came later was not seen yet.
+    reached = max((number for number in alike if past[number].at <= before.at), default=alike[-1])
+    return Way(between[reached + 1 :], last)
+
+
+def went_on(table: TableState, *, since: datetime, now: datetime) -> bool:
+    """Whether a log tells of a change of schema since then, be the schema as it was."""
+    return len(table.past) > 1 and since < table.past[-1].at <= now
 
 
 class Calendar:

@@ -38,8 +38,7 @@ def tell(dataset: Dataset, told: Told, *, before: Dataset | None = None) -> Data
 
 def differences(before: Dataset, found: FoundDataset) -> str:
     """What of that which is told changed, in words: `description, owner changed`."""
-    assert found.told is not None, "files tell nothing"
-    changed = list(dict.fromkeys(_changed(before, found, found.told)))
+    changed = list(dict.fromkeys(_changed(before, found, found.told or Told())))
     types = list(_other_native_types(before, found))
     parts = [f"{', '.join(changed)} changed"] if changed else []
     parts += [f"type of {each}" for each in types[:_NAMED]]
