@@ -3,11 +3,14 @@
 import json
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import bson
 import msgspec
 import pytest
+from pymongo.errors import OperationFailure
 
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import MongodbSource as Settings
@@ -15,6 +18,7 @@ from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
 from lumos.sources import Observer, SourceNotUsable
 from lumos.sources.mongodb.connection import MongoAccess
+from lumos.sources.mongodb.sampling import Answer, Sampler
 from lumos.sources.mongodb.source import MongodbSource
 from mongo_wire import MongoWire, Served, serving
 
@@ -466,3 +470,54 @@ def test_documents_that_are_no_bson_are_counted_and_others_read() -> None:
     documents.note_all(Cursor([RawBSONDocument(whole), RawBSONDocument(broken)]))
     assert (documents.seen.count, documents.damaged) == (1, 1)
     assert msgspec.msgpack.encode(documents.seen)
+
+
+@pytest.mark.parametrize("name", ["tlsCAFile", "tlsCertificateKeyFile"])
+def test_a_file_for_the_connection_that_is_not_there_is_named(name: str) -> None:
+    source = source_at(f"mongodb://127.0.0.1:1/shop?tls=true&{name}=/nope.pem")
+    with pytest.raises(SourceNotUsable, match=r"'/nope\.pem' .* No such file or directory"):
+        source.check()
+
+
+def test_a_file_that_holds_no_certificate_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("nothing")
+    source = source_at(f"mongodb://127.0.0.1:1/shop?tls=true&tlsCAFile={file}")
+    with pytest.raises(SourceNotUsable, match="Check tlsCAFile"):
+        source.check()
+
+
+def test_a_file_that_only_the_driver_has_is_told_by_executors(address: str) -> None:
+    (work,) = source_at(address).works().pieces
+    elsewhere = MongoAccess(shown="x", uri="mongodb://x/?tls=true&tlsCAFile=/nope.pem")
+    answer = msgspec.msgpack.decode(Sampler(elsewhere)(work), type=Answer)
+    assert answer.problem == "unreadable"
+    assert "'/nope.pem'" in answer.reason
+
+
+@pytest.mark.parametrize("secret", ["p%40ss+W0rd", "p@ss+W0rd", "KEYPW", "SESSION/1"])
+def test_no_secret_of_the_address_is_told_however_it_is_written(secret: str) -> None:
+    properties = "authMechanismProperties=AWS_SESSION_TOKEN:SESSION%2F1"
+    access = MongoAccess(
+        shown="h",
+        uri=f"mongodb://u:p%40ss+W0rd@h/shop?tlsCertificateKeyFilePassword=KEYPW&{properties}",
+    )
+    told = access.words(OperationFailure(f"login with {secret} failed"))
+    assert told == "login with *** failed"
+
+
+def test_times_far_off_any_calendar_may_stand_in_views_and_indexes() -> None:
+    far = bson.DatetimeMS(1 << 60)
+    until = {"until": {"$lt": far}}
+    indexes = [{"v": 2, "key": {"a": 1}, "name": "a_1", "partialFilterExpression": until}]
+    view = {"viewOn": "orders", "pipeline": [{"$match": until}]}
+    wire = MongoWire({"shop": {
+        "orders": Served([{"_id": 1}], indexes=indexes),
+        "late": Served([{"a": 1}], type="view", options=view),
+    }})  # fmt: skip
+    with serving(wire) as address:
+        found = source_at(address).read(lambda _share: None)
+    assert found.problems == ()
+    told = {each.path: each.told.properties for each in found.datasets}
+    assert str(1 << 60) in told["shop/late"]["pipeline"]
+    assert str(1 << 60) in told["shop/orders"]["index.a_1"]

@@ -246,3 +246,24 @@ def test_a_union_does_not_depend_on_the_order_in_which_it_is_met(
     assert members(united((one, two, three))) == members(united((three, two, one)))
     assert united((one, two, one)) == united((one, two))
     assert united((united((one, two)), two)) == united((one, two))
+
+
+@pytest.mark.parametrize(
+    ("declared", "nullable"),
+    [
+        ({"bsonType": "int"}, False),
+        ({"bsonType": ["int", "null"]}, True),
+        ({"description": "of any type"}, True),
+        ({"enum": [1, 2]}, False),
+        ({"enum": [1, None]}, True),
+    ],
+)
+@pytest.mark.parametrize("documents", [[], [{"a": 1}]])
+def test_a_key_that_must_be_there_may_still_be_null(
+    declared: dict[str, Any], nullable: bool, documents: list[dict[str, Any]]
+) -> None:
+    validator = {"$jsonSchema": {"required": ["a"], "properties": {"a": declared}}}
+    (field,) = observed_schema(
+        seen_in(documents), Rules.of(validator, enforced=True), has_key=True
+    ).fields
+    assert field.nullable is nullable

@@ -96,6 +96,22 @@ def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
             },
             "the private key is none that RSA knows",
         ),
+        (
+            {
+                "type": "service_account",
+                "client_email": "a",
+                # The integers 0, 0, 0 and 0.
+                "private_key": "-----BEGIN RSA PRIVATE KEY-----MAwCAQACAQACAQACAQA="
+                "-----END RSA PRIVATE KEY-----",
+            },
+            "the private key is none that RSA knows",
+        ),
+        (
+            {"type": "service_account", "client_email": "a", "private_key": 5},
+            "'credentials' holds no credentials of Google: check 'private_key'",
+        ),
+        ({"type": "service_account", "token_uri": 7}, "check 'token_uri'"),
+        ({"type": "authorized_user", "token_uri": "hush hush"}, "check 'token_uri'"),
     ],
 )
 def test_credentials_that_are_none_are_told_without_their_text(

@@ -410,3 +410,98 @@ def test_a_host_may_be_a_number_of_ipv6() -> None:
         Source(section).roots()  # type: ignore[arg-type]
     with pytest.raises(MisuseError):
         normal("hdfs://[::1/lake", [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}", b"[]", b"null", b"7", b'{"FileStatus": {}}', b'{"FileStatus": 1}',
+        b'{"FileStatus": {"type": "DIRECTORY"}}', b'{"FileStatus": {"type": "FILE", "length": []}}',
+    ],
+)  # fmt: skip
+def test_json_that_is_no_answer_of_webhdfs_is_said_so(body: bytes) -> None:
+    with HdfsServer(answer=lambda _request: Response(200, body)) as server:
+        source = Source(HdfsSource(paths=("/lake",), urls=(server.url,)))
+        with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
+            source.roots()
+        with pytest.raises(OSError, match="does not answer as WebHDFS does"):
+            storage_at(server).client("cluster").new_token("me")
+
+
+def test_a_listing_of_an_older_server_that_is_none_is_said_so() -> None:
+    def answer(request: Request) -> Response:
+        return Response(400 if request.query["op"] == "LISTSTATUS_BATCH" else 200, b"{}")
+
+    with HdfsServer(answer=answer) as server:
+        (listing,) = storage_at(server).walk(Stretch(ROOT))
+    assert isinstance(listing, Unlisted)
+    assert "does not answer as WebHDFS does" in listing.reason
+
+
+@pytest.mark.parametrize("location", ["http://[bad/x", ""])
+def test_a_redirect_to_nowhere_is_said_so(location: str) -> None:
+    with (
+        HdfsServer(answer=lambda _request: Response(307, b"", {"Location": location})) as server,
+        pytest.raises(OSError, match="does not answer as WebHDFS does"),
+    ):
+        storage_at(server).read(f"{ROOT}/a.csv")
+
+
+def test_a_redirect_may_leave_the_host_out() -> None:
+    def answer(request: Request) -> Response:
+        if request.path.startswith("/gw/"):
+            return Response(200, b"data")
+        return Response(307, b"", {"Location": f"/gw{request.path}?op=OPEN"})
+
+    with HdfsServer(answer=answer) as server:
+        assert storage_at(server).read(f"{ROOT}/a.csv") == b"data"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        error(404, "FileNotFoundException", "rename source is not found."),
+        Response(200, b'{"boolean":false}'),
+    ],
+)
+def test_a_file_stays_written_whose_answer_is_lost(again: Response) -> None:
+    renames: list[Request] = []
+    with HdfsServer({"/lake/m": b"old"}) as server:
+
+        def answer(request: Request) -> Response | None:
+            if request.query.get("op") != "RENAME":
+                return None
+            renames.append(request)
+            if len(renames) > 1:
+                return again
+            server.answer = None
+            server.respond(request)
+            server.answer = answer
+            return BROKEN_OFF
+
+        server.answer = answer
+        storage_at(server).write(f"{ROOT}/m", b"new")
+        assert server.files == {"/lake/m": b"new"}
+
+
+def test_nothing_is_removed_for_a_file_that_is_not_there() -> None:
+    with HdfsServer({"/lake/m": b"old"}) as server:
+        server.answer = lambda request: (
+            Response(200, b'{"boolean":false}') if request.query.get("op") == "RENAME" else None
+        )
+        with pytest.raises(FileNotFoundError):
+            storage_at(server).client("cluster").rename("/lake/gone", "/lake/m", size=7)
+        assert server.files == {"/lake/m": b"old"}
+
+
+def test_a_folder_that_goes_while_it_is_listed_holds_nothing() -> None:
+    def gone(request: Request) -> Response | None:
+        if not request.path.endswith("/gone"):
+            return None
+        return error(404, "FileNotFoundException", "File /lake/gone does not exist.")
+
+    with HdfsServer({**FILES, "/lake/gone/b.csv": b"1"}, answer=gone) as server:
+        storage = storage_at(server)
+        assert [each.path for each in storage.walk(Stretch(ROOT))] == [f"{ROOT}/a.csv"]
+        met, stretches = storage.split(ROOT, parts=8)
+        assert ([each.path for each in met], stretches) == ([f"{ROOT}/a.csv"], [])

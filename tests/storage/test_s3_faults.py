@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from lumos.storage import Stretch, Unlisted
-from lumos.storage.errors import StorageBusy
+from lumos.storage.errors import StorageBusy, StorageDenied, error_of
 from lumos.storage.fuse import Fuse
 from lumos.storage.http import Patience
 from lumos.storage.s3 import S3Access, S3Storage
@@ -206,3 +206,20 @@ def test_a_certificate_of_ones_own_is_trusted_once_it_is_named(
         storage = storage_at(server.url)
         assert [each.path for each in storage.walk(Stretch("s3://lake"))] == [f"s3://lake/{key}"]
         assert storage.read(f"s3://lake/{key}") == b"data"
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("R&D key & more", "R&D key & more (AccessDenied)"),
+        ("Access&nbsp;Denied", "Access Denied (AccessDenied)"),
+        ("a\x01b&#1;", "a b (AccessDenied)"),
+        ("&lt;a&gt; &amp;amp;", "<a> &amp; (AccessDenied)"),
+        ("", "the request failed (AccessDenied)"),
+    ],
+)
+def test_a_message_that_is_no_well_formed_xml_is_told_all_the_same(message: str, told: str) -> None:
+    body = f"<Error><Code>AccessDenied</Code><Message>{message}</Message></Error>"
+    problem = error_of(403, body.encode())
+    assert isinstance(problem, StorageDenied)
+    assert str(problem) == told

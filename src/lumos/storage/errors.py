@@ -1,8 +1,8 @@
 """What can go wrong with a bucket, as the errors that local files raise too."""
 
+import html
 import re
 from typing import Final
-from xml.etree import ElementTree
 
 _THROTTLED: Final = frozenset((429, 500, 502, 503, 504))
 _ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
@@ -80,9 +80,12 @@ def error_in(text: str) -> StorageFault:
 
 def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFault:
     code = facts.get("Code", "")
-    message = ElementTree.fromstring(f"<m>{facts.get('Message', '')}</m>").text or ""
+    # Gateways and proxies send what no parser of XML takes.
+    message = html.unescape(facts.get("Message", ""))
     # Azure goes on with ids and times.
-    told = message.strip().partition("\n")[0].rstrip(".") or "the request failed"
+    line = message.strip().partition("\n")[0]
+    told = "".join(mark if mark.isprintable() else " " for mark in line).strip().rstrip(".")
+    told = told or "the request failed"
     text = f"{told} ({code or (f'status {status}' if status else 'no answer')})"
     where = region or facts.get("Region", "")
     kind: type[StorageFault] = StorageFault

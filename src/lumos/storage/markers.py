@@ -11,6 +11,9 @@ LOGS: Final[dict[str, TableKind]] = {"_delta_log": "delta", ".hoodie": "hudi"}
 # Many a folder has this name; only files such as 00002-<uuid>.metadata.json make it Iceberg's.
 METADATA: Final = "metadata"
 _ICEBERG: Final = re.compile(r"(?:v\d+|\d+-.+)(?:\.gz)?\.metadata\.json(?:\.gz)?\Z", re.ASCII)
+_NAMED_BY_WRITER: Final = re.compile(
+    r"\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json(?:\.gz)?\Z", re.ASCII
+)
 _HINTS: Final = (*(f"{name}/" for name in LOGS), ".metadata.json")
 
 
@@ -24,6 +27,15 @@ class Met(NamedTuple):
 def is_iceberg(name: str) -> bool:
     """Whether a file in a folder `metadata` is the metadata of an Iceberg table."""
     return _ICEBERG.match(name) is not None
+
+
+def strays_from(path: str) -> str | None:
+    """The folder of a file that is metadata of Iceberg, though the folder's name is another."""
+    if ".metadata.json" not in path:
+        return None
+    folder, _, name = path.rpartition("/")
+    is_stray = _NAMED_BY_WRITER.match(name) and folder.rpartition("/")[2] != METADATA
+    return folder if is_stray else None
 
 
 def marker_in(path: str) -> Met | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 import msgspec
 from pymongo import MongoClient
@@ -19,7 +19,7 @@ from pymongo.errors import (
 )
 from pymongo.uri_parser import parse_uri
 
-from lumos.config.secret import MASK, redacted
+from lumos.config.secret import MASK, names_secret, redacted
 from lumos.config.sources import MongodbSource as Settings
 from lumos.sources.interface import SourceNotUsable
 from lumos.sources.mongodb.observed import DECODING
@@ -27,6 +27,7 @@ from lumos.sources.mongodb.observed import DECODING
 _CONNECT_MILLISECONDS: Final = 10_000
 _DEFAULT_PORT: Final = 27017
 _SRV: Final = "mongodb+srv://"
+_MECHANISM: Final = "authmechanismproperties"
 NOT_ALLOWED: Final = (13, 8000)
 _NO_ENTRY: Final = (18, 11, 334)
 
@@ -100,6 +101,8 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             return MongoClient(self.uri, **usual, **given)
         except (ConfigurationError, InvalidURI, ValueError) as problem:
             raise self.refusal(problem) from None
+        except OSError as problem:
+            raise _no_file(problem) from None
 
     @contextmanager
     def connected(self) -> Iterator["MongoClient[dict[str, Any]]"]:
@@ -150,14 +153,28 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         return redacted(text).rstrip(".")
 
     def _secrets(self) -> list[str]:
-        entry = self.uri.partition("://")[2].rpartition("@")[0]
-        written = [self.password or "", entry.partition(":")[2]]
-        return [
+        place, _, query = self.uri.partition("://")[2].partition("?")
+        entry = place.rpartition("@")[0]
+        written = [self.password or "", entry.partition(":")[2], *_secrets_in(query)]
+        forms = {
             form
             for each in written
-            if each
-            for form in dict.fromkeys((each, quote_plus(each), quote(each, safe="")))
-        ]
+            for form in (each, unquote(each), unquote_plus(each), quote_plus(each),
+                         quote(each, safe=""))
+        }  # fmt: skip
+        # One may be a part of another.
+        return sorted(forms - {""}, key=len, reverse=True)
+
+
+def _secrets_in(query: str) -> Iterator[str]:
+    """What lets one in among the options of an address."""
+    for option in query.split("&"):
+        name, _, value = option.partition("=")
+        if name.casefold() == _MECHANISM:
+            pairs = (each.partition(":") for each in unquote_plus(value).split(","))
+            yield from (text for key, _, text in pairs if names_secret(key))
+        elif names_secret(name):
+            yield value
 
 
 def _hosts(uri: str, named: tuple[str, ...]) -> str:
@@ -168,6 +185,8 @@ def _hosts(uri: str, named: tuple[str, ...]) -> str:
         nodes = parse_uri(uri)["nodelist"]
     except (PyMongoError, ValueError):
         raise _unreadable() from None
+    except OSError as problem:
+        raise _no_file(problem) from None
     return f"mongodb://{','.join(_node(*node) for node in nodes)}"
 
 
@@ -182,6 +201,16 @@ def _unreadable() -> SourceNotUsable:
         "The connection string of a mongodb source cannot be read.",
         "It looks like mongodb://user:password@host:27017/database, with special marks "
         "percent-encoded (@ is %40, / is %2F, # is %23).",
+    )
+
+
+def _no_file(problem: OSError) -> SourceNotUsable:
+    """The driver reads certificates and keys before it asks anybody."""
+    file = f" '{problem.filename}'" if problem.filename else ""
+    told = problem.strerror or type(problem).__name__
+    return SourceNotUsable(
+        f"A file{file} of the connection string of a mongodb source cannot be used: {told}.",
+        "Check tlsCAFile and tlsCertificateKeyFile; executors need the files, too.",
     )
 
 

@@ -7,15 +7,16 @@ from typing import Any, Final, Literal
 import msgspec
 from bson import json_util
 from bson.codec_options import CodecOptions
+from bson.errors import BSONError
 from bson.raw_bson import RawBSONDocument
 from pymongo import MongoClient
 from pymongo.collection import Collection
 from pymongo.errors import ExecutionTimeout, OperationFailure, PyMongoError
 
-from lumos.sources.interface import Observer
+from lumos.sources.interface import Observer, SourceNotUsable
 from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
 from lumos.sources.mongodb.masking import masked
-from lumos.sources.mongodb.observed import Documents, Seen
+from lumos.sources.mongodb.observed import DECODING, Documents, Seen
 
 _BATCH: Final = 500
 _RAW: Final[CodecOptions[RawBSONDocument]] = CodecOptions(document_class=RawBSONDocument)
@@ -81,6 +82,9 @@ class Sampler(Observer):
             return self._failed(work, code, problem)
         except PyMongoError as problem:
             return self._failed(work, "unreadable", problem)
+        except SourceNotUsable as problem:
+            # A file that the connection needs may lie on some machines only.
+            return Answer(work=work, problem="unreadable", reason=str(problem))
 
     def close(self) -> None:
         if "_client" in self.__dict__:
@@ -151,7 +155,9 @@ class Sampler(Observer):
 
 def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     try:
-        for index in collection.list_indexes():
+        database = collection.database
+        found = database.cursor_command("listIndexes", collection.name, codec_options=DECODING)
+        for index in found:
             # Servers tell them in any order, and some tell what an index is not.
             more = {
                 name: value
@@ -159,7 +165,7 @@ def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]
                 if name not in _UNTOLD and value is not False
             }
             yield str(index["name"]), as_json({"key": index["key"], **masked(more)})
-    except OperationFailure:
+    except (OperationFailure, BSONError):
         # Without the right to list them, the documents are still worth reading.
         return
 

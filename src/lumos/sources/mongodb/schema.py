@@ -36,7 +36,7 @@ def observed_schema(seen: Seen, rules: Rules, *, has_key: bool) -> Schema:
     for name, declared in rules.properties.items():
         fields[name] = _completed(name, fields.get(name), declared)
     for name in rules.required & fields.keys():
-        if _is_always_there(seen, name):
+        if _is_always_there(seen, name) and not _may_be_null(rules.properties.get(name, {})):
             fields[name] = msgspec.structs.replace(fields[name], nullable=False)
     if has_key and KEY in fields:
         fields[KEY] = msgspec.structs.replace(fields[KEY], key=True, nullable=False)
@@ -68,6 +68,15 @@ def _is_always_there(seen: Seen, name: str) -> bool:
     if member is None:
         return seen.count == 0
     return member.count == seen.count and "null" not in member.types
+
+
+def _may_be_null(declared: Mapping[str, Any]) -> bool:
+    """Whether a key that must be there may be null: where nobody says what it is, it may."""
+    values = declared.get("enum")
+    if isinstance(values, list) and None not in values:
+        return False
+    names = _declared_names(declared)
+    return not names or "null" in names
 
 
 def _field(name: str, seen: Seen, of: int) -> Field:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from urllib.parse import quote, unquote
 
 import msgspec
+from bson.errors import BSONError
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
@@ -17,6 +18,7 @@ from lumos.model.urn import Urn
 from lumos.sources.interface import Known, SampledSource, SourceNotUsable, Works
 from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
 from lumos.sources.mongodb.datasets import dataset_of, path_of
+from lumos.sources.mongodb.observed import DECODING
 from lumos.sources.mongodb.sampling import Answer, Kind, Sampler, Work, as_json
 
 _Client: TypeAlias = "MongoClient[dict[str, Any]]"
@@ -130,14 +132,16 @@ class MongodbSource(SampledSource):
         for database in databases:
             try:
                 works += self._collections(client, database)
-            except OperationFailure as problem:
+            except (OperationFailure, BSONError) as problem:
                 reason = f"its collections cannot be listed: {self._access.words(problem)}."
-                code = "not_allowed" if problem.code in NOT_ALLOWED else "unreadable"
+                is_denied = getattr(problem, "code", None) in NOT_ALLOWED
+                code = "not_allowed" if is_denied else "unreadable"
                 problems.append(Problem(path=quote(database, safe=""), reason=reason, code=code))
         return works, problems
 
     def _collections(self, client: _Client, database: str) -> Iterator[Work]:
-        found = client[database].list_collections()
+        # The driver's own list knows no times far off any calendar.
+        found = client[database].cursor_command("listCollections", codec_options=DECODING)
         for each in sorted(found, key=lambda each: str(each["name"])):
             name = str(each["name"])
             kind = _KINDS.get(str(each.get("type", "collection")))

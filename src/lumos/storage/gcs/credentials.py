@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,9 @@ from lumos.storage.tokens import Renewable, Token, asked_for_token, granted
 
 _SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _TOKENS: Final = "https://oauth2.googleapis.com/token"
+_TEXTS: Final = ("client_email", "private_key", "client_id", "client_secret", "refresh_token",
+                 "token_uri")  # fmt: skip
+_URL: Final = re.compile(r"https?://[^\s/]")
 _SIGNED: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _MACHINE: Final = "169.254.169.254"
 # A machine outside of the cloud has no metadata service; looking for it must not take long.
@@ -76,6 +80,11 @@ class GcsCredentials:
             kind = facts["type"]
         except (ValueError, KeyError, TypeError):
             raise NoCredentials(f"{place} holds no credentials of Google") from None
+        wrong = [name for name in _TEXTS if not isinstance(facts.get(name, ""), str)]
+        if not _URL.match(str(facts.get("token_uri") or _TOKENS)):
+            wrong.append("token_uri")
+        if wrong:
+            raise NoCredentials(f"{place} holds no credentials of Google: check '{wrong[0]}'")
         self._secrets = tuple(
             str(facts[name])
             for name in ("private_key", "refresh_token", "client_secret")

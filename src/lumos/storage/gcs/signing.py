@@ -17,6 +17,8 @@ _PEM: Final = re.compile(
     r"-----BEGIN (?:RSA )?PRIVATE KEY-----(.+?)-----END (?:RSA )?PRIVATE KEY-----", re.DOTALL
 )
 _INTEGER, _OCTETS = 0x02, 0x04
+# Below, there is no room for a signature.
+_FEWEST_BITS: Final = 512
 # What stands before a SHA-256 digest in a signature of PKCS #1 (RFC 8017, 9.2).
 _SHA256: Final = bytes.fromhex("3031300d060960864801650304020105000420")
 
@@ -57,6 +59,8 @@ def _key(pem: str) -> _RsaKey:
             raise NotAKey
         numbers = _numbers(base64.b64decode(found.group(1)))
         _, modulus, _, exponent, *_ = numbers
+        if modulus.bit_length() < _FEWEST_BITS:
+            raise NotAKey
     except (ValueError, IndexError, binascii.Error):
         raise NotAKey("the private key is none that RSA knows") from None
     return _RsaKey(modulus, exponent)

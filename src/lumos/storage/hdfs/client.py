@@ -5,17 +5,24 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit, urlunsplit
 
 from lumos.config.secret import MASK
-from lumos.storage.errors import StorageBusy, StorageFault, StorageUnreachable
+from lumos.storage.errors import (
+    StorageBusy,
+    StorageFault,
+    StorageMissing,
+    StorageUnreachable,
+)
 from lumos.storage.fuse import Fuse
 from lumos.storage.hdfs.errors import error_of
 from lumos.storage.http import Answer, Patience, Transport
 
 _DATA: Final = {"Content-Type": "application/octet-stream"}
 _REDIRECTED: Final = (301, 302, 307)
+_NOT_WEBHDFS: Final = "the address does not answer as WebHDFS does"
 _TOKEN: Final = re.compile(r"(?<=delegation=)[\w-]+|(?<=token=)[\w-]+")
 
 
@@ -64,7 +71,9 @@ class WebHdfs:
 
     def status(self, path: str) -> Status:
         """A file or folder itself."""
-        return _status(self._json("GET", path, "GETFILESTATUS")["FileStatus"])
+        answer = self._json("GET", path, "GETFILESTATUS")
+        with _as_webhdfs_answers():
+            return _status(answer["FileStatus"])
 
     def children(self, path: str, after: str = "") -> Children:
         """What lies right in a folder and sorts after a name."""
@@ -77,10 +86,13 @@ class WebHdfs:
                     raise
                 self._pages = False
             else:
-                listing = answer["DirectoryListing"]
-                found = _statuses(listing["partialListing"])
-                return Children(found, not listing["remainingEntries"] or not found)
-        found = _statuses(self._json("GET", path, "LISTSTATUS"))
+                with _as_webhdfs_answers():
+                    listing = answer["DirectoryListing"]
+                    found = _statuses(listing["partialListing"])
+                    return Children(found, not listing["remainingEntries"] or not found)
+        answer = self._json("GET", path, "LISTSTATUS")
+        with _as_webhdfs_answers():
+            found = _statuses(answer)
         return Children([each for each in found if each.name > after], is_last=True)
 
     def all_children(self, path: str, after: str = "") -> Iterator[Status]:
@@ -103,15 +115,40 @@ class WebHdfs:
         answer = self._asked("PUT", path, "CREATE", overwrite="true")
         self._at_data_node("PUT", answer, path, data)
 
-    def rename(self, path: str, to: str) -> None:
-        """Puts a file in the place of another."""
-        answer = self._asked("PUT", path, "RENAME", destination=to, renameoptions="OVERWRITE")
-        if _is_refused(answer):
-            # Gateways that know no options put nothing in the place of another.
-            self.delete(to)
-            answer = self._asked("PUT", path, "RENAME", destination=to)
-            if _is_refused(answer):
-                raise StorageFault(f"{path} cannot be renamed to {to}")
+    def rename(self, path: str, to: str, *, size: int) -> None:
+        """Puts a file of some size in the place of another."""
+        if self._is_renamed(path, to, size, renameoptions="OVERWRITE"):
+            return
+        # Gateways that know no options put nothing in the place of another.
+        self.delete(to)
+        if not self._is_renamed(path, to, size):
+            raise StorageFault(f"{path} cannot be renamed to {to}")
+
+    def _is_renamed(self, path: str, to: str, size: int, **options: str) -> bool:
+        """Renames a file unless that is refused; raises where there is none.
+
+        A request whose answer is lost is sent again. Then the file is where it should be already,
+        and nothing of it may be removed.
+        """
+        try:
+            answer = self._asked("PUT", path, "RENAME", destination=to, **options)
+        except StorageMissing:
+            if self._size(path) is None and self._size(to) == size:
+                return True
+            raise
+        if not _is_refused(answer):
+            return True
+        if self._size(path) is not None:
+            return False
+        if self._size(to) == size:
+            return True
+        raise StorageMissing(f"{path} is not there any more")
+
+    def _size(self, path: str) -> int | None:
+        try:
+            return self.status(path).size
+        except StorageMissing:
+            return None
 
     def delete(self, path: str) -> None:
         """Removes a file; one that is not there is no problem."""
@@ -119,8 +156,9 @@ class WebHdfs:
 
     def new_token(self, renewer: str) -> str:
         """A token that stands for whoever asks."""
-        facts = self._json("GET", "/", "GETDELEGATIONTOKEN", renewer=renewer)["Token"]
-        return str(facts["urlString"])
+        answer = self._json("GET", "/", "GETDELEGATIONTOKEN", renewer=renewer)
+        with _as_webhdfs_answers():
+            return str(answer["Token"]["urlString"])
 
     def cancel_token(self, token: str) -> None:
         """Ends a token."""
@@ -128,10 +166,8 @@ class WebHdfs:
 
     def _json(self, method: str, path: str, op: str, **parameters: str) -> Any:
         answer = self._asked(method, path, op, **parameters)
-        try:
+        with _as_webhdfs_answers():
             return json.loads(answer.body)
-        except ValueError:
-            raise StorageFault("the address does not answer as WebHDFS does") from None
 
     def _asked(self, method: str, path: str, op: str, **parameters: str) -> Answer:
         """The answer of the name node that is active; what fails there raises."""
@@ -166,14 +202,16 @@ class WebHdfs:
         # With a second name node beside it, one that is silent is not waited for.
         patience = self._patience if len(self._bases) == 1 else self._patience._replace(tries=1)
         answer = self._transport.send(method, url, headers=lambda: self._headers, patience=patience)
-        if answer.status in (200, 201, *_REDIRECTED):
+        if answer.status in (200, 201):
             return answer
+        if answer.status in _REDIRECTED:
+            return _with_whole_location(answer, url)
         raise self._without_token(error_of(answer.status, answer.body))
 
     def _at_data_node(self, method: str, told: Answer, path: str, data: bytes = b"") -> bytes:
         where = _undone(told.headers.get("location", ""), path)
         if told.status not in _REDIRECTED or not where:
-            raise StorageFault("the address does not answer as WebHDFS does")
+            raise StorageFault(_NOT_WEBHDFS)
         try:
             answer = self._transport.send(
                 method,
@@ -183,7 +221,7 @@ class WebHdfs:
                 patience=self._patience,
             )
         except StorageUnreachable as silent:
-            host = urlsplit(where).netloc
+            host = urlsplit(where).netloc.rpartition("@")[2]
             raise StorageUnreachable(
                 f"the data node {host} that holds {path} does not answer; it must be reachable "
                 "from here by that name, or 'url' must name an HttpFS gateway"
@@ -196,6 +234,24 @@ class WebHdfs:
         text = _TOKEN.sub(MASK, str(problem))
         problem.args = (text.replace(self._token, MASK) if self._token else text,)
         return problem
+
+
+@contextmanager
+def _as_webhdfs_answers() -> Iterator[None]:
+    """Whatever else is at the address may answer anything."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError) as problem:
+        raise StorageFault(_NOT_WEBHDFS) from problem
+
+
+def _with_whole_location(answer: Answer, url: str) -> Answer:
+    """The answer with the place that it sends to in full; gateways name it without themselves."""
+    location = answer.headers.get("location", "")
+    if not location:
+        return answer
+    with _as_webhdfs_answers():
+        return answer._replace(headers={**answer.headers, "location": urljoin(url, location)})
 
 
 def _undone(location: str, path: str) -> str:

@@ -166,7 +166,7 @@ class HdfsStorage(Storage):
         unfinished = f"{folder}/.{name}.{uuid.uuid4().hex}.part"
         try:
             client.create(unfinished, data)
-            client.rename(unfinished, at)
+            client.rename(unfinished, at, size=len(data))
         except BaseException:
             with suppress(StorageFault):
                 client.delete(unfinished)
@@ -193,6 +193,9 @@ class HdfsStorage(Storage):
             client, path = self._at(folder)
             page = client.children(path)
             markers = list(self._markers(folder, page)) if tables else []
+        except FileNotFoundError:
+            # It went after it was met.
+            return _Folder(folder, [], True, [])
         except StorageFault as problem:
             return _unlisted(folder, problem)
         return _Folder(folder, page.found, page.is_last, markers)
@@ -214,6 +217,8 @@ class HdfsStorage(Storage):
                     below.append(at)
                 elif status.is_file:
                     yield _listed(at, status)
+        except FileNotFoundError:
+            return
         except StorageFault as problem:
             yield _unlisted(folder.path, problem)
 
