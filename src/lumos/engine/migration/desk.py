@@ -12,7 +12,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.engine.migration.log import Log, Order, Record, check_finished
-from lumos.engine.migration.mapping import Mapping, write_mapped
+from lumos.engine.migration.mapping import Mapping, known_as, write_mapped
 from lumos.engine.migration.reports import MigrationReport, Need, SyncReport
 from lumos.engine.migration.surveying import Survey, needs
 from lumos.engine.snapshots import Snapshots
@@ -383,7 +383,7 @@ def _moved(mapping: Mapping, target: Survey, store: Store | None, there: Catalog
         *(LabelName("tag", name) for name in target.tags),
         *(LabelName("domain", name) for name in target.domains),
     )
-    known = {*target.terms, *target.owners, *(label.urn for label in labels)}
+    known = {*target.terms, *target.owners, *(name for label in labels for name in known_as(label))}
     wanted = mapping.targets
     if store is not None:
         # What an earlier migration brought there is still that of the source.

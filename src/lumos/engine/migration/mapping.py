@@ -15,7 +15,8 @@ from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_model.labels import LabelName, label_of, renamed
+from lumos.platforms.datahub_model.labels import LabelName, renamed
+from lumos.platforms.openmetadata.renaming import Renaming, is_named_by_openmetadata, label_urn
 from lumos.snapshot import Snapshot, write_snapshot
 from lumos.snapshot.document import DATASETS, GLOSSARY, GROUPS, JOBS, KINDS, OTHERS, USERS, Kind
 
@@ -63,19 +64,28 @@ class Mapping(Section, frozen=True, kw_only=True):
         """Tags and domains that are called otherwise."""
         return {
             LabelName("tag", name): LabelName("tag", new)
-            for name, new in self.tags.items()
-            if name != new
+            for name, new in _changed(self.tags).items()
         } | {
             LabelName("domain", name): LabelName("domain", new)
-            for name, new in self.domains.items()
-            if name != new
+            for name, new in _changed(self.domains).items()
         }
 
     @property
     def targets(self) -> frozenset[str]:
-        """The names that terms, people, tags and domains get, the last two as URNs of DataHub."""
-        labels = (label.urn for label in self.labels.values())
+        """The names that terms, people, tags and domains get, the last two as `known_as` says."""
+        labels = (name for label in self.labels.values() for name in known_as(label))
         return frozenset((*self.terms.values(), *self.owners.values(), *labels))
+
+    @property
+    def renaming(self) -> Renaming:
+        """The same for what came from OpenMetadata."""
+        return Renaming(
+            tags=_changed(self.tags),
+            terms=_changed(self.terms),
+            owners=_changed(self.owners),
+            domains=_changed(self.domains),
+            dataset=self.urn,
+        )
 
     def urn(self, urn: str) -> str:
         """A dataset's URN in the target."""
@@ -89,6 +99,15 @@ class Mapping(Section, frozen=True, kw_only=True):
             return urn
         platform, _, instance = service.partition("@")
         return str(msgspec.structs.replace(parsed, platform=platform, instance=instance))
+
+
+def _changed(names: Names) -> Names:
+    return {name: new for name, new in names.items() if name != new}
+
+
+def known_as(label: LabelName) -> tuple[str, str]:
+    """What a tag or a domain is called where it is a thing: in DataHub, and in OpenMetadata."""
+    return label.urn, label_urn(label.kind, label.name)
 
 
 def service_of(urn: Urn) -> str:
@@ -110,7 +129,7 @@ def write_mapped(
 
     A term, somebody, a tag or a domain under another name is one that the target has: it is
     referred to, and left as it is there. What gets one of the names in `moved` goes along under
-    that name; of a tag or a domain that name is its URN in DataHub.
+    that name; of a tag or a domain that name is what `known_as` says.
     """
     _check_distinct(snapshot, mapping)
     given = {
@@ -161,7 +180,11 @@ def _names_of(kind: Kind, mapping: Mapping) -> Names:
     if kind is GLOSSARY:
         return mapping.terms
     if kind is OTHERS:
-        return {label.urn: new.urn for label, new in mapping.labels.items()}
+        return {
+            name: to
+            for label, new in mapping.labels.items()
+            for name, to in zip(known_as(label), known_as(new), strict=True)
+        }
     return mapping.owners if kind in (USERS, GROUPS) else {}
 
 
@@ -170,6 +193,8 @@ def _dataset(entry: Entry, mapping: Mapping) -> Entry:
     changes: dict[str, Any] = {}
     if urn != entry.urn:
         changes |= {"urn": urn, "platform": Urn.parse(urn).platform}
+    if entry.carried:
+        changes["carried"] = mapping.renaming.carried(entry.carried)
     if entry.lineage is not None:
         changes["lineage"] = Lineage(
             upstream=_edges(entry.lineage.upstream, mapping),
@@ -221,7 +246,7 @@ def _edges(edges: Iterable[UpstreamEdge], mapping: Mapping) -> tuple[UpstreamEdg
 
 def _term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
     return msgspec.structs.replace(
-        term,
+        mapping.renaming.term(term),
         parent=None if term.parent is None else mapping.terms.get(term.parent, term.parent),
         related=_named(term.related, mapping.terms),
         domain=_other_domain(term.domain, mapping),
@@ -247,7 +272,9 @@ def _job(job: Job, mapping: Mapping) -> Job:
 
 
 def _other(other: Other, mapping: Mapping) -> Other:
-    return renamed(other, mapping.labels) if label_of(other.urn) is not None else other
+    if is_named_by_openmetadata(other.urn):
+        return mapping.renaming.thing(other)
+    return renamed(other, mapping.labels)
 
 
 def _other_domain(domain: str | None, mapping: Mapping) -> str | None:

@@ -15,9 +15,9 @@ from lumos.engine.migration.reports import Need, NeedKind
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_model.foreign import shown_by
 from lumos.platforms.datahub_model.labels import LabelKind, label_of
 from lumos.platforms.datahub_model.worded import words_of
+from lumos.platforms.openmetadata.renaming import label_named
 
 _MARKS: Final = re.compile(r"[\W_]+")
 _PARTS: Final = re.compile(r"[./:]")
@@ -74,8 +74,9 @@ class Survey:
 
     def add_label(self, other: Other) -> None:
         """Takes note of a tag or a domain that is a thing of its own in its catalog."""
-        if (shown := shown_by(other.urn)) is not None:
-            self.labels(shown.kind)[shown.name] += 0
+        if (thing := label_named(other.urn)) is not None:
+            kind, name = thing
+            self.labels(kind)[name] += 0
         label = label_of(other.urn)
         if label is None:
             return

@@ -63,6 +63,21 @@ def domain_of(reference: Mapping[str, Any]) -> str:
     return meant(parts[0]) if len(parts) == 1 else fqn
 
 
+def tag_fqn(name: str) -> str:
+    """The qualified name of a tag: one that reads so already is people's, any other Lumos's."""
+    return name if _is_qualified(name) else _own_fqn(name)
+
+
+def term_fqn(name: str) -> str:
+    """The qualified name of a term, as for tags."""
+    return name if _is_qualified(name) else joined(OWN, _plain_term(name))
+
+
+def domain_fqn(name: str) -> str:
+    """The qualified name of a domain."""
+    return name if _is_qualified(name) else joined(shortened(spelled(name)))
+
+
 def user_name(name: str) -> str:
     """The name of a user in OpenMetadata, which knows only small letters there."""
     return shortened(spelled(name)).lower()
@@ -279,12 +294,7 @@ class Labels:
 
     def _there(self, route: str, name: str, **query: Any) -> Any:
         """What the catalog has under just this qualified name, outside of what is Lumos's own."""
-        parts = split(name)
-        if len(parts) == 1 or parts[0] == OWN or not all(parts) or joined(*parts) != name:
-            return None
-        if any(spelled(part) != part for part in parts):
-            return None
-        return self._server.named(route, name, **query)
+        return self._server.named(route, name, **query) if _is_qualified(name) else None
 
     def _home(self, route: str) -> None:
         """Makes sure of the classification or glossary that everything of Lumos is in."""
@@ -292,6 +302,14 @@ class Labels:
             if self._server.named(route, OWN) is None:
                 self._server.put(route, {"name": OWN, "description": ABOUT})
             self._homes.add(route)
+
+
+def _is_qualified(name: str) -> bool:
+    """Whether a name is just a qualified one of something that is not Lumos's own."""
+    parts = split(name)
+    if len(parts) == 1 or parts[0] == OWN or not all(parts) or joined(*parts) != name:
+        return False
+    return all(spelled(part) == part for part in parts)
 
 
 def _label(source: str, fqn: str) -> dict[str, Any]:

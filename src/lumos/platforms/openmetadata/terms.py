@@ -9,6 +9,7 @@ import msgspec
 
 from lumos.model.catalog import GlossaryTerm, Other
 from lumos.model.codec import from_plain, to_plain
+from lumos.model.dataset import Owner
 from lumos.platforms.openmetadata import people, words
 from lumos.platforms.openmetadata.labels import OWN, domain_of, owner_of, user_name
 from lumos.platforms.openmetadata.names import joined, meant, split
@@ -45,8 +46,9 @@ def as_thing(term: GlossaryTerm) -> Other:
     if term.definition != told.definition:
         _put(record, "description", people.sent(term.definition))
     if term.owners != told.owners:
-        users = [{"type": "user", _NAME: joined(user_name(name))} for name in term.owners]
-        _put(record, "owners", users)
+        known = {_owner(each).name: each for each in record.get("owners") or ()}
+        owners = [known.get(name) or _user(name) for name in term.owners]
+        _put(record, "owners", owners)
     if term.domain != told.domain:
         domains = [] if term.domain is None else [{"type": "domain", _NAME: term.domain}]
         _put(record, "domains", domains)
@@ -88,7 +90,6 @@ def _told(name: str, record: Record) -> GlossaryTerm:
     """What a record says in the words of Lumos."""
     parts, domains = split(name), record.get("domains") or ()
     related = (each.get("term", each)[_NAME] for each in record.get("relatedTerms") or ())
-    owners = ({**each, "name": meant(split(each[_NAME])[0])} for each in record.get("owners") or ())
     return GlossaryTerm(
         name=name,
         display_name=record.get("displayName"),
@@ -96,8 +97,16 @@ def _told(name: str, record: Record) -> GlossaryTerm:
         parent=joined(*parts[:-1]) if len(parts) > 2 else None,
         related=tuple(sorted(related)),
         domain=domain_of(domains[0]) if domains else None,
-        owners=tuple(owner_of(each).name for each in owners),
+        owners=tuple(_owner(each).name for each in record.get("owners") or ()),
     )
+
+
+def _owner(reference: Record) -> Owner:
+    return owner_of({**reference, "name": meant(split(reference[_NAME])[0])})
+
+
+def _user(name: str) -> Record:
+    return {"type": "user", _NAME: joined(user_name(name))}
 
 
 def _relation(name: str) -> Record:

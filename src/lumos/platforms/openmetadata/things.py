@@ -23,6 +23,8 @@ _OWN: Final = "Lumos"
 _WORDS: Final = ("displayName", "description")
 _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _NOISE: Final = frozenset({"href", "fullyQualifiedName", "id", "deleted", "inherited"})
+FREE_FORM: Final = frozenset({"searchIndexSettings"})
+"""Fields whose values are people's own, whatever they look like."""
 # In all but a few kinds of entity.
 _SHARED: Final[Mapping[str, Form]] = MappingProxyType({"owners": "reference", "domains": "name"})
 _PEOPLE: Final = frozenset({"user", "team"})
