@@ -34,8 +34,14 @@ _PRIVATE: Final = frozenset({
     "biometric", "health", "medical", "credential", "credentials",
 })  # fmt: skip
 # "Not sensitive" and its like are a word on the data as well.
-_DENIED: Final = frozenset({"no", "non", "not", "none", "without"})
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_DENIALS: Final = frozenset({"no", "non", "not", "none", "without"})
+# A denial reaches no further than to here: of "no export, confidential", only the export.
+# "PII: none" is an answer.
+_BREAK: Final = re.compile(r"[^\w\s.:=-]+|[.:]\s+(?!no(?:ne)?\W*$)|\s-+\s", re.IGNORECASE)
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# "PIIs", "personaldata"
+_ENDING: Final = re.compile(r"(data|info|information)?s?$")
 
 
 def is_private(labels: Iterable[str]) -> bool:
@@ -44,8 +50,30 @@ def is_private(labels: Iterable[str]) -> bool:
 
 
 def _is_private(label: str) -> bool:
-    words = {word.casefold() for word in _WORD.findall(label)}
-    return not words.isdisjoint(_PRIVATE) and words.isdisjoint(_DENIED)
+    return any(_says_private(_words(part)) for part in _BREAK.split(label))
+
+
+def _says_private(words: Sequence[str]) -> bool:
+    """Whether a private word stands there that is not denied itself, as by "non-" or ".none"."""
+    for place, word in enumerate(words):
+        is_denied = place > 0 and words[place - 1] in _DENIALS
+        is_answered = len(words) == place + 2 and words[place + 1] in _DENIALS
+        if _stem(word) in _PRIVATE and not is_denied and not is_answered:
+            return True
+    return False
+
+
+def _words(text: str) -> list[str]:
+    """The words, those that only capitals tell apart, too."""
+    words: list[str] = []
+    for run in _LETTERS.findall(text):
+        is_one = _stem(run.casefold()) in _PRIVATE
+        words += [run.casefold()] if is_one else map(str.casefold, _WORD.findall(run))
+    return words
+
+
+def _stem(word: str) -> str:
+    return word if word in _PRIVATE else _ENDING.sub("", word, count=1)
 
 
 def measurable(
