@@ -44,3 +44,9 @@ def test_a_delta_table_is_its_live_files_with_partition_values_and_only_new_ones
     assert (more.profile.rows, more.files_read, more.files_known) == (210, 2, first.files_read)
     deltalake.write_deltalake(place, rows(0, 5), mode="overwrite")
     assert Lumos().profiles.profile("table").profile.rows == 210, "the version that was scanned"
+    deltalake.DeltaTable(place).delete()
+    (emptied,) = Lumos().ingest(lake, profile=True).measured
+    assert (emptied.rows, emptied.completeness) == (0, None)
+    shown = Lumos().show("table").dataset["quality"]["profile"]["columns"]["id"]
+    assert "minimum" not in shown, "rows that are gone are told of no more"
+    assert Lumos().profiles.profile("table", rows=5).profile.rows == 0

@@ -3,23 +3,30 @@
 import base64
 import json
 import struct
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import fastavro
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
-from pyiceberg.types import StringType
+from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
 from lumos.formats.tables import READERS
 from lumos.model.codec import to_json
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.text import parse_type
 from lumos.pipeline.profiling.columns import leaves_of
 from lumos.pipeline.profiling.deletes import _roaring
 from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
+from lumos.pipeline.profiling.naming import known_fields, named, places_of
+from lumos.pipeline.profiling.reading import FileTask
+from lumos.pipeline.profiling.record_files import _names_of
 from lumos.pipeline.profiling.table_files import table_files
 from lumos.pipeline.profiling.tallies import Tally
 from lumos.pipeline.tables import Memory, StoredFolder
@@ -161,6 +168,72 @@ def test_an_iceberg_table_is_read_by_field_ids_after_a_rename(tmp_path: Path) ->
     _, columns = measured("iceberg", Path(table.location().removeprefix("file://")))
     assert (columns["number"].nulls, columns["number"].high) == (0, 50)
     assert (columns["id"].nulls, columns["id"].misfits, columns["id"].longest) == (50, 0, 1)
+
+
+def identities(root: Path) -> set[bytes]:
+    """What the files of an Iceberg table are known by."""
+    facts, memory = READERS["iceberg"].read(
+        StoredFolder(LocalStorage(), str(root)), None, most_commits=100
+    )
+    found = table_files(str(root), Memory("iceberg", to_json(facts), memory))
+    return {file.identity for file in found.files}
+
+
+def test_files_are_measured_anew_when_their_bytes_are_other_columns(tmp_path: Path) -> None:
+    numbers = pa.table({"id": pa.array([1, 2], pa.int64()), "v": pa.array([10, 20], pa.int64())})
+    catalog = iceberg(tmp_path)
+    swapped, added = (catalog.create_table(f"ns.{name}", numbers.schema) for name in "sa")
+    before = []
+    for table in (swapped, added):
+        table.append(numbers)
+        root = Path(table.location().removeprefix("file://"))
+        before.append((root, identities(root)))
+        assert identities(root) == before[-1][1]
+    for old, new in (("id", "other"), ("v", "id"), ("other", "v")):
+        with swapped.update_schema(allow_incompatible_changes=True) as update:
+            update.rename_column(old, new)
+    with swapped.update_schema() as update:
+        update.move_first("id")
+    with added.update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("v")
+    with added.update_schema() as update:
+        update.add_column("v", LongType())
+    for root, known in before:
+        assert identities(root).isdisjoint(known)
+
+
+def test_files_without_ids_are_read_by_the_name_mapping_of_iceberg() -> None:
+    mapping = [
+        {"field-id": 1, "names": ["a"]},
+        {"field-id": 2, "names": ["s"], "fields": [{"field-id": 3, "names": ["old", "older"]}]},
+    ]
+    nested = NestedField(path="inside.x", field_id=3)
+    type = parse_type("STRUCT<x: INT64>")
+    schema = Schema(
+        fields=(
+            Field(name="id", type=parse_type("INT64"), field_id=1),
+            Field(name="inside", type=type, field_id=2, nested=(nested,)),
+            Field(name="a", type=parse_type("INT64"), field_id=9),
+        )
+    )
+    known = known_fields(schema, {"schema.name-mapping.default": json.dumps(mapping)})
+    file = [pa.field("s", pa.struct([("older", pa.int64())])), pa.field("a", pa.int64())]
+    assert {at: each.name for at, each in places_of(known, file).items()} == {0: "inside", 1: "id"}
+    assert named(pa.array([{"older": 7}], file[0].type), known[1]).to_pylist() == [{"x": 7}]
+    task = FileTask("", 0, "avro", 0, fields=known)
+    records = {"fields": [{"name": "a"}, {"name": "s"}]}
+    assert _names_of(records, task, ["id", "inside", "a"]) == {"id": "a", "inside": "s"}
+
+
+def test_partitions_of_delta_by_moments_and_empty_texts(tmp_path: Path) -> None:
+    at = pa.array([datetime(2024, 1, 1, 1, tzinfo=UTC), None], pa.timestamp("us", tz="UTC"))
+    table = pa.table({"id": pa.array([1, 2], pa.int64()), "at": at, "text": ["", "a"]})
+    deltalake.write_deltalake(str(tmp_path), table, partition_by=["at", "text"])
+    _, columns = measured("delta", tmp_path)
+    moments, texts = columns["at"], columns["text"]
+    assert (moments.nulls, moments.misfits) == (1, 0)
+    assert moments.low == moments.high == 1_704_070_800_000_000
+    assert (texts.nulls, texts.shortest) == (1, 1), "the protocol writes null as an empty text"
 
 
 def test_position_deletes_of_iceberg(tmp_path: Path) -> None:

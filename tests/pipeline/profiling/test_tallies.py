@@ -3,6 +3,7 @@
 import math
 import random
 import statistics
+import uuid
 from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal as Exact
@@ -13,7 +14,9 @@ import pytest
 
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
+from lumos.model.types import STRING
 from lumos.pipeline.profiling.columns import Leaf, leaves_of
+from lumos.pipeline.profiling.records import array_of
 from lumos.pipeline.profiling.tallies import FOLLOWED, Tally
 from lumos.pipeline.profiling.values import member_of, values_of
 
@@ -80,6 +83,27 @@ def test_nan_is_neither_a_value_nor_null() -> None:
 def test_what_is_not_of_the_type_is_a_misfit_and_not_null() -> None:
     found = tally("INT64", [" 12", "+7", "x", None, "1.5", ""])
     assert (found.nulls, found.misfits, found.low, found.high) == (1, 3, 7, 12)
+
+
+@pytest.mark.parametrize(
+    ("type", "texts", "low"),
+    [
+        pytest.param("TIMESTAMP(us)", ["1970-01-01T00:00:01.123456789"], 1_123_456, id="finer"),
+        pytest.param("TIMESTAMPTZ(us)", ["1970-01-01 00:00:01"], 1_000_000, id="no zone is UTC"),
+        pytest.param(
+            "TIMESTAMPTZ(us)", ["1970-01-01T01:00:00.000001999+01:00"], 1, id="zoned and finer"
+        ),
+    ],
+)
+def test_moments_are_read_of_texts(type: str, texts: list[str], low: int) -> None:
+    found = tally(type, texts)
+    assert (found.misfits, found.low) == (0, low)
+
+
+def test_ids_of_records_are_the_bytes_that_other_formats_have() -> None:
+    id = uuid.UUID(int=7)
+    assert array_of([id, None], parse_type("UUID")).to_pylist() == [id.bytes, None]
+    assert array_of([id, date(2024, 1, 1)], STRING).to_pylist() == [str(id), "2024-01-01"]
 
 
 def test_texts_and_bytes_have_lengths_and_no_bounds() -> None:

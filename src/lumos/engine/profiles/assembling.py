@@ -79,10 +79,12 @@ def _distinct(leaf: "Leaf", tally: "Tally", estimates: "Estimates | None") -> in
         return len(tally.top)
     if not tally.values:
         return 0 if leaf.kind not in ("list", "map", "opaque") else None
-    if estimates is None or not estimates.distinct:
+    if estimates is None or estimates.distinct is None:
         return None
+    # Spark's sketches pass over what is empty.
+    empty = leaf.kind in ("text", "bytes") and tally.shortest == 0
     # An estimate is never more than there are values.
-    return min(estimates.distinct, tally.values)
+    return min(estimates.distinct + empty, tally.values) or None
 
 
 def _within(value: Any, tally: "Tally") -> Any:
@@ -104,20 +106,34 @@ def _text(leaf: "Leaf", value: Any) -> str:
             return _moment(value * 86_400_000_000)[:10]
         case "timestamp":
             assert isinstance(leaf.type, Timestamp)
-            text = _moment(value // 1000 if leaf.type.unit == "ns" else value)
+            text = _moment_in(leaf.type.unit, value)
             return f"{text}Z" if leaf.type.zoned else text
         case "time":
             assert isinstance(leaf.type, Time)
-            return _moment(value // 1000 if leaf.type.unit == "ns" else value).partition("T")[2]
+            return _moment_in(leaf.type.unit, value).partition("T")[2]
         case "duration":
             assert isinstance(leaf.type, Duration)
             return str(value / (1e9 if leaf.type.unit == "ns" else 1e6))
         case "boolean":
             return "true" if value else "false"
+        case "unsigned":
+            # Quantiles of them are estimated as doubles.
+            return str(int(value))
         case "float" | "decimal" if isinstance(value, float):
             return f"{value:.{_DIGITS}g}"
         case _:
             return str(value)
+
+
+def _moment_in(unit: str, value: int) -> str:
+    """A moment in parts of seconds, of which nanoseconds have three digits more."""
+    if unit != "ns":
+        return _moment(value)
+    microseconds, rest = divmod(value, 1000)
+    if not rest:
+        return _moment(microseconds)
+    whole = _moment(microseconds)
+    return f"{whole}{'' if '.' in whole else '.000000'}{rest:03}"
 
 
 def _moment(microseconds: int) -> str:

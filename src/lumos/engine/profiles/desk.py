@@ -13,7 +13,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.engine.profiles.assembling import completeness, profile_of
-from lumos.engine.profiles.locating import Located, locate
+from lumos.engine.profiles.locating import Located, has_files, locate
 from lumos.engine.profiles.privacy import measurable, private_paths
 from lumos.engine.profiles.recording import with_profile
 from lumos.engine.profiles.reports import ProfileReport
@@ -89,9 +89,7 @@ class ProfileDesk:
         """A scan's report with profiles of all datasets of files that it found new or changed."""
         measured, problems = [], list(scanned.problems)
         for dataset in scanned.datasets:
-            if dataset.change == "unchanged" or not (
-                dataset.statistics and dataset.statistics.file_count
-            ):
+            if dataset.change == "unchanged" or not has_files(dataset.format, dataset.statistics):
                 continue
             try:
                 report = self.profile(dataset.urn, announce=announce)
@@ -195,7 +193,7 @@ def _wanted(
     if rows is not None:
         known = located.dataset.statistics.row_count if located.dataset.statistics else None
         if known is None:
-            each = -(-rows // len(files))
+            each = -(-rows // max(1, len(files)))
             limited = [
                 file._replace(task=file.task._replace(most_rows=each)) for file in files[:rows]
             ]

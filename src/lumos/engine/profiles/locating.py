@@ -1,6 +1,6 @@
 """The files of a dataset, as its last scan saw them."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from lumos.config import Settings
 from lumos.engine.explain import selection_of, urns_in
@@ -29,6 +29,13 @@ class NotProfiled(MisuseError):
         super().__init__(f"{urn} cannot be profiled: {why}")
 
 
+class Counted(Protocol):
+    """Statistics, as a dataset or as a report has them."""
+
+    @property
+    def file_count(self) -> int: ...
+
+
 class Located(NamedTuple):
     """A dataset, its files, how they are reached, and what of them is not taken into account."""
 
@@ -42,7 +49,7 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     """The files of a dataset; raises NotProfiled where there are none to read."""
     dataset = store.get(urn)
     known = _known(store, dataset)
-    if dataset.statistics is None or not dataset.statistics.file_count:
+    if not has_files(dataset.format, dataset.statistics):
         raise NotProfiled(urn, "it has no files. Rows of databases and streams are not read.")
     scan = store.last_scan(known.source)
     if scan is None:
@@ -64,6 +71,13 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     if not files:
         raise NotProfiled(urn, f"{_LOST} Run lumos ingest.")
     return Located(dataset, files, selection.access)
+
+
+def has_files(format: str | None, statistics: Counted | None) -> bool:
+    """Whether a dataset is one of files; a table is, even when all its rows were deleted."""
+    from lumos.formats.tables import READERS
+
+    return statistics is not None and (statistics.file_count > 0 or format in READERS)
 
 
 def _table(dataset: Dataset, access: Access, kept: "TableKept", state_access: Access) -> Located:

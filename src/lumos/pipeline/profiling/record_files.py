@@ -14,6 +14,7 @@ import pyarrow.json as arrow_json
 from lumos.formats import UnreadableFile
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import BOOLEAN, FLOAT64, INT64, Array, DataType, String, Struct
+from lumos.pipeline.profiling.naming import KnownField
 from lumos.pipeline.profiling.reading import Batch, FileTask
 from lumos.pipeline.profiling.records import columns_of
 from lumos.pipeline.profiling.text_files import TextFile
@@ -222,9 +223,15 @@ def _names_of(schema: Any, task: FileTask, wanted: Iterable[str]) -> dict[str, s
     fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
     by_id = {field["field-id"]: field["name"] for field in fields if "field-id" in field}
     present = {field["name"] for field in fields}
-    ids = {known.name: known.id for known in task.fields if known.id is not None} if by_id else {}
-    own: dict[str, Any] = {name: by_id.get(ids[name]) if name in ids else name for name in wanted}
-    return {name: found for name, found in own.items() if found in present}
+    known = {each.name: each for each in task.fields}
+    own: dict[str, str] = {}
+    for name in wanted:
+        field = known.get(name) or KnownField(name)
+        names = field.names_in_files
+        if by_id and field.id is not None:
+            names = (by_id[field.id],) if field.id in by_id else ()
+        own.update((name, each) for each in names if each in present)
+    return own
 
 
 class _Readable(io.RawIOBase):

@@ -1,6 +1,7 @@
 """Records of Python values as Arrow columns, however little they fit."""
 
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -58,6 +59,9 @@ def _scalars(values: Sequence[Any], type: DataType) -> pa.Array:
     leaf = Leaf("", ("",), type)
     if leaf.kind == "opaque":
         return pa.array([None if value is None else True for value in values], pa.bool_())
+    if leaf.kind == "bytes":
+        # As other formats have them.
+        values = [each.bytes if isinstance(each, uuid.UUID) else each for each in values]
     try:
         return pa.array(values, target_of(leaf))
     except _NO_ARRAY:
@@ -70,4 +74,6 @@ def _text(value: Any) -> str | None:
         return value and value.encode("utf-8", "replace").decode()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return json.dumps(value, default=str)
+    if isinstance(value, bool | int | float | list | dict):
+        return json.dumps(value, default=str)
+    return str(value)

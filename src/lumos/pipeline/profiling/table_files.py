@@ -28,7 +28,8 @@ class TableFiles(NamedTuple):
 def table_files(root: str, memory: Memory) -> TableFiles:
     """The live files of a table, in tasks that apply what its log says of them."""
     facts = from_json(memory.facts, TableFacts)
-    fields = known_fields(facts.schema)
+    fields = known_fields(facts.schema, facts.properties)
+    known_as = identity_of(fields)
     names = tuple(field.name for field in facts.schema.fields)
     files = []
     equality = 0
@@ -36,6 +37,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
         equality += any(each.kind == "equality" for each in live.deletes)
         is_slice = bool(logs) or live.format == _LOG
         path = _absolute(root, live.path)
+        constants = _partition_values(live, memory.kind)
         deletes = tuple(
             msgspec.structs.replace(each, path=each.path and _absolute(root, each.path))
             for each in live.deletes
@@ -47,7 +49,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
             HUDI_SLICE if is_slice else live.format,
             unit=0,
             names=names,
-            constants=live.partition,
+            constants=constants,
             fields=fields,
             deletes=deletes,
             spelled=live.path,
@@ -55,7 +57,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
             logs=tuple(log.path for log in logs),
         )
         partition = "/".join(f"{name}={value}" for name, value in live.partition)
-        files.append(SourceFile(task, partition, _identity(task)))
+        files.append(SourceFile(task, partition, _identity(task, known_as)))
     return TableFiles(files, _remarks(root, equality))
 
 
@@ -85,8 +87,17 @@ def _absolute(root: str, path: str) -> str:
     return f"{root.rstrip('/')}/{path}"
 
 
-def _identity(task: FileTask) -> bytes:
-    return identity_of(task.path, task.size, *map(_spelled, task.deletes), *task.logs)
+def _partition_values(live: LiveFile, kind: str) -> tuple[tuple[str, str | None], ...]:
+    if kind != "delta":
+        return live.partition
+    # By its protocol, an empty text is how null is written.
+    return tuple((name, value or None) for name, value in live.partition)
+
+
+def _identity(task: FileTask, known_as: bytes) -> bytes:
+    """Another one, too, where the same bytes are other columns now, as after a rename."""
+    facts = (task.path, task.size, task.format, known_as.hex(), task.constants)
+    return identity_of(*facts, *map(_spelled, task.deletes), *task.logs)
 
 
 def _spelled(deletes: Deletes) -> str:

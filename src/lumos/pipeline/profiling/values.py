@@ -10,6 +10,8 @@ from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import JSON, Decimal, Timestamp
 from lumos.pipeline.profiling.columns import WHOLE, Leaf
 
+# Digits of seconds that are finer than microseconds.
+_TOO_FINE: Final = r"(\.\d{6})\d+"
 # What an attempt to make one type of another may raise.
 _NO_CAST: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
@@ -106,9 +108,15 @@ def _cast(array: pa.Array, target: pa.DataType) -> Values:
     try:
         return Values(_converted(array, target))
     except _NO_CAST:
-        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        if _is_text(array):
             array = _stripped(array)
+            if pa.types.is_timestamp(target) and target.unit == "us":
+                array = pc.replace_substring_regex(array, _TOO_FINE, r"\1")
         return _in_pieces(array, target)
+
+
+def _is_text(array: pa.Array) -> bool:
+    return bool(pa.types.is_string(array.type) or pa.types.is_large_string(array.type))
 
 
 def _stripped(texts: pa.Array) -> pa.Array:
@@ -122,6 +130,12 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
         # A wall clock without a zone is read as UTC, as the session does.
         return array.cast(pa.timestamp(array.type.unit, tz=target.tz)).cast(target, safe=False)
+    if pa.types.is_timestamp(target) and target.tz and _is_text(array):
+        try:
+            return array.cast(target)
+        except _NO_CAST:
+            # So is a text of one: Delta writes partitions like this.
+            return array.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_decimal(target) and pa.types.is_floating(array.type):
         return array.cast(target, safe=False)
     return array.cast(target)
