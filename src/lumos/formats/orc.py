@@ -18,7 +18,9 @@ _FIRST_READ: Final = 64 * 1024
 _LARGEST_FOOTER: Final = 64 * 1024 * 1024
 # Field numbers of the postscript and of the footer.
 _FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE = 1, 2, 3
-_TYPES, _ROWS, _STATISTICS = 4, 6, 7
+_STRIPES, _TYPES, _ROWS, _STATISTICS = 3, 4, 6, 7
+# In what is said of a stripe.
+_STRIPE_ROWS: Final = 5
 
 
 class Orc(BinaryFormat):
@@ -82,3 +84,13 @@ def _parts(footer: bytes, *, with_statistics: bool) -> tuple[tuple[bytes, ...], 
     if rows >= 2**63:
         raise Malformed("It tells of less than no rows.")
     return tuple(types), rows, statistics
+
+
+def rows_of_stripes(footer: bytes) -> list[int]:
+    """How many rows each stripe of a file has, by its footer; raises Malformed."""
+    found = []
+    for id, stripe in fields(footer):
+        if id == _STRIPES and isinstance(stripe, bytes):
+            rows = dict(fields(stripe)).get(_STRIPE_ROWS, 0)
+            found.append(rows if isinstance(rows, int) else 0)
+    return found

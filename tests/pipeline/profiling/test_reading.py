@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+from array import array
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal as Exact
@@ -19,6 +20,7 @@ import pytest
 
 from lumos.formats import UnreadableFile, read_file
 from lumos.model.schema import Schema
+from lumos.model.types import INT64
 from lumos.pipeline.profiling.columns import leaves_of, types_of
 from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
 from lumos.pipeline.profiling.reading import FileTask, batches
@@ -188,6 +190,33 @@ def test_portions_of_a_file_add_up_to_all_of_it(
         whole.join(measured(file, schema, portion=(number, 3)))
     assert (whole.rows, whole.files) == (COUNT, 1)
     assert counts(whole) == counts(expected)
+
+
+@pytest.mark.parametrize("share", [pytest.param(1.0, id="all"), pytest.param(0.5, id="sample")])
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_rows_of_portions_and_samples_go_by_their_number_in_the_whole_file(
+    tmp_path: Path, format: str, share: float
+) -> None:
+    count, portions = 20_000, 3
+    table = pa.table({"id": pa.array(range(count), pa.int64())})
+    file = tmp_path / f"a.{format}"
+    if format == "orc":
+        orc.write_table(table, str(file), stripe_size=1024, compression="uncompressed")
+        assert orc.ORCFile(str(file)).nstripes > 2 * portions
+    else:
+        pq.write_table(table, str(file), row_group_size=1000)
+    deleted = set(range(0, count, 7))
+    left: list[int] = []
+    for number in range(portions):
+        task = FileTask(
+            str(file), 0, format, 0, names=("id",), portion=(number, portions), sample=share
+        )
+        gone = array("q", sorted(deleted))
+        for batch in batches(task, LocalStorage(), {"id": INT64}, gone):
+            left += batch.columns["id"].to_pylist()
+    assert deleted.isdisjoint(left)
+    if share == 1.0:
+        assert left == [number for number in range(count) if number not in deleted]
 
 
 @pytest.mark.parametrize("name", WRITERS)

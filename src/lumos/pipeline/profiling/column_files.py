@@ -1,14 +1,21 @@
 """Rows of Parquet and ORC files."""
 
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
+from lumos.formats.orc import rows_of_stripes
+from lumos.formats.protobuf import fields as protobuf_fields
 from lumos.model.types import DataType
 from lumos.pipeline.profiling.naming import KnownField, named, places_of
 from lumos.pipeline.profiling.reading import Batch, FileTask, batch_rows, chosen
+
+# Where the footer stands in what the library tells of the end of an ORC file.
+_FOOTER: Final = 2
 
 
 def read_parquet(
@@ -47,8 +54,9 @@ def read_orc(
     opened = orc.ORCFile(file)
     present = [name for name in wanted if name in opened.schema.names]
     stripes, share = chosen(opened.nstripes, task)
-    start = 0
+    starts = _starts(opened)
     for stripe in stripes:
+        start = starts[stripe]
         # Without any column there are no rows either.
         rows = opened.read_stripe(stripe, columns=present or opened.schema.names[:1])
         table = pa.Table.from_batches([rows])
@@ -57,3 +65,10 @@ def read_orc(
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             yield Batch(start, batch.num_rows, columns, share=share)
             start += batch.num_rows
+
+
+def _starts(file: orc.ORCFile) -> list[int]:
+    """The number of each stripe's first row, which the library does not tell itself."""
+    footer = dict(protobuf_fields(file.reader.serialized_file_tail()))[_FOOTER]
+    assert isinstance(footer, bytes)
+    return list(accumulate(rows_of_stripes(footer), initial=0))
