@@ -267,3 +267,65 @@ def test_a_key_that_must_be_there_may_still_be_null(
         seen_in(documents), Rules.of(validator, enforced=True), has_key=True
     ).fields
     assert field.nullable is nullable
+
+
+def days(count: int) -> dict[str, Any]:
+    return {"m": {f"2024-{day // 28 + 1:02}-{day % 28 + 1:02}": 1 for day in range(count)}}
+
+
+@pytest.mark.parametrize(
+    ("before", "now"), [(days(10), days(30)), (days(30), days(10)), (days(30), days(30))]
+)
+def test_keys_that_turned_out_to_be_data_leave_no_notes(
+    before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    (field,) = steadied(schema_of(now), schema_of(before), whole=False).fields
+    assert field.type.text == "MAP<STRING, INT32>"
+    assert [note.path for note in field.nested] == ["m{}"]
+
+
+def test_objects_that_may_be_something_else_by_now_leave_no_notes_on_their_keys() -> None:
+    before = schema_of({"v": {"a": 1}}, {"v": {"a": 1, "b": [{"c": 1}]}})
+    (field,) = steadied(schema_of({"v": "text"}), before, whole=False).fields
+    assert field.type.text == "UNION<STRING, STRUCT<a: INT32, b: ARRAY<STRUCT<c: INT32>>>>"
+    assert field.nested == ()
+
+
+def test_notes_on_keys_that_a_sample_does_not_meet_stay() -> None:
+    before = schema_of({"v": {"a": 1, "b.c": [{"d": 1}]}})
+    (field,) = steadied(schema_of({"v": {"a": 1}}), before, whole=False).fields
+    assert [note.path for note in field.nested] == [
+        "v.a",
+        "v.`b.c`",
+        "v.`b.c`[]",
+        "v.`b.c`[].d",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (
+            [{"a": 1, "b": 2}, "text"],
+            [{"b": 1, "a": 2}, "text"],
+            "UNION<STRING, STRUCT<a: INT32, b: INT32>>",
+        ),
+        (
+            [{"a": 1, "b": 2}],
+            [{"b": 1, "a": 2}, "text"],
+            "UNION<STRING, STRUCT<a: INT32, b: INT32>>",
+        ),
+        ([{"a": 1, "b": 2}, "text"], [{"b": 1, "a": 2}], "STRUCT<a: INT32, b: INT32>"),
+        (
+            [[{"a": 1, "b": 2}], "text"],
+            [[{"b": 1, "a": 2}], "text"],
+            "UNION<STRING, ARRAY<STRUCT<a: INT32, b: INT32>>>",
+        ),
+    ],
+)
+def test_keys_inside_a_union_keep_the_order_in_which_they_are_known(
+    before: list[object], now: list[object], expected: str
+) -> None:
+    known = schema_of(*({"v": value} for value in before))
+    (field,) = steadied(schema_of(*({"v": value} for value in now)), known, whole=True).fields
+    assert field.type.text == expected

@@ -6,7 +6,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.types import NULL, STRING, Array, DataType, Map, Member, Struct, quoted_name
+from lumos.model.types import (
+    NULL,
+    STRING,
+    Array,
+    DataType,
+    Map,
+    Member,
+    Struct,
+    Union,
+    quoted_name,
+)
 from lumos.sources.mongodb.observed import Seen
 from lumos.sources.mongodb.types import SCALARS, object_type, united
 
@@ -233,21 +243,51 @@ def _ordered(new: DataType, old: DataType) -> DataType:
             return Array(_ordered(new.element, old.element))
         case Map(), Map():
             return Map(STRING, _ordered(new.value, old.value))
+        case Union(options), _:
+            return united(_ordered(option, _like(option, old)) for option in options)
+        case _, Union():
+            return _ordered(new, _like(new, old))
         case _:
             return new
 
 
+def _like(option: DataType, old: DataType) -> DataType:
+    """What is known of one of several types; a union has no two of a sort."""
+    known = old.options if isinstance(old, Union) else (old,)
+    return next((each for each in known if type(each) is type(option)), NULL)
+
+
 def _both(new: Field, old: Field) -> Field:
     names = {name for each in (old, new) for name in _names(each.native_type)}
+    # What is known comes first, so that its members keep their order.
+    both = united((old.type, new.type))
+    # Keys that turned out to be data are no places any more, and are not kept.
+    places = set(_places(both, quoted_name(new.name)))
+    notes = _both_notes(new.nested, old.nested)
     return msgspec.structs.replace(
         new,
-        # What is known comes first, so that its members keep their order.
-        type=united((old.type, new.type)),
+        type=both,
         nullable=old.nullable or new.nullable,
         key=old.key or new.key,
         native_type=_BETWEEN.join(sorted(names)) or None,
-        nested=tuple(_both_notes(new.nested, old.nested)),
+        nested=tuple(note for note in notes if note.path in places),
     )
+
+
+def _places(type: DataType, path: str) -> Iterator[str]:
+    """The places inside a type that notes can be on: none inside a union."""
+    match type:
+        case Struct(members):
+            inside = [(member.type, f"{path}.{quoted_name(member.name)}") for member in members]
+        case Array(element):
+            inside = [(element, f"{path}[]")]
+        case Map(_, value):
+            inside = [(value, f"{path}{{}}")]
+        case _:
+            return
+    for each, place in inside:
+        yield place
+        yield from _places(each, place)
 
 
 def _both_notes(new: Iterable[NestedField], old: Iterable[NestedField]) -> Iterator[NestedField]:
