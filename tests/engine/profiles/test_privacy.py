@@ -178,6 +178,17 @@ def test_a_label_that_came_later_hides_what_was_kept_before() -> None:
     assert quality.profile.columns == {"a": COUNTS}
 
 
+def test_a_column_that_is_gone_tells_no_values_since_its_labels_went_with_it() -> None:
+    other = Schema(fields=(Field(name="b", type=parse_type("INT64")),))
+    after = msgspec.structs.replace(
+        dataset("INT64"), schema=other, quality=Quality(profile=full_profile())
+    )
+    quality = guarded(after)
+    assert quality is not None
+    assert quality.profile is not None
+    assert quality.profile.columns == {"a": COUNTS}
+
+
 def test_catalogs_hear_of_counts_alone() -> None:
     entry = Entry.of(dataset("INT64"))
     entry = msgspec.structs.replace(entry, quality=Quality(score=0.5, profile=full_profile()))

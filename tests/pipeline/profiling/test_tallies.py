@@ -93,11 +93,14 @@ def test_what_is_not_of_the_type_is_a_misfit_and_not_null() -> None:
         pytest.param(
             "TIMESTAMPTZ(us)", ["1970-01-01T01:00:00.000001999+01:00"], 1, id="zoned and finer"
         ),
+        pytest.param("TIME(us)", ["00:00:01.5"], 1_500_000, id="time"),
+        pytest.param("TIME(us)", [" 00:00:01.123456789"], 1_123_456, id="finer time"),
     ],
 )
 def test_moments_are_read_of_texts(type: str, texts: list[str], low: int) -> None:
-    found = tally(type, texts)
-    assert (found.misfits, found.low) == (0, low)
+    for arrow in (pa.string(), pa.large_string()):
+        found = tally(type, texts, arrow)
+        assert (found.misfits, found.low) == (0, low)
 
 
 def test_ids_of_records_are_the_bytes_that_other_formats_have() -> None:

@@ -18,6 +18,7 @@ import msgspec
 
 from lumos.model.dataset import ColumnProfile, Dataset, Governance, Profile, Quality, ValueCount
 from lumos.model.schema import Field, Schema
+from lumos.model.types import quoted_name
 
 if TYPE_CHECKING:
     from lumos.pipeline.profiling.columns import Leaf
@@ -103,8 +104,6 @@ def private_paths(
 
 
 def _labelled_places(field: Field) -> list[str]:
-    from lumos.model.types import quoted_name
-
     whole = [quoted_name(field.name)] if is_private(_labels(field)) else []
     return [*whole, *(note.path for note in field.nested if is_private(_labels(note)))]
 
@@ -156,10 +155,20 @@ def for_catalogs(entry: AnyDataset) -> AnyDataset:
 
 
 def guarded(dataset: Dataset) -> Quality | None:
-    """The quality as it may be told today: labels may have come since it was measured."""
+    """The quality as it may be told today: labels may have come since it was measured.
+
+    Nor are values told of a column that is gone, whose labels went with it.
+    """
     quality = dataset.quality
     if quality is None or quality.profile is None:
         return quality
     private = private_paths(dataset.schema, quality.profile.columns, dataset.governance)
-    profile = without_values(quality.profile, private)
+    profile = without_values(quality.profile, private | _gone(dataset.schema, quality.profile))
     return msgspec.structs.replace(quality, profile=profile)
+
+
+def _gone(schema: Schema | None, profile: Profile) -> set[str]:
+    if schema is None:
+        return set()
+    places = [quoted_name(field.name) for field in schema.fields]
+    return {path for path in profile.columns if not any(_is_in(path, place) for place in places)}

@@ -10,6 +10,7 @@ from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import JSON, Decimal, Timestamp
 from lumos.pipeline.profiling.columns import WHOLE, Leaf
 
+_ANY_DAY: Final = "1970-01-01"
 # Digits of seconds that are finer than microseconds.
 _TOO_FINE: Final = r"(\.\d{6})\d+"
 # What an attempt to make one type of another may raise.
@@ -110,7 +111,8 @@ def _cast(array: pa.Array, target: pa.DataType) -> Values:
     except _NO_CAST:
         if _is_text(array):
             array = _stripped(array)
-            if pa.types.is_timestamp(target) and target.unit == "us":
+            is_moment = pa.types.is_timestamp(target) or pa.types.is_time(target)
+            if is_moment and target.unit == "us":
                 array = pc.replace_substring_regex(array, _TOO_FINE, r"\1")
         return _in_pieces(array, target)
 
@@ -136,6 +138,15 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
         except _NO_CAST:
             # So is a text of one: Delta writes partitions like this.
             return array.cast(pa.timestamp(target.unit)).cast(target)
+    if pa.types.is_time(target) and _is_text(array):
+        # Arrow makes no times of texts, but moments of a day.
+        day, between = (pa.scalar(text, array.type) for text in (_ANY_DAY, "T"))
+        moments = pc.binary_join_element_wise(day, array, between)
+        return moments.cast(pa.timestamp(target.unit)).cast(target)
+    if pa.types.is_time(target) and _is_text(array):
+        # Arrow reads texts of moments, but none of times.
+        moments = pc.binary_join_element_wise("1970-01-01T", array.cast(pa.string()), "")
+        return moments.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_decimal(target) and pa.types.is_floating(array.type):
         return array.cast(target, safe=False)
     return array.cast(target)
