@@ -116,7 +116,7 @@ class Others:
                 item = self._item(thing, urn, told[urn], kept.pop(urn, None))
                 if item is not None:
                     yield item
-        yield from (each.item for each in kept.values())
+        yield from (_told_alone(each) for each in kept.values())
 
     def get(self, urn: str) -> Other | None:
         found = named(urn)
@@ -161,11 +161,9 @@ class Others:
             if entity is None or _is_no_item(thing, entity):
                 return None
             return Other(urn=urn, carried={CATALOG: self._record(thing, entity)})
-        if kept.begun:
-            return Other(urn=urn)
         exact: Other = kept.item
-        if entity is None or kept.shown is None:
-            return exact
+        if kept.begun or entity is None or kept.shown is None:
+            return _told_alone(kept)
         then, now = kept.shown.carried[CATALOG], self._record(thing, entity)
         if then == now:
             return exact
@@ -258,7 +256,15 @@ class Others:
             elif before is None and thing.type in _SHOWS_OTHERS:
                 self._give_way(thing.type, fqn)
             self._referring.missed.clear()
-            entity = self._written(thing, fqn, record, entity)
+            was_there = entity is not None and not is_begun
+            try:
+                entity = self._written(thing, fqn, record, entity)
+            except (CatalogUnavailable, Outdated):
+                raise
+            except LumosError:
+                if before is not None and before.begun:
+                    self._take_back(thing, item.urn, fqn, was_there=was_there)
+                raise
             if entity is not None:
                 shown = Other(urn=item.urn, carried={CATALOG: self._record(thing, entity)})
         if _is_waiting(item, shown):
@@ -267,6 +273,14 @@ class Others:
         if kept != before:
             self._keeper.keep(WORD, item.urn, kept)
         return shown is not None
+
+    def _take_back(self, thing: Thing, urn: str, fqn: str, *, was_there: bool) -> None:
+        """Leaves nothing of something that was refused half way."""
+        if was_there:
+            self._say_nothing(thing, fqn)
+        elif (entity := self._entity(thing, fqn)) is not None:
+            self._remove(thing, fqn, entity)
+        self._keeper.keep(WORD, urn, None)
 
     def _written(
         self, thing: Thing, fqn: str, record: Record, entity: Any
@@ -379,6 +393,12 @@ class Others:
     @cached_property
     def _is_bot(self) -> bool:
         return bool((self._server.get("users/loggedInUser") or {}).get("isBot"))
+
+
+def _told_alone(kept: Kept) -> Other:
+    """What is told of a thing by what is kept of it; of one that was only begun, that it is one."""
+    item: Other = kept.item
+    return Other(urn=item.urn) if kept.begun else item
 
 
 def _named_as_reference(urn: str) -> tuple[str, str]:

@@ -76,6 +76,16 @@ class Properties:
                 self._declared[type].add(name)
                 self._definitions[type][name] = told
 
+    def refused(self, type: str, extension: Mapping[str, Any], declared: Any) -> frozenset[str]:
+        """Properties whose values are no values here, as here they are declared in another way."""
+        there = declared if isinstance(declared, dict) else {}
+        here = self.definitions(type, extension)
+        return frozenset(
+            name
+            for name, value in extension.items()
+            if name in here and name in there and not _fits(value, there[name], here[name])
+        )
+
     def _read(self, type: str) -> None:
         found = self._type(type, fields="customProperties")
         self._ids[type] = found["id"]
@@ -102,3 +112,15 @@ def _definition(declared: Mapping[str, Any]) -> dict[str, Any]:
         if declared.get(field):
             told[key] = declared[field]
     return told
+
+
+def _fits(value: Any, there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    if there.get("type") != here.get("type"):
+        return False
+    match here.get("config"):
+        case config if config == there.get("config"):
+            return True
+        case {"config": {"values": list(allowed)}} if isinstance(value, list):
+            return all(each in allowed for each in value)
+        case _:
+            return False

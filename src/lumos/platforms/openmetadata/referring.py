@@ -22,6 +22,7 @@ from lumos.platforms.openmetadata.server import Server
 from lumos.platforms.openmetadata.states import is_own_label
 from lumos.platforms.openmetadata.things import (
     CATALOG,
+    FREE_FORM,
     THINGS,
     Record,
     Thing,
@@ -79,7 +80,10 @@ class Referring:
             ):
                 return {"type": DATASET, "fullyQualifiedName": self._urn(type, fqn)}
             case dict():
-                return {key: self.told(each) for key, each in value.items()}
+                return {
+                    key: each if key in FREE_FORM else self.told(each)
+                    for key, each in value.items()
+                }
             case list():
                 return [self.told(each) for each in value]
             case _:
@@ -191,13 +195,13 @@ class Referring:
                 return None
             body[field] = above
         for field in thing.fields:
-            value = self._possible(record.get(field))
+            value = self._possible_in(field, record)
             if value in (None, [], {}) or field in thing.later:
                 continue
             is_by_name = thing.refers.get(field) == "name"
             body[field] = _names(value) if is_by_name else self._sent(field, value)
-        if record.get("extension"):
-            body["extension"] = record["extension"]
+        if extension := self._extension(thing, record, {}):
+            body["extension"] = extension
         return body
 
     def operations(
@@ -212,7 +216,7 @@ class Referring:
         """What leads from one record to another, as far as it can be shown."""
         operations: list[Operation] = []
         for field in thing.fields:
-            old, new = there.get(field), self._possible(wanted.get(field))
+            old, new = there.get(field), self._possible_in(field, wanted)
             is_denied = (field == "displayName" and is_bot) or field == "serviceType"
             if old == (None if new in ([], {}, "") else new) or is_denied:
                 continue
@@ -223,7 +227,22 @@ class Referring:
             if value is None and (isinstance(old, list) or field in thing.needed):
                 value = [] if isinstance(old, list) else thing.needed[field]
             operations.append(_set(f"/{field}", value))
-        return [*operations, *_extension(entity, there, wanted)]
+        extension = self._extension(thing, wanted, there)
+        return [*operations, *_extended(entity, there, extension)]
+
+    def _extension(self, thing: Thing, wanted: Record, there: Record) -> Record:
+        """Custom properties, without those that the server takes for something else."""
+        extension: Record = wanted.get("extension") or {}
+        if not extension:
+            return extension
+        refused = self._properties.refused(thing.type, extension, wanted.get("declared"))
+        old: Record = there.get("extension") or {}
+        taken = {key: value for key, value in extension.items() if key not in refused}
+        return taken | {key: old[key] for key in refused if key in old}
+
+    def _possible_in(self, field: str, record: Record) -> Any:
+        value = record.get(field)
+        return value if field in FREE_FORM else self._possible(value)
 
     def _possible(self, value: Any) -> Any:
         """A value without references to what is not there."""
@@ -246,6 +265,8 @@ class Referring:
 
     def _sent(self, field: str, value: Any) -> Any:
         """A value with this server's identifiers."""
+        if field in FREE_FORM:
+            return value
         match value:
             case {"type": str(type), "fullyQualifiedName": str(fqn)} if len(value) == 2:
                 return self.find(type, fqn)
@@ -342,8 +363,8 @@ def _set(path: str, value: Any) -> Operation:
     return {"op": "add", "path": path, "value": value}
 
 
-def _extension(entity: Mapping[str, Any], there: Record, wanted: Record) -> list[Operation]:
-    old, new = there.get("extension") or {}, wanted.get("extension") or {}
+def _extended(entity: Mapping[str, Any], there: Record, new: Record) -> list[Operation]:
+    old = there.get("extension") or {}
     if old == new:
         return []
     if not entity.get("extension"):

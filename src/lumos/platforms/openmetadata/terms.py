@@ -48,7 +48,9 @@ def as_thing(term: GlossaryTerm) -> Other:
     if term.owners != told.owners:
         known = {_owner(each).name: each for each in record.get("owners") or ()}
         owners = [known.get(name) or _user(name) for name in term.owners]
-        _put(record, "owners", owners)
+        # The server takes many users or one team: the term itself says whoever else there is.
+        users = [each for each in owners if each["type"] == "user"]
+        _put(record, "owners", users or owners[:1])
     if term.domain != told.domain:
         domains = [] if term.domain is None else [{"type": "domain", _NAME: term.domain}]
         _put(record, "domains", domains)

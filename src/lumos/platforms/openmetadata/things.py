@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from lumos.platforms.openmetadata.keeping import KEPT
 from lumos.platforms.openmetadata.names import joined, split
 from lumos.platforms.openmetadata.states import is_own_label
 
@@ -25,6 +26,7 @@ _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _NOISE: Final = frozenset({"href", "fullyQualifiedName", "id", "deleted", "inherited"})
 FREE_FORM: Final = frozenset({"searchIndexSettings"})
 """Fields whose values are people's own, whatever they look like."""
+_FALSE_UNLESS_SAID: Final = frozenset({"mutuallyExclusive", "disabled", "default"})
 # In all but a few kinds of entity.
 _SHARED: Final[Mapping[str, Form]] = MappingProxyType({"owners": "reference", "domains": "name"})
 _PEOPLE: Final = frozenset({"user", "team"})
@@ -201,18 +203,22 @@ def record_of(thing: Thing, entity: Mapping[str, Any]) -> Record:
     record = {
         field: value
         for field in thing.fields
-        if (value := plain(entity.get(field))) not in (None, "", [], {}, False)
+        if (value := _said(field, entity.get(field))) not in (None, "", [], {})
     }
     properties = {
-        key: value
-        for key, value in (entity.get("extension") or {}).items()
-        if not key.startswith("lumos")
+        key: value for key, value in (entity.get("extension") or {}).items() if key != KEPT
     }
     if thing.extends and properties:
         record["extension"] = properties
     if entity.get("deleted"):
         record["deleted"] = True
     return record
+
+
+def _said(field: str, value: Any) -> Any:
+    if value is False and field in _FALSE_UNLESS_SAID:
+        return None
+    return value if field in FREE_FORM else plain(value)
 
 
 def plain(value: Any) -> Any:
