@@ -175,6 +175,19 @@ def test_what_explain_says_of_a_table_and_of_what_lies_in_it(lake: Path) -> None
         assert lumos.explain(str(first.parent)).verdict == "log"
 
 
+def test_a_file_that_two_tables_have_is_explained_by_the_one_it_lies_in(lake: Path) -> None:
+    delta(lake / "orders", A)
+    (file,) = (lake / "orders").glob("*.parquet")
+    log = (lake / "orders/_delta_log/00000000000000000000.json").read_text()
+    clone = lake / "clone/_delta_log/00000000000000000000.json"
+    clone.parent.mkdir(parents=True)
+    clone.write_text(log.replace(f'"path":"{file.name}"', f'"path":"file://{file}"'))
+    lumos = Lumos()
+    assert formats(lumos.ingest(lake), lake) == {"orders": "delta", "clone": "delta"}
+    (explained,) = lumos.explain(str(file)).datasets
+    assert explained.urn.endswith("/orders")
+
+
 def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
     delta(lake / "orders", A)
     lumos = Lumos()

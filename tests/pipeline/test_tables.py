@@ -251,6 +251,14 @@ def test_a_table_in_a_table_is_part_of_it(lake: Path, scans: Scans) -> None:
     assert scans.found() == {"orders": "delta"}
 
 
+def test_a_table_around_a_known_one_takes_it_in(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "orders/inner")
+    assert scans.found() == {"orders/inner": "delta"}
+    write_delta(lake / "orders")
+    for _ in range(2):
+        assert scans.found() == {"orders": "delta"}
+
+
 def test_a_folder_of_metadata_makes_no_table(lake: Path, scans: Scans) -> None:
     write_loose(lake / "orders/data/x.parquet")
     (lake / "orders/metadata").mkdir()
@@ -499,3 +507,25 @@ def test_each_of_two_folders_named_alike_goes_on_as_its_own_table(lake: Path, sc
     for name in ("h", "h6"):
         found = scans.dataset(name)
         assert (found.renamed_from, found.merged_from) == (None, ())
+
+
+@pytest.mark.parametrize("root", ["orders/c=x", "orders/_delta_log", "n/visits/data"])
+def test_a_scan_that_begins_inside_of_a_table_says_so(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    write_delta(lake / "orders", by=["c"])
+    write_iceberg(lake, "visits")
+    inside = Scans(str(lake / root), tmp_path / "inside", monkeypatch)
+    codes = {(each.code, each.path, each.remark) for each in inside.scan().problems}
+    assert codes == {("inside_table", str(lake / root), True)}
+    assert not inside.scan(tables=False).problems
+    for whole in (lake, lake / "orders"):
+        assert not Scans(str(whole), tmp_path / whole.name, monkeypatch).scan().problems
+
+
+def test_metadata_of_iceberg_outside_of_its_folder_is_named(lake: Path, scans: Scans) -> None:
+    write_iceberg(lake, "visits", **{"write.metadata.path": f"file://{lake}/elsewhere/v"})
+    for _ in range(2):
+        (problem,) = scans.scan().problems
+        assert (problem.code, problem.path) == ("stray_metadata", str(lake / "elsewhere/v"))
+        assert problem.remark

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lumos.formats.tables import TableFacts
 from lumos.model.codec import from_json
-from lumos.model.discovery import Discovery, FoundDataset
+from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.pipeline.absence import Absence
 from lumos.pipeline.claims import Claims, may_meet
 from lumos.pipeline.former import former_of
@@ -28,6 +28,7 @@ from lumos.pipeline.tables import (
     TableWork,
     decode_table,
     found_of,
+    table_around,
     table_worker,
 )
 from lumos.pipeline.work import Done, Job, Work, decode_done, worker
@@ -72,7 +73,18 @@ def discover(
     with manifests.watched(watch, works=len(works)):
         found, manifest = scan.run(works, met)
     manifests.write(after, manifest)
-    return found
+    is_table = selection.root.rstrip("/") in manifest.tables
+    around = None if is_table else table_around(selection)
+    if around is None:
+        return found
+    remark = Problem(
+        path=selection.root,
+        code="inside_table",
+        reason=f"It lies in the table {around}: what is found here are parts of that table, no "
+        f"datasets. Scan {around} or what lies above it instead.",
+        remark=True,
+    )
+    return msgspec.structs.replace(found, problems=(remark, *found.problems))
 
 
 class _Result(NamedTuple):
@@ -167,6 +179,8 @@ class _Scan:
         selection, before = self._job.selection, self._known.tables
         if not selection.tables:
             return []
+        # A table in another one is part of it, were it the first to be there.
+        around = Claims(roots)
         works = [
             TableWork(root, kinds, before.get(root))
             for root, kinds in sorted(roots.items())
@@ -175,7 +189,7 @@ class _Scan:
         works += [
             TableWork(root, kept.kinds, kept, met=False)
             for root, kept in sorted(before.items())
-            if root not in roots and selection.has_table(root)
+            if around.of(f"{root}/") is None and selection.has_table(root)
         ]
         job = TableJob(
             selection,
@@ -265,6 +279,7 @@ def _collected(
     }
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
     problems += [problem for each in tables for problem in each.problems]
+    problems += [_stray(folder) for folder in {folder for each in done for folder in each.strays}]
     memories = {path: each.memory for path, each in merged.items()}
     remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
@@ -286,6 +301,14 @@ def _collected(
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest
+
+
+def _stray(folder: str) -> Problem:
+    reason = (
+        "Metadata of an Iceberg table lies here, though not in a folder called metadata; the table "
+        "is not read, and its files are taken for loose ones."
+    )
+    return Problem(path=folder, code="stray_metadata", reason=reason, remark=True)
 
 
 def _outside(settled: Settlement, claims: frozenset[str]) -> Settlement:

@@ -105,10 +105,13 @@ class Tables:
         }
 
     def around(self, path: str) -> SeenTable | None:
-        """The table that a path lies in, if it does."""
+        """The table that a path lies in, if it does, rather than one that also has its file."""
+        inside = f"{path}/"
+        for root, table in self._seen.items():
+            if inside.startswith(f"{root}/"):
+                return table
         for root, kept in self._kept.items():
-            owned = (root, *kept.claims)
-            if any(f"{path}/".startswith(f"{each}/") for each in owned):
+            if any(inside.startswith(f"{claim}/") for claim in kept.claims):
                 return self._seen[root]
         return None
 

@@ -1,7 +1,7 @@
 """Tables of a lake: read by their own logs, each in a task, and only where something changed."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -21,6 +21,8 @@ from lumos.storage.schemes import canonical
 RESULT: Final = pa.schema([("result", pa.binary())])
 _MOST_CLAIMS: Final = 2000
 _MEMORY: Final = ".table"
+# A file lies no deeper in its table than this, partitions and all.
+_DEEPEST: Final = 12
 # Raised whenever tables must be read anew because Lumos understands them better.
 _VERSION: Final = 1
 # A writer that has not come to an end yet, or a folder that somebody left behind.
@@ -166,11 +168,32 @@ def _do(job: TableJob, work: TableWork) -> TableDone:
 def _has_log(folder: "StoredFolder", kinds: Sequence[str]) -> bool:
     """Whether a log is there that no listing showed: one may lag behind, or have failed."""
     try:
-        logs = (name for name, kind in LOGS.items() if kind in kinds)
-        in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
-        return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA))
+        return _shows_log(folder, kinds)
     except OSError:
         return True
+
+
+def _shows_log(folder: "StoredFolder", kinds: Collection[str]) -> bool:
+    logs = (name for name, kind in LOGS.items() if kind in kinds)
+    in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
+    return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA))
+
+
+def table_around(selection: Selection) -> str | None:
+    """The root of the table in the midst of which a scan begins, if it does."""
+    storage = storage_of(selection.root, selection.access)
+    folder = selection.root.rstrip("/")
+    for _ in range(_DEEPEST if selection.tables else 0):
+        folder = folder.rpartition("/")[0]
+        if not folder or folder.endswith(":/"):
+            return None
+        try:
+            if _shows_log(StoredFolder(storage, folder), KINDS):
+                return folder
+        except OSError:
+            # Who may scan a place need not be allowed to look above it.
+            return None
+    return None
 
 
 def _read(job: TableJob, work: TableWork, folder: "StoredFolder", kind: str) -> TableDone:

@@ -17,6 +17,7 @@ from lumos.pipeline.piles import Pile
 from lumos.pipeline.reading import Reader
 from lumos.pipeline.summaries import Earlier, FileRow, Summary, summarise
 from lumos.storage import Access, Listed, Listing, Marker, Selection, Stretch, Unlisted, storage_of
+from lumos.storage.markers import strays_from
 
 # A task that meets more files than this leaves them to others, in portions of their own.
 _MOST_FILES: Final = 50_000
@@ -58,7 +59,8 @@ class Done(msgspec.Struct, array_like=True):
     """What a task found; `bodies` are schemas by their full fingerprint.
 
     `markers` are roots of tables. `left_out` are the folders of tables for which files were left
-    out, whether they still are such folders or not.
+    out, whether they still are such folders or not. `strays` are folders with the metadata of
+    tables that nobody can find by it.
     """
 
     summary: Summary
@@ -69,6 +71,7 @@ class Done(msgspec.Struct, array_like=True):
     left_over: list[Portion]
     markers: list[Marker] = []
     left_out: list[str] = []
+    strays: list[str] = []
 
 
 class Job(NamedTuple):
@@ -106,14 +109,29 @@ def _do(job: Job, work: Work) -> Done:
     with Pile() as pile:
         markers, unlisted = _list(job, work, pile)
         claims = Claims((*job.claims, *(marker.folder for marker in markers)))
-        files = claims.without(pile.in_order())
+        strays: set[str] = set()
+        files = _watched(claims.without(pile.in_order()), strays)
         some = list(islice(files, _MOST_FILES + 1))
         if len(some) > _MOST_FILES:
             done = _portioned(job, work, chain(some, files), unlisted, claims)
         else:
             unchanged = _unchanged(job, work, some) if not unlisted else None
             done = unchanged or _scanned(job, work, some, unlisted, claims)
-    return msgspec.structs.replace(done, markers=markers, left_out=sorted(claims.used))
+    return msgspec.structs.replace(
+        done,
+        markers=markers,
+        left_out=sorted(claims.used),
+        strays=sorted(strays) if job.selection.tables else [],
+    )
+
+
+def _watched(files: Iterable[Listed], strays: set[str]) -> Iterator[Listed]:
+    """The files, while folders of stray metadata among them are noted."""
+    for each in files:
+        folder = strays_from(each.path)
+        if folder is not None:
+            strays.add(folder)
+        yield each
 
 
 def _list(job: Job, work: Work, pile: Pile) -> tuple[list[Marker], list[Unlisted]]:

@@ -402,6 +402,15 @@ def test_rows_are_unknown_where_one_file_does_not_tell() -> None:
     assert read(MemoryFolder(log([protocol(), metadata(field("a")), torn]))).rows is None
 
 
+def test_an_empty_partition_value_is_null() -> None:
+    one = add("x", partitionValues={"day": ""})
+    files = log(
+        [protocol(1, 2), metadata(field("a"), field("day", "string"), partition_by=["day"]), one]
+    )
+    _, memory = DeltaReader().read(MemoryFolder(files), None, most_commits=ALL)
+    assert [file.partition for file in DeltaReader().live(memory)] == [(("day", None),)]
+
+
 def test_partitions_of_live_files_have_the_names_of_columns() -> None:
     physical = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "col-7"}
     columns = [field("a"), field("day", "date", **physical)]

@@ -273,10 +273,15 @@ def test_secrets_among_the_properties_are_left_out() -> None:
         "s3.session-token": "x",
         "adls.sas.y": "x",
         "gcs.oauth2.token": "x",
+        "note": "see https://me:hidden@lake.example/x",
+        "made-from": "jdbc:sqlserver://db.example;user=me;password=hidden",
+        "copied-from": "https://lake.example/x?sv=1&sig=hidden",
         "owner": "me",
+        "home": "https://lake.example:8080/orders?by=me@lake.example",
     }
     facts = facts_of(in_memory({"v1.metadata.json": metadata(properties=told)}))
-    assert facts.properties == {"owner": "me", "iceberg.format-version": "2"}
+    kept = {name: told[name] for name in ("owner", "home")}
+    assert facts.properties == {**kept, "iceberg.format-version": "2"}
 
 
 def test_types_nested_too_deeply_are_cut_off() -> None:

@@ -101,7 +101,9 @@ class State:
     def add(self, add: Add, rows: int | None) -> None:
         """One more live file."""
         vector = add.deletion_vector
-        partition = tuple((add.partition_values or {}).items())
+        # By the protocol an empty text is the null of every type.
+        values = (add.partition_values or {}).items()
+        partition = tuple((name, value or None) for name, value in values)
         self.live.put(
             Live(
                 path=self._resolved(add.path),
