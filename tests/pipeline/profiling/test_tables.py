@@ -170,6 +170,48 @@ def test_an_iceberg_table_is_read_by_field_ids_after_a_rename(tmp_path: Path) ->
     assert (columns["id"].nulls, columns["id"].misfits, columns["id"].longest) == (50, 0, 1)
 
 
+@pytest.mark.parametrize(
+    ("type", "initial", "low", "length"),
+    [
+        pytest.param("long", 7, 7, None, id="long"),
+        pytest.param("boolean", True, None, None, id="boolean"),
+        pytest.param("double", 1.5, 1.5, None, id="double"),
+        pytest.param("decimal(9, 2)", "14.20", "14.20", None, id="decimal"),
+        pytest.param("date", "1970-01-03", 2, None, id="date"),
+        pytest.param("time", "00:00:01.5", 1_500_000, None, id="time"),
+        pytest.param("timestamp", "1970-01-01T00:00:01", 1_000_000, None, id="timestamp"),
+        pytest.param("timestamptz", "1970-01-01T00:00:01+00:00", 1_000_000, None, id="zoned"),
+        pytest.param("string", "", None, 0, id="empty text"),
+        pytest.param("binary", "0001ff", None, 3, id="binary"),
+        pytest.param("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", None, 16, id="uuid"),
+    ],
+)
+def test_rows_older_than_a_column_of_iceberg_have_its_initial_default(
+    tmp_path: Path, type: str, initial: Any, low: Any, length: int | None
+) -> None:
+    table = iceberg(tmp_path).create_table("ns.t", schema=rows(0, 1).schema)
+    table.append(rows(0, 3))
+    added = {"id": 3, "name": "new", "required": False, "type": type}
+    later = {**added, "id": 4, "name": "later", "write-default": initial}
+    kept = {"id": 2, "name": "part", "required": False, "type": "string", "initial-default": "no"}
+    (told,) = (file for file in tmp_path.rglob("*.metadata.json") if file.name.startswith("00001"))
+    metadata = json.loads(told.read_text())
+    (schema,) = metadata["schemas"]
+    first = schema["fields"][0]
+    both = {**added, "initial-default": initial, "write-default": initial}
+    fields = [first, kept, both, later]
+    metadata["schemas"].append({**schema, "schema-id": 1, "fields": fields})
+    metadata |= {"format-version": 3, "next-row-id": 3, "current-schema-id": 1, "last-column-id": 4}
+    (told.parent / told.name.replace("00001", "00002")).write_text(json.dumps(metadata))
+    found, columns = measured("iceberg", told.parent.parent)
+    assert (found.rows, found.problems) == (3, [])
+    new = columns["new"]
+    assert (new.nulls, new.misfits, new.low, new.longest) == (0, 0, low, length)
+    assert columns["later"].nulls == 3, "a default of new rows alone"
+    assert columns["part"].shortest == columns["part"].longest == 2
+    assert columns["part"].nulls == 0
+
+
 def identities(root: Path) -> set[bytes]:
     """What the files of an Iceberg table are known by."""
     facts, memory = READERS["iceberg"].read(

@@ -156,7 +156,9 @@ def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts)
         name, *inside = leaf.names
         column = batch.columns.get(name)
         if column is None and name in constants:
-            column = pa.repeat(pa.scalar(constants[name], pa.string()), batch.rows)
+            value = constants[name]
+            type = pa.binary() if isinstance(value, bytes) else pa.string()
+            column = pa.repeat(pa.scalar(value, type), batch.rows)
         elif column is not None and inside:
             column = member_of(column, tuple(inside))
         found.append(tally.add(leaf, values_of(leaf, column, batch.rows)))

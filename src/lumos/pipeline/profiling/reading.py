@@ -29,10 +29,11 @@ HUDI_SLICE: Final = "hudi-slice"
 class FileTask(NamedTuple):
     """A file, or one of several portions of it, and what its rows mean.
 
-    `names` are the columns of files that do not name them. `constants` are columns whose value the
-    path tells, as text. `sample` is the share of rows that is wanted, `most_rows` how many at most.
-    Of a table, `fields` are its columns by what files call them, `deletes` says which rows count no
-    more, `spelled` is how it spells the path, and `logs` are what Hudi lays over the file.
+    `names` are the columns of files that do not name them. `constants` are columns whose value is
+    told elsewhere (by the path, by a table), as text; files that hold them know better. `sample` is
+    the share of rows that is wanted, `most_rows` how many at most. Of a table, `fields` are its
+    columns by what files call them, `deletes` says which rows count no more, `spelled` is how it
+    spells the path, and `logs` are what Hudi lays over the file.
     """
 
     path: str
@@ -40,7 +41,7 @@ class FileTask(NamedTuple):
     format: str
     unit: int
     names: tuple[str, ...] = ()
-    constants: tuple[tuple[str, str | None], ...] = ()
+    constants: tuple[tuple[str, str | bytes | None], ...] = ()
     portion: tuple[int, int] = (0, 1)
     sample: float = 1.0
     most_rows: int | None = None

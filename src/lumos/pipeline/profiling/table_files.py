@@ -6,9 +6,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lumos.formats.tables import LiveFile, TableFacts
+from lumos.formats.tables.iceberg.schema import INITIAL_DEFAULT
 from lumos.formats.tables.interface import Deletes
 from lumos.model.codec import from_json
 from lumos.model.discovery import Problem
+from lumos.model.schema import Schema
+from lumos.model.types import Array, Map, Struct
+from lumos.pipeline.profiling.columns import kind_of_values
 from lumos.pipeline.profiling.naming import known_fields
 from lumos.pipeline.profiling.planning import SourceFile, identity_of
 from lumos.pipeline.profiling.reading import HUDI_SLICE, FileTask
@@ -31,13 +35,14 @@ def table_files(root: str, memory: Memory) -> TableFiles:
     fields = known_fields(facts.schema, facts.properties)
     known_as = identity_of(fields)
     names = tuple(field.name for field in facts.schema.fields)
+    initial = _initial_values(facts.schema)
     files = []
     equality = 0
     for live, logs in _slices(live_files(memory)):
         equality += any(each.kind == "equality" for each in live.deletes)
         is_slice = bool(logs) or live.format == _LOG
         path = _absolute(root, live.path)
-        constants = _partition_values(live, memory.kind)
+        constants = tuple({**initial, **dict(_partition_values(live, memory.kind))}.items())
         deletes = tuple(
             msgspec.structs.replace(each, path=each.path and _absolute(root, each.path))
             for each in live.deletes
@@ -92,6 +97,26 @@ def _partition_values(live: LiveFile, kind: str) -> tuple[tuple[str, str | None]
         return live.partition
     # By its protocol, an empty text is how null is written.
     return tuple((name, value or None) for name, value in live.partition)
+
+
+def _initial_values(schema: Schema) -> dict[str, str | bytes | None]:
+    """What rows of files without a column have in it, by Iceberg's default for them."""
+    found: dict[str, str | bytes | None] = {}
+    for field in schema.fields:
+        text = field.properties.get(INITIAL_DEFAULT)
+        if text is None or isinstance(field.type, Struct | Array | Map):
+            continue
+        is_bytes = kind_of_values(field.type) == "bytes"
+        found[field.name] = _unhexed(text) if is_bytes else text
+    return found
+
+
+def _unhexed(text: str) -> bytes:
+    """Bytes and UUIDs, which are both written in hexadecimal digits."""
+    try:
+        return bytes.fromhex(text.replace("-", ""))
+    except ValueError:
+        return text.encode("utf-8", "replace")
 
 
 def _identity(task: FileTask, known_as: bytes) -> bytes:

@@ -116,6 +116,10 @@ def schema_of(document: dict[str, Any], partitioned_by: Collection[int] = ()) ->
     )
 
 
+# The property of a column that says what rows have in it that are older than the column.
+INITIAL_DEFAULT: Final = "iceberg.initial-default"
+
+
 class _Reading:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -131,10 +135,9 @@ class _Reading:
             name, type, nullable=described.get("required") is not True, native_type=native
         )
         initial = described.get("initial-default")
-        if initial is None or initial == described.get("write-default"):
+        if initial is None:
             return field
-        # Rows that are older than the column have another value than new ones.
-        told = {"iceberg.initial-default": default_text(initial) or ""}
+        told = {INITIAL_DEFAULT: default_text(initial) or ""}
         return msgspec.structs.replace(field, properties=told)
 
     def _note(self, described: dict[str, Any], place: Place) -> None:
