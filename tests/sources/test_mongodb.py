@@ -10,6 +10,7 @@ from uuid import UUID
 import bson
 import msgspec
 import pytest
+from bson.raw_bson import RawBSONDocument
 from pymongo.errors import OperationFailure
 
 from lumos.config.secret import ConnectionString, Secret
@@ -453,7 +454,6 @@ def test_names_with_any_marks_come_back_from_urns(wire: MongoWire, address: str)
 
 def test_documents_that_are_no_bson_are_counted_and_others_read() -> None:
     from bson import encode
-    from bson.raw_bson import RawBSONDocument
 
     from lumos.sources.mongodb.observed import Documents
 
@@ -521,3 +521,27 @@ def test_times_far_off_any_calendar_may_stand_in_views_and_indexes() -> None:
     told = {each.path: each.told.properties for each in found.datasets}
     assert str(1 << 60) in told["shop/late"]["pipeline"]
     assert str(1 << 60) in told["shop/orders"]["index.a_1"]
+
+
+def damaged_answer() -> dict[str, Any]:
+    broken = bson.encode({"a": 1}).replace(b"\x10a", b"\x77a")
+    return {"ok": 1.0, "version": "8.0.0", "more": RawBSONDocument(broken)}
+
+
+def test_an_answer_that_is_no_bson_is_a_problem_of_its_collection(
+    wire: MongoWire, address: str
+) -> None:
+    wire.databases["shop"]["other"] = Served([{"_id": 1}])
+    wire.refused["collStats shop.orders"] = damaged_answer()
+    found = source_at(address).read(lambda _share: None)
+    assert [each.path for each in found.datasets] == ["shop/other"]
+    assert [(each.path, each.code) for each in found.problems] == [("shop/orders", "unreadable")]
+
+
+@pytest.mark.parametrize("command", ["buildinfo", "listDatabases"])
+def test_a_server_that_answers_no_bson_is_refused_in_a_sentence(
+    wire: MongoWire, address: str, command: str
+) -> None:
+    wire.refused[command] = damaged_answer()
+    with pytest.raises(SourceNotUsable, match=r"Reading from .* failed"):
+        source_at(address).check()

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 import msgspec
+from bson.errors import BSONError
 from pymongo import MongoClient
 from pymongo.errors import (
     ConfigurationError,
@@ -110,7 +111,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         with self.client() as client:
             try:
                 yield client
-            except PyMongoError as problem:
+            except (PyMongoError, BSONError) as problem:
                 raise self.refusal(problem) from None
 
     def refusal(self, problem: Exception) -> SourceNotUsable:

@@ -1,27 +1,45 @@
 """Values in pipelines, validators and indexes that look like secrets."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from lumos.config.secret import MASK, names_secret, redacted
 
 # They say of which form a value is, and not which it is.
 _OF_FORM: Final = ("$type", "$exists", "$size")
-# The words of a validator that name values.
+# Below it a validator declares what documents are like.
+_DECLARATION: Final = "$jsonSchema"
+# Its words for the rules of keys, by their names, and for values.
+_OF_KEYS: Final = ("properties", "patternProperties")
 _OF_VALUES: Final = ("enum", "const")
-# Below them stand the rules for keys, by their names.
-_DECLARING: Final = ("properties", "patternProperties")
+# Below it stand whole pipelines, by the names of what they make.
+_PIPELINES: Final = "$facet"
+# What an expression is compared to stands beside it.
+_COMPARING: Final = (
+    "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp", "$in", "$strcasecmp", "$setEquals",
+    "$setIsSubset", "$indexOfArray", "$indexOfBytes", "$indexOfCP",
+)  # fmt: skip
+# Where an operator says which key it means, and where what it does with it.
+_MEANT: Final = ("$getField", "input", "field", "path", "k")
+_GIVEN: Final = ("value", "regex", "find", "query", "v")
+
+# Programs, which hold values anywhere.
+_CODE: Final = ("$where", "$code", "body", "init", "accumulate", "merge", "finalize")
 
 
-def masked(value: Any, *, declares: bool = False) -> Any:
+def masked(value: Any) -> Any:
     """The value, with a mask for whatever is compared to or put under a key that names a secret.
 
     A validator's rules for a key that is called `password` are no secret.
     """
     if isinstance(value, Mapping):
-        return {key: _under(key, each, declares=declares) for key, each in value.items()}
+        is_meant = any(_names(value[key]) for key in _MEANT if key in value)
+        return {
+            key: _hidden(each) if is_meant and key in _GIVEN else _under(key, each)
+            for key, each in value.items()
+        }
     if isinstance(value, list):
-        # `{$eq: ["$password", ...]}` compares, too.
+        # `["$password", ...]` compares whatever the operator is.
         is_secret = any(_is_field(each) and names_secret(each) for each in value)
         return [
             _hidden(each) if is_secret and not _is_field(each) else masked(each) for each in value
@@ -29,15 +47,48 @@ def masked(value: Any, *, declares: bool = False) -> Any:
     return redacted(value) if isinstance(value, str) else value
 
 
-def _under(key: str, value: Any, *, declares: bool) -> Any:
-    if not names_secret(key):
-        return masked(value, declares=key in _DECLARING)
-    if not declares or not isinstance(value, Mapping):
+def _under(key: str, value: Any) -> Any:
+    if names_secret(key) or (key in _CODE and isinstance(value, str) and names_secret(value)):
         return _hidden(value)
-    return {
-        rule: _hidden(each) if rule in _OF_VALUES else _under(rule, each, declares=False)
-        for rule, each in value.items()
-    }
+    if key == _DECLARATION:
+        return _declared(value, of_secret=False)
+    if isinstance(value, Mapping) and key == _PIPELINES:
+        return {name: masked(each) for name, each in value.items()}
+    if isinstance(value, list) and key in _COMPARING and any(map(_means_secret, value)):
+        return [_compared(each) for each in value]
+    return masked(value)
+
+
+def _compared(value: Any) -> Any:
+    """An expression without what it says outright, which leaves the keys that it looks at."""
+    if isinstance(value, Mapping):
+        return {
+            key: _hidden(each) if key == "$literal" else _compared(each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_compared(each) for each in value]
+    return value if _is_field(value) else _hidden(value)
+
+
+def _declared(value: Any, *, of_secret: bool) -> Any:
+    """The rules of a validator without the values that a secret may have."""
+    if isinstance(value, list):
+        return [_declared(each, of_secret=of_secret) for each in value]
+    if not isinstance(value, Mapping):
+        return masked(value)
+    rules = {}
+    for rule, each in value.items():
+        if rule in _OF_KEYS and isinstance(each, Mapping):
+            rules[rule] = {
+                name: _declared(more, of_secret=of_secret or names_secret(name))
+                for name, more in each.items()
+            }
+        elif rule in _OF_VALUES and of_secret:
+            rules[rule] = _hidden(each)
+        else:
+            rules[rule] = _declared(each, of_secret=of_secret)
+    return rules
 
 
 def _hidden(value: Any) -> Any:
@@ -51,5 +102,22 @@ def _hidden(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) else MASK
 
 
-def _is_field(value: object) -> bool:
+def _means_secret(value: Any) -> bool:
+    """Whether an expression looks at a key that names a secret."""
+    if isinstance(value, Mapping):
+        return any(
+            _names(each) if key in _MEANT else _means_secret(each) for key, each in value.items()
+        )
+    if isinstance(value, list):
+        return any(map(_means_secret, value))
+    return _is_field(value) and names_secret(value)
+
+
+def _names(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_names, value))
+    return names_secret(value) if isinstance(value, str) else _means_secret(value)
+
+
+def _is_field(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and value.startswith("$")

@@ -80,7 +80,7 @@ class Sampler(Observer):
         except OperationFailure as problem:
             code = "not_allowed" if problem.code in NOT_ALLOWED else "unreadable"
             return self._failed(work, code, problem)
-        except PyMongoError as problem:
+        except (PyMongoError, BSONError) as problem:
             return self._failed(work, "unreadable", problem)
         except SourceNotUsable as problem:
             # A file that the connection needs may lie on some machines only.
@@ -90,7 +90,7 @@ class Sampler(Observer):
         if "_client" in self.__dict__:
             self._client.close()
 
-    def _failed(self, work: Work, code: str, problem: PyMongoError) -> Answer:
+    def _failed(self, work: Work, code: str, problem: Exception) -> Answer:
         return Answer(work=work, problem=code, reason=f"{self._access.words(problem)}.")
 
     def _looked_at(self, work: Work) -> Answer:
