@@ -41,6 +41,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         (f"wasbs://lake@{ACCOUNT}.blob.core.windows.net/raw", f"abfss://{AZURE}/raw"),
         (f"https://{ACCOUNT}.blob.core.windows.net/lake/raw", f"abfss://{AZURE}/raw"),
         (f"https://{ACCOUNT}.dfs.core.windows.net/lake", f"abfss://{AZURE}"),
+        (f"https://{ACCOUNT}.dfs.core.windows.net/lake/a%20b", f"abfss://{AZURE}/a b"),
         ("az://lake/raw", f"abfss://{AZURE}/raw"),
         ("abfss://lake/raw", f"abfss://{AZURE}/raw"),
     ],

@@ -306,3 +306,9 @@ def test_keys_and_signatures_are_not_for_the_containers_of_others() -> None:
 )
 def test_no_login_shows_itself(login: object) -> None:
     assert "hush" not in f"{login!r} {login}"
+
+
+def test_a_key_that_is_no_base64_is_said_so() -> None:
+    with serving() as server, pytest.raises(NoCredentials, match="not in base64") as refused:
+        storage_at(server, account_key="hush é").files(ROOT)
+    assert "hush" not in str(refused.value)

@@ -505,3 +505,11 @@ def test_a_folder_that_goes_while_it_is_listed_holds_nothing() -> None:
         assert [each.path for each in storage.walk(Stretch(ROOT))] == [f"{ROOT}/a.csv"]
         met, stretches = storage.split(ROOT, parts=8)
         assert ([each.path for each in met], stretches) == ([f"{ROOT}/a.csv"], [])
+
+
+def test_a_server_that_knows_no_webhdfs_is_no_empty_folder() -> None:
+    with HdfsServer(answer=lambda _request: Response(404, b"<html>Not Found</html>")) as server:
+        with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
+            Source(HdfsSource(paths=("/lake",), urls=(server.url,))).roots()
+        (listing,), _ = storage_at(server).split(ROOT, parts=4)
+    assert isinstance(listing, Unlisted)

@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 
@@ -176,7 +177,8 @@ class _Azure(Store):
                 "signature into 'sas_token' of the source or AZURE_STORAGE_SAS_TOKEN."
             )
         if scheme.lower() in ("http", "https"):
-            name, _, key = key.partition("/")
+            # Programs that show such addresses write them as the web does.
+            name, _, key = unquote(key).partition("/")
             place = f"{name}@{place}"
         if "@" not in place:
             place = self._of_configured(place, configured) if place else ""

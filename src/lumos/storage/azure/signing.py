@@ -1,7 +1,6 @@
 """What lets a request into an account: a key that signs it, a signature in its address, a token."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping
@@ -69,7 +68,7 @@ class SharedKey(NamedTuple):
         text = self._to_sign(asked, {name.lower(): value for name, value in sent.items()})
         try:
             key = base64.b64decode(self.key, validate=True)
-        except binascii.Error:
+        except ValueError:
             raise NoCredentials("the account key is not in base64 as Azure shows it") from None
         signature = base64.b64encode(hmac.digest(key, text.encode(), hashlib.sha256)).decode()
         return {**sent, "Authorization": f"SharedKey {self.account}:{signature}"}

@@ -17,12 +17,11 @@ from lumos.storage.errors import (
     StorageUnreachable,
 )
 from lumos.storage.fuse import Fuse
-from lumos.storage.hdfs.errors import error_of
+from lumos.storage.hdfs.errors import NOT_WEBHDFS, error_of
 from lumos.storage.http import Answer, Patience, Transport
 
 _DATA: Final = {"Content-Type": "application/octet-stream"}
 _REDIRECTED: Final = (301, 302, 307)
-_NOT_WEBHDFS: Final = "the address does not answer as WebHDFS does"
 _TOKEN: Final = re.compile(r"(?<=delegation=)[\w-]+|(?<=token=)[\w-]+")
 
 
@@ -211,7 +210,7 @@ class WebHdfs:
     def _at_data_node(self, method: str, told: Answer, path: str, data: bytes = b"") -> bytes:
         where = _undone(told.headers.get("location", ""), path)
         if told.status not in _REDIRECTED or not where:
-            raise StorageFault(_NOT_WEBHDFS)
+            raise StorageFault(NOT_WEBHDFS)
         try:
             answer = self._transport.send(
                 method,
@@ -242,7 +241,7 @@ def _as_webhdfs_answers() -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError) as problem:
-        raise StorageFault(_NOT_WEBHDFS) from problem
+        raise StorageFault(NOT_WEBHDFS) from problem
 
 
 def _with_whole_location(answer: Answer, url: str) -> Answer:

@@ -13,6 +13,7 @@ from lumos.storage.errors import (
 )
 
 LOGIN: Final = "AuthenticationRequired"
+NOT_WEBHDFS: Final = "the address does not answer as WebHDFS does"
 _DENIED: Final = frozenset(
     ("AccessControlException", "SecurityException", "InvalidToken", "AuthorizationException",
      "AuthenticationException")
@@ -27,7 +28,10 @@ def error_of(status: int, body: bytes) -> StorageFault:
         return StorageDenied("whoever asks must log in (status 401)", code=LOGIN, status=status)
     name, message = _told(body)
     kind: type[StorageFault] = StorageFault
-    if name in _MISSING or (status == 404 and not name):
+    if status == 404 and not name:
+        # Only Hadoop knows what it has; a root that seems empty would have its datasets removed.
+        return StorageFault(f"{NOT_WEBHDFS} (status 404)", status=status)
+    if name in _MISSING:
         kind = StorageMissing
     elif name in _DENIED or (status == 403 and not name):
         kind = StorageDenied

@@ -1,7 +1,8 @@
 """One bucket: pages of its keys, and the bytes below them.
 
 obstore moves the bytes. Pages are asked for here, since obstore lists no range of keys, tells no
-storage class, and fails for a whole page that holds a single key such as `a//b`.
+storage class, and fails for a whole page that holds a single key such as `a//b`. It also follows
+whoever sends it elsewhere, so that it moves no bytes where a login would be seen there.
 """
 
 import os
@@ -130,6 +131,10 @@ class Bucket(ABC):
     def _renewed(self) -> None:
         """Called before obstore is asked, so that nothing is hidden in what it makes of faults."""
 
+    def _would_be_seen(self) -> bool:
+        """Whether the login in use reaches the host that a redirect names."""
+        return False
+
     def pages(self, prefix: str, *, after: str = "", folders: bool = False) -> Iterator[Page]:
         """All keys with a prefix that sort after a text."""
         page = self.page(prefix, after=after, folders=folders)
@@ -141,7 +146,8 @@ class Bucket(ABC):
     def get(self, key: str, wanted: Range | None = None, *, etag: str = "") -> Piece:
         """An object or some bytes of it; `etag` refuses it where it has changed since."""
         with self._fuse.guarded():
-            return (self._get if is_plain(key) else self._get_odd)(key, wanted, etag)
+            is_for_obstore = is_plain(key) and not self._would_be_seen()
+            return (self._get if is_for_obstore else self._get_odd)(key, wanted, etag)
 
     def put(self, key: str, data: bytes) -> None:
         """Writes an object, at once."""
