@@ -121,6 +121,9 @@ class S3Server(RecordingServer):
         last = ""
         while at < len(order) and order[at].startswith(prefix) and len(found) + len(folders) < most:
             key = order[at]
+            if self.is_unlisted(key):
+                at += 1
+                continue
             inside, cut, _ = key[len(prefix) :].partition(delimiter or "\0")
             if delimiter and cut:
                 folders.append(f"{prefix}{inside}{delimiter}")
