@@ -8,9 +8,13 @@ _SECRET: Final = re.compile(
     r"secret|password|passwd|token|credential|(access|account|private)[-_.]?key|\bsas\b",
     re.IGNORECASE,
 )
-# Addresses and strings of connections that hold what opens them.
+# Addresses, strings of connections, documents and headers that hold what opens them. No part may
+# be matched in two ways: values are as long as their writers like.
 _TELLS_SECRET: Final = re.compile(
-    r"://[^/?#\s]*:[^/?#\s]*@|(?:password|pwd|secret|token|accountkey|sig|signature)=[^\s;&]",
+    r"://[^/?#\s:@]*:[^/?#\s@]*@"
+    r"|(?:password|passwd|pwd|secret|token|accountkey|sig|signature)(?:=[^\s;&]|\"\s{0,9}:\s{0,9}\")"
+    r"|\bbearer\s[\w-]{16}"
+    r"|-BEGIN [A-Z ]{0,30}PRIVATE KEY",
     re.IGNORECASE,
 )
 

@@ -143,10 +143,6 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
         day, between = (pa.scalar(text, array.type) for text in (_ANY_DAY, "T"))
         moments = pc.binary_join_element_wise(day, array, between)
         return moments.cast(pa.timestamp(target.unit)).cast(target)
-    if pa.types.is_time(target) and _is_text(array):
-        # Arrow reads texts of moments, but none of times.
-        moments = pc.binary_join_element_wise("1970-01-01T", array.cast(pa.string()), "")
-        return moments.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_decimal(target) and pa.types.is_floating(array.type):
         return array.cast(target, safe=False)
     return array.cast(target)
