@@ -8,7 +8,7 @@ from azure_server import ACCOUNT, KEY, SAS, AzureServer
 from gcs_server import GcsServer
 from lumos.config.check import check
 from lumos.config.load import load
-from lumos.config.secret import Secret, redacted, scrubbed
+from lumos.config.secret import ConnectionString, Secret, redacted, scrubbed
 from lumos.config.sources import AzureSource, GcsSource, HdfsSource, S3Source
 from lumos.config.written import write_sources
 from lumos.errors import MisuseError
@@ -152,6 +152,9 @@ def test_what_is_wrong_with_azure_is_said_with_the_next_step() -> None:
         assert f"did you mean abfss://{AZURE}/raw?" in told(prefixes=("ra",))
         assert f"az storage blob list -c lake --account-name {ACCOUNT}" in told(prefixes=("x",))
         assert "Name it as 'account'" in told(account=None, endpoint_url=None)
+        garbled = told(connection_string=ConnectionString("hush"))
+        assert "'connection_string' of a source of the type azure cannot be read" in garbled
+        assert "hush" not in garbled
         wrong = told(account_key=Secret("aHVzaA=="))
         assert "Check the key or signature" in wrong
         assert "aHVzaA==" not in wrong

@@ -110,9 +110,10 @@ def test_what_the_environment_lets_in_does_not_travel() -> None:
     assert storage.access == AzureAccess(account=ACCOUNT)
 
 
-def test_a_signature_that_cannot_be_sent_is_not_told() -> None:
+@pytest.mark.parametrize("odd", [" x", "é"])
+def test_a_signature_that_cannot_be_sent_is_not_told(odd: str) -> None:
     with serving() as server:
-        (listing,) = storage_at(server, sas_token=f"{SAS} x").walk(Stretch(ROOT))
+        (listing,) = storage_at(server, sas_token=f"{SAS}{odd}").walk(Stretch(ROOT))
     assert isinstance(listing, Unlisted)
     assert "hush" not in listing.reason
     assert "holds a character that nobody may send" in listing.reason

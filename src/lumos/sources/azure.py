@@ -61,6 +61,11 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
         )
 
     def _names(self) -> tuple[str, ...]:
+        string = self._settings.connection_string
+        if string is not None and "=" not in string.reveal():
+            found = "The 'connection_string' of a source of the type azure cannot be read."
+            step = "It looks like AccountName=...;AccountKey=..., as Azure shows it."
+            raise SourceNotUsable(found, step)
         if not self._reached.account:
             found = "A source of the type azure names no account."
             step = "Name it as 'account', or set AZURE_STORAGE_ACCOUNT."

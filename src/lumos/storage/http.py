@@ -167,7 +167,8 @@ def _in_words(problem: Exception | None, url: str) -> str:
     host = re.split("[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     where = f"{scheme}://{host}"
     told = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-    if isinstance(problem, http.client.InvalidURL) or told.startswith("Invalid header"):
+    is_odd = isinstance(problem, http.client.InvalidURL | UnicodeError)
+    if is_odd or told.startswith("Invalid header"):
         # Their words repeat what was to be sent, and that may let one in.
         told = "what was to be sent holds a character that nobody may send, such as a line break"
     return f"{where} does not answer: {told}"
