@@ -72,10 +72,10 @@ def once(tmp_path_factory: pytest.TempPathFactory, spark: object) -> tuple[Lumos
     return lumos, lumos.profiles.profile("orders")
 
 
-def profiled(lake: Path, **options: Any) -> ProfileReport:
+def profiled(lake: Path) -> ProfileReport:
     lumos = Lumos()
     lumos.ingest(lake)
-    return lumos.profiles.profile("orders", **options)
+    return lumos.profiles.profile("orders")
 
 
 def exact_part(column: ColumnProfile) -> dict[str, Any]:
@@ -127,14 +127,14 @@ def test_only_new_and_changed_files_are_read_again_and_the_result_is_that_of_all
 ) -> None:
     first = profiled(lake)
     assert (first.files_read, first.files_known) == (3, 0)
-    again = profiled(lake)
+    again = Lumos().profiles.profile("orders")
     assert (again.files_read, again.files_known) == (0, 3)
     write(lake, 4)
     write(lake, 1, seed=9)
     (lake / "orders/dt=2024-01-02/part-0.parquet").unlink()
     more = profiled(lake)
     assert (more.files_read, more.files_known) == (2, 1)
-    full = profiled(lake, full=True)
+    full = Lumos().profiles.profile("orders", full=True)
     assert (full.files_read, full.files_known) == (3, 0)
     assert more.profile.rows == full.profile.rows == 3 * ROWS
     for path, column in full.profile.columns.items():
@@ -158,13 +158,15 @@ def test_a_profile_is_kept_as_quality_and_changes_no_version(
 
 
 def test_a_sample_says_how_much_it_read_and_leaves_nothing_for_later(lake: Path) -> None:
-    report = profiled(lake, sample=0.1)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    report = lumos.profiles.profile("orders", sample=0.1)
     assert report.profile.rows == pytest.approx(0.1 * 3 * ROWS, rel=0.1)
     assert report.profile.sampled == pytest.approx(0.1, rel=0.1)
-    report = profiled(lake, rows=500, columns=["id", "name"])
+    report = lumos.profiles.profile("orders", rows=500, columns=["id", "name"])
     assert report.profile.rows == pytest.approx(500, rel=0.1)
     assert list(report.profile.columns) == ["id", "name"]
-    assert profiled(lake).files_read == 3
+    assert lumos.profiles.profile("orders").files_read == 3
 
 
 def test_a_scan_profiles_what_it_found_new(once: tuple[Lumos, ProfileReport]) -> None:
