@@ -80,6 +80,8 @@ class Items:
         self._properties = properties
         self.keeper = Keeper(server, properties)
         self._in_use: list[Item] = []
+        # What shows things of other catalogs, until one of these is put or goes.
+        self._shown: dict[tuple[str, str], list[str]] | None = None
 
     def all(self) -> Iterator[Item]:
         """Every item."""
@@ -113,7 +115,9 @@ class Items:
 
     def give_way(self, type: str, fqn: str) -> None:
         """Leaves an entity to what is named so in this catalog; what it showed is only kept."""
-        for urn in self.shown_elsewhere().get((type, fqn), ()):
+        if self._shown is None:
+            self._shown = self.shown_elsewhere()
+        for urn in self._shown.pop((type, fqn), ()):
             kept = self.keeper.kept(_KINDS[Other].word, urn, Other, Words)
             if kept is not None:
                 now = self.get(Other, urn)
@@ -141,6 +145,8 @@ class Items:
     def _put(self, item: Item) -> None:
         key = _key(item)
         kind = self._kind(type(item), key, self._server)
+        if kind.view is not None:
+            self._shown = None
         entity, before = self._found(kind, key)
         is_begun = before is not None and before.begun
         if not is_begun and self._item(kind, entity, before) == item:
@@ -181,6 +187,7 @@ class Items:
         """Takes an item out; what people made or use stays, without what was kept of it."""
         key = _key(item)
         kind = self._kind(type(item), key, self._server)
+        self._shown = None
         entity, kept = self._found(kind, key)
         is_ours = kept is not None and kept.made
         if kind.view is not None:

@@ -327,7 +327,8 @@ class Others:
         self._waiting.pop(item.urn, None)
 
     def _remove(self, thing: Thing, fqn: str, entity: Mapping[str, Any]) -> None:
-        if not self._is_gone(thing, entity):
+        # What is in a domain only a look at everything tells, which is taken once, at the end.
+        if thing.type == "domain" or not self._is_gone(thing, entity):
             # Others are in it or use it: it says nothing any more, and goes with the last of them.
             if body := self._referring.body(thing, fqn, {**thing.needed, "description": MADE}):
                 self._server.put(thing.route, body)
@@ -347,10 +348,18 @@ class Others:
     def tidy(self) -> None:
         """Takes out what is only there because others were in it."""
         for thing in reversed(THINGS.values()):
-            for entity in self._listed(thing):
-                if entity.get("description") == MADE and says_nothing(thing, entity):
-                    self._is_gone(thing, entity)
-                    self._referring.forget(thing.type, entity["fullyQualifiedName"])
+            left = [
+                entity
+                for entity in self._listed(thing)
+                if entity.get("description") == MADE and says_nothing(thing, entity)
+            ]
+            if left and thing.type == "domain":
+                in_use = self._domains_in_use()
+                left = [entity for entity in left if entity["id"] not in in_use]
+            # What is in others goes before them.
+            for entity in sorted(left, key=lambda each: -len(split(each["fullyQualifiedName"]))):
+                self._is_gone(thing, entity)
+                self._referring.forget(thing.type, entity["fullyQualifiedName"])
 
     def forget(self) -> None:
         """Looks for everything again when it is needed next."""
@@ -373,8 +382,6 @@ class Others:
             case "tag" | "glossaryTerm":
                 told = self._server.get(f"{thing.route}/{entity['id']}", fields="usageCount") or {}
                 return bool(told.get("usageCount"))
-            case "domain":
-                return entity["id"] in self._domains_in_use()
             case _:
                 return False
 

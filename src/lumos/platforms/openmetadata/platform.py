@@ -190,12 +190,19 @@ class Openmetadata(
 
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
         opened = self._opened
-        things = {_name(item): thing for item in items if (thing := _thing_of(item)) is not None}
-        people = [item for item in items if _thing_of(item) is None and not isinstance(item, Other)]
-        foreign = [item for item in items if _thing_of(item) is None and isinstance(item, Other)]
+        things: dict[str, Other] = {}
+        native: list[Item] = []
+        foreign: list[Item] = []
+        people: list[Item] = []
+        for item in items:
+            if (thing := _thing_of(item)) is not None:
+                things[_name(item)] = thing
+            if thing is not None and isinstance(item, GlossaryTerm):
+                native.append(item)
+            elif thing is None:
+                (foreign if isinstance(item, Other) else people).append(item)
         # Things refer to people; and where a thing has a name, nothing else is shown under it.
         yield from self._put_one_by_one(opened.items.put, people)
-        native = [item for item in items if _thing_of(item) and isinstance(item, GlossaryTerm)]
         refused = [*self._put_one_by_one(opened.items.release, native)]
         yield from refused
         for each in refused:
