@@ -1,9 +1,7 @@
 """One container: pages of its blobs, asked for here, and their bytes, moved by obstore."""
 
-import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import ClassVar, Final
@@ -21,10 +19,6 @@ from lumos.storage.objects.bucket import PAGE, Bucket, ByteStore, Entry, Page, b
 
 # Azure gives more at a time than others, and takes money for each time.
 _MOST: Final = 5000
-_AT_ONCE: Final = 16
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov",
-                  "Dec")  # fmt: skip
-_TIME: Final = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT")
 
 
 class AzureContainer(Bucket):
@@ -35,6 +29,8 @@ class AzureContainer(Bucket):
     """
 
     serves_ends: ClassVar[bool] = False
+
+    _credentials: AzureCredentials
 
     def __init__(
         self,
@@ -80,9 +76,6 @@ class AzureContainer(Bucket):
                 return page._replace(entries=entries)
             token = page.token
 
-    def scrubbed(self, text: str) -> str:
-        return self._credentials.scrubbed(text)
-
     def _asked(
         self,
         key: str,
@@ -110,8 +103,7 @@ class AzureContainer(Bucket):
 
     def delete(self, keys: list[str]) -> None:
         # One by one: what Azure knows for many at a time is not there in all accounts.
-        with ThreadPoolExecutor(min(_AT_ONCE, len(keys) or 1)) as pool:
-            list(pool.map(self._removed, keys))
+        self._each(self._removed, keys)
 
     def _removed(self, key: str) -> None:
         answer = self._answered("DELETE", key)
@@ -139,9 +131,6 @@ class AzureContainer(Bucket):
             body=body,
             patience=self._patience,
         )
-
-    def _renewed(self) -> None:
-        self._credentials.current()
 
     def _new_store(self) -> ByteStore:
         return AzureStore(
@@ -199,10 +188,4 @@ def _name(node: ElementTree.Element) -> str:
 
 @lru_cache(maxsize=10_000)
 def _microseconds(text: str) -> int:
-    found = _TIME.fullmatch(text)
-    if found is None:
-        raise ValueError(text)
-    month = _MONTHS.index(found.group(2)) + 1
-    day, year, hour, minute, second = map(int, found.group(1, 3, 4, 5, 6))
-    date = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    return int(date.timestamp()) * 1_000_000
+    return int(parsedate_to_datetime(text).timestamp()) * 1_000_000

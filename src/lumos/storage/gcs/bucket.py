@@ -1,7 +1,6 @@
 """One bucket of Google: listed and written by its JSON API, and obstore reads the bytes."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -20,12 +19,13 @@ from lumos.storage.objects.bucket import PAGE, Bucket, ByteStore, Page, client_o
 if TYPE_CHECKING:
     from obstore.store import GCSCredential
 
-_AT_ONCE: Final = 16
 _PAYER: Final = "x-goog-user-project"
 
 
 class GcsBucket(Bucket):
     """A bucket as some access reaches it."""
+
+    _credentials: GcsCredentials
 
     def __init__(
         self,
@@ -57,9 +57,6 @@ class GcsBucket(Bucket):
             answer = self._asked("", query=query)
         return page_of(answer.body, after=after, limit=limit)
 
-    def scrubbed(self, text: str) -> str:
-        return self._credentials.scrubbed(text)
-
     def _asked(
         self,
         key: str,
@@ -77,8 +74,7 @@ class GcsBucket(Bucket):
         self._answered("POST", f"/upload{self._objects}", query, headers=headers, body=data)
 
     def delete(self, keys: list[str]) -> None:
-        with ThreadPoolExecutor(min(_AT_ONCE, len(keys) or 1)) as pool:
-            list(pool.map(self._removed, keys))
+        self._each(self._removed, keys)
 
     def _removed(self, key: str) -> None:
         with suppress(FileNotFoundError):
@@ -121,9 +117,6 @@ class GcsBucket(Bucket):
             self._payer = {_PAYER: self._access.project}
             return self._answered(method, path, query, headers=headers, body=body)
         raise self._without_secrets(problem)
-
-    def _renewed(self) -> None:
-        self._credentials.current()
 
     def _new_store(self) -> ByteStore:
         if self._access.project and not self._payer:

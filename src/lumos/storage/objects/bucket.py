@@ -10,6 +10,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
@@ -22,12 +23,13 @@ from lumos.storage.http import CA_BUNDLE, Answer, Patience
 from lumos.storage.objects.ranges import LAST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from obstore import GetOptions, GetResult, PutResult
     from obstore.store import ClientConfig, RetryConfig
 
 PAGE: Final = 1000
+_AT_ONCE: Final = 16
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -85,8 +87,20 @@ class ByteStore(Protocol):
     def delete(self, paths: "str | Sequence[str]") -> None: ...
 
 
+class Credentials(Protocol):
+    """What a bucket is asked with."""
+
+    def current(self) -> object:
+        """The login in use, made anew where it has ended."""
+
+    def scrubbed(self, text: str) -> str:
+        """The text without any part of them."""
+
+
 class Bucket(ABC):
     """A bucket as some access reaches it; may be used by many threads."""
+
+    _credentials: Credentials
 
     # Whether the last bytes of an object may be asked for without knowing its size.
     serves_ends: ClassVar[bool] = True
@@ -110,9 +124,9 @@ class Bucket(ABC):
     ) -> Page:
         """The first keys with a prefix that sort after a text, or those that a token stands for."""
 
-    @abstractmethod
     def scrubbed(self, text: str) -> str:
         """The text without any part of the credentials in use."""
+        return self._credentials.scrubbed(text)
 
     @abstractmethod
     def _asked(
@@ -126,10 +140,6 @@ class Bucket(ABC):
 
     @abstractmethod
     def _new_store(self) -> ByteStore: ...
-
-    @abstractmethod
-    def _renewed(self) -> None:
-        """Called before obstore is asked, so that nothing is hidden in what it makes of faults."""
 
     def _would_be_seen(self) -> bool:
         """Whether the login in use reaches the host that a redirect names."""
@@ -188,8 +198,15 @@ class Bucket(ABC):
             answer.body, int(total) if total else len(answer.body), bare(found.get("etag", ""))
         )
 
+    @staticmethod
+    def _each(remove: "Callable[[str], object]", keys: list[str]) -> None:
+        """Removes objects one by one, some at a time."""
+        with ThreadPoolExecutor(min(_AT_ONCE, len(keys) or 1)) as pool:
+            list(pool.map(remove, keys))
+
     def _store(self) -> ByteStore:
-        self._renewed()
+        # Faults of logging in come from here, and not hidden in what obstore makes of them.
+        self._credentials.current()
         with self._lock:
             if self._opened is None:
                 self._opened = self._new_store()

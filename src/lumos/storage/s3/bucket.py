@@ -1,7 +1,6 @@
 """One bucket of S3: signed requests, sent to wherever it turns out to lie."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -24,12 +23,13 @@ if TYPE_CHECKING:
 
 # Where a bucket is said to lie, and where it then turns out to.
 _MOST_PLACES: Final = 2
-_AT_ONCE: Final = 16
 _MOVED: Final = (301, 307, 400)
 
 
 class S3Bucket(Bucket):
     """A bucket as some access reaches it."""
+
+    _credentials: CredentialSource
 
     def __init__(
         self,
@@ -62,9 +62,6 @@ class S3Bucket(Bucket):
             answer = self._asked("", query=query)
         return page_of(answer.body, after=after)
 
-    def scrubbed(self, text: str) -> str:
-        return self._credentials.scrubbed(text)
-
     def _asked(
         self,
         key: str,
@@ -84,8 +81,7 @@ class S3Bucket(Bucket):
         if not self._would_be_seen():
             super().delete(keys)
             return
-        with ThreadPoolExecutor(min(_AT_ONCE, len(keys) or 1)) as pool:
-            list(pool.map(partial(self._answered, "DELETE"), keys))
+        self._each(partial(self._answered, "DELETE"), keys)
 
     def _would_be_seen(self) -> bool:
         # The token of a session has a header of its own, which stays where others are dropped.
@@ -141,9 +137,6 @@ class S3Bucket(Bucket):
             region=self._access.signing_region(self.region),
             service="s3",
         )
-
-    def _renewed(self) -> None:
-        self._credentials.current()
 
     def _new_store(self) -> S3Store:
         if self._access.is_aws and not self._is_located:
