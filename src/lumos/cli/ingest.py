@@ -180,10 +180,11 @@ def complain_of_nothing(datasets: "Sequence[object]", roots: "Sequence[str]") ->
 
     if not datasets:
         wanted = (
-            "Tables and views are looked for; check the schemas, the patterns and the problems."
+            "Tables, views and collections are looked for; check the names, the patterns and the "
+            "problems."
             if all(root.startswith(("postgresql://", "mongodb")) for root in roots)
-            else "Parquet, Avro, ORC, CSV and JSON files are looked for; check the path, the "
-            "patterns and the problems."
+            else "Parquet, Avro, ORC, CSV and JSON files and Delta, Iceberg and Hudi tables are "
+            "looked for; check the path, the patterns and the problems."
         )
         stderr().print(f"lumos: No dataset was found in {', '.join(roots)}. {wanted}")
 
