@@ -76,7 +76,7 @@ def test_an_empty_database_is_said_to_be_empty(lumos: Any, database: PostgresDat
     result = lumos("ingest", database.url)
     assert result.code == 1
     assert "No dataset was found in postgresql://" in result.err
-    assert "Tables and views are looked for; check the schemas" in result.err
+    assert "Tables, views and collections are looked for" in result.err
 
 
 def test_a_refusal_is_one_sentence_without_the_password(
