@@ -72,3 +72,11 @@ def test_what_no_change_touches_is_not_summed_up_again() -> None:
         False,
         True,
     ]
+
+
+def test_more_rows_than_can_be_are_unknown() -> None:
+    most = 2**63 - 1
+    paths = [f"{ROOT}/a/part-{number}.parquet" for number in range(2)]
+    rows = [FileRow(path, 1, 1, "", "parquet", "one", most, True) for path in paths]
+    assert [place.row_count for place in summarise(rows[:1], root=ROOT).places] == [most]
+    assert [place.row_count for place in summarise(rows, root=ROOT).places] == [None]

@@ -11,6 +11,9 @@ from lumos.model.codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType
 
+# No count or size beyond it is believed; larger ones fit into no store.
+LARGEST: Final = 2**63 - 1
+
 
 class UnreadableFile(LumosError):
     """A file that is not what it says or cannot be read; it becomes a problem, never a crash."""

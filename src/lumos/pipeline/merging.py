@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import Final, NamedTuple
 
 from lumos.formats import FORMATS, column_statistics, merge_columns
@@ -14,7 +15,7 @@ from lumos.model.types import NULL, Array, DataType, Map, Member, Struct
 from lumos.pipeline.grouping import Group
 from lumos.pipeline.partitions import partition_fields, scheme
 from lumos.pipeline.succession import Choice, Memory, ShapePresent, choose, completed
-from lumos.pipeline.summaries import PlaceSummary
+from lumos.pipeline.summaries import PlaceSummary, added
 
 _ALL_BITS: Final = 2**64 - 1
 # Formats whose records may leave keys out.
@@ -104,8 +105,7 @@ def _classes(places: Iterable[PlaceSummary]) -> dict[str, int]:
 
 
 def _total_rows(places: Iterable[PlaceSummary]) -> int | None:
-    rows = [place.row_count for place in places]
-    return None if None in rows else sum(filter(None, rows))
+    return reduce(added, (place.row_count for place in places), 0)
 
 
 def _columns(places: Sequence[PlaceSummary]) -> dict[str, ColumnStatistics]:

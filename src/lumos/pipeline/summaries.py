@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lumos.formats import ColumnFacts, merge_columns, unpack_columns
+from lumos.formats.interface import LARGEST
 from lumos.model.discovery import Problem
 from lumos.pipeline.crowds import is_crowd, without_crowds
 from lumos.pipeline.hints import Hints
@@ -97,7 +98,7 @@ class PlaceSummary(msgspec.Struct, array_like=True):
         self.size += other.size
         for name, size in other.classes.items():
             self.classes[name] = self.classes.get(name, 0) + size
-        self.row_count = _sum(self.row_count, other.row_count)
+        self.row_count = added(self.row_count, other.row_count)
         self.row_count_exact &= other.row_count_exact
         self.content = (self.content + other.content) & _ALL_BITS
         self.keys = merged_keys(self.keys, other.keys)
@@ -145,8 +146,11 @@ def _merged_columns(
     return None if left is None or right is None else merge_columns((left, right))
 
 
-def _sum(left: int | None, right: int | None) -> int | None:
-    return None if left is None or right is None else left + right
+def added(left: int | None, right: int | None) -> int | None:
+    """Rows of both together; nothing where one is unknown, or it is more than can be."""
+    if left is None or right is None or left + right > LARGEST:
+        return None
+    return left + right
 
 
 class Earlier(NamedTuple):
@@ -220,7 +224,7 @@ def _places(rows: Iterable[FileRow], root: str, hints: Hints | None) -> Iterable
         if row.storage_class:
             known_size = found.classes.get(row.storage_class, 0)
             found.classes[row.storage_class] = known_size + row.size
-        found.row_count = _sum(found.row_count, row.row_count)
+        found.row_count = added(found.row_count, row.row_count)
         found.row_count_exact &= row.row_count_exact
         found.content = (found.content + _print(row)) & _ALL_BITS
         if partitions and (key, partitions) not in met:

@@ -6,6 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables import READERS
+
+from . import delta_logs as log
+from .folder import MemoryFolder
+
 TESTS = Path(__file__).parents[2]
 
 
@@ -31,3 +37,14 @@ def test_no_damage_ends_the_process(kind: str, seed: int, count: int) -> None:
     read = done.stdout.splitlines()
     assert done.returncode == 0, f"{read[-1:]} of seed {seed}:\n{done.stderr[-2000:]}"
     assert len(read) == count
+
+
+@pytest.mark.parametrize("told", [{"size": 2**63 - 1}, {"rows": 2**63 - 1}], ids=["bytes", "rows"])
+def test_files_that_come_to_more_than_any_store_holds_are_a_problem(told: dict[str, int]) -> None:
+    first = [log.protocol(), log.metadata(log.field("id")), log.add("a.parquet", **told)]
+    folder = MemoryFolder({log.commit_name(0): log.lines(first)})
+    assert READERS["delta"].read(folder, None, most_commits=10)[0].files == 1
+    folder = MemoryFolder({log.commit_name(0): log.lines([*first, log.add("b.parquet", **told)])})
+    with pytest.raises(UnreadableFile, match="more than any storage holds") as problem:
+        READERS["delta"].read(folder, None, most_commits=10)
+    assert problem.value.code == "broken_table"

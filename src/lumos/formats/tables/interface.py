@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from lumos.formats.interface import Remark
+from lumos.formats.interface import LARGEST, Remark, UnreadableFile
 from lumos.model.schema import Schema
 
 Kind: TypeAlias = Literal["delta", "hudi", "iceberg"]
@@ -104,6 +104,7 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `past` are the schemas in the order of their time, the current one included. `claims` are
     addresses of folders outside the root, as the table spells them, whose files are its own.
+    `elsewhere` is where the table itself lies, if its root holds nothing but its log.
     """
 
     kind: Kind
@@ -126,8 +127,14 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[Feature, ...] = ()
     remarks: tuple[Remark, ...] = ()
     claims: tuple[str, ...] = ()
+    elsewhere: str = ""
     # Changes whenever the live data does.
     content: str
+
+    def __post_init__(self) -> None:
+        if max(self.files, self.bytes, self.rows or 0) > LARGEST:
+            reason = "The files that its log tells of come to more than any storage holds"
+            raise UnreadableFile("broken_table", reason)
 
 
 class TableReader(ABC):

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from lumos.errors import LumosError
+from lumos.formats.interface import LARGEST
 
-# What fits into a number of Java, which wrote it.
-LARGEST: Final = 2**63 - 1
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
-from lumos.formats.tables.delta.actions import LARGEST
+from lumos.formats.interface import LARGEST
 from lumos.formats.tables.interface import Entry
 
 FOLDER: Final = "_delta_log"
