@@ -207,6 +207,19 @@ def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
     assert asked - at < timedelta(hours=1)
 
 
+def test_a_table_made_anew_in_the_same_place_tells_all_of_its_own_past(lake: Path) -> None:
+    delta(lake / "orders", B)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    shutil.rmtree(lake / "orders")
+    delta(lake / "orders", A)
+    delta(lake / "orders", B)
+    lumos.ingest(lake)
+    (dataset,) = lumos.list().datasets
+    told = [str(each.schema_version) for each in lumos.history(dataset.urn).versions]
+    assert told == ["2.1.0", "2.0.0", "1.0.0"]
+
+
 def test_files_and_tables_are_counted_apart(lake: Path) -> None:
     delta(lake / "orders", A)
     write_parquet(lake / "loose/x.parquet", id=pa.int64())

@@ -230,8 +230,10 @@ class Recorder:
         on_record = self._on_record(transaction, known)
         reached = None
         if known is not None and on_record is not None:
-            reached = Reached(on_record.schema, known.updated_at)
-        way = way_to(table, found.schema, reached)
+            location: Location | None = transaction.aspect(known.urn, "location")
+            identity = location.identity if location is not None else None
+            reached = Reached(on_record.schema, known.updated_at, identity)
+        way = way_to(table, found.schema, reached, identity=found.location.identity)
         created = None
         for step in way.steps:
             then = _as_written(msgspec.structs.replace(found, schema=step.schema), said)

@@ -30,13 +30,16 @@ class Way(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """The schema on record, and when the scan was that recorded it."""
+    """The schema on record, when the scan was that recorded it, and the table's own id then."""
 
     schema: Schema
     at: datetime
+    identity: str | None = None
 
 
-def way_to(table: TableState, present: Schema, before: Reached | None) -> Way:
+def way_to(
+    table: TableState, present: Schema, before: Reached | None, *, identity: str | None = None
+) -> Way:
     """The steps from a schema on record, or from the beginning, to the present one."""
     past = table.past
     is_told = bool(past) and past[-1].schema.full == present.full
@@ -44,6 +47,9 @@ def way_to(table: TableState, present: Schema, before: Reached | None) -> Way:
     if before is None:
         if last is None:
             last = PastSchema(schema=present, at=table.at, version=table.version, exact_time=False)
+        return Way(between, last)
+    if identity != before.identity and past and past[0].at > before.at:
+        # Another table in the same place, all of whose log is news.
         return Way(between, last)
     # Snapshots have no order by name, and logs forget their beginning; schemas tell the place.
     alike = [number for number, each in enumerate(past) if each.schema.shape == before.schema.shape]
