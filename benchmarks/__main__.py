@@ -1,10 +1,12 @@
 """`make bench`: runs every measurement, prints it, and writes build/bench.json."""
 
+import argparse
 import json
 import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from benchmarks import (
     impact_rehearsal,
     lineage_gold,
     lineage_graph,
+    listing,
     model,
     postgres,
     profile,
@@ -35,7 +38,7 @@ from benchmarks import (
     watch,
 )
 
-MEASUREMENTS = {
+MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "changes": changes.measure,
     "cost": cost.measure,
     "cost_store": cost_store.measure,
@@ -52,6 +55,7 @@ MEASUREMENTS = {
     "impact_rehearsal": impact_rehearsal.measure,
     "lineage_gold": lineage_gold.measure,
     "lineage_graph": lineage_graph.measure,
+    "listing": listing.measure,
     "model": model.measure,
     "postgres": postgres.measure,
     "profile": profile.measure,
@@ -78,9 +82,35 @@ def machine() -> dict[str, Any]:
     }
 
 
+def _wanted() -> list[str]:
+    """The measurements that are named on the command line, or all."""
+    width = max(map(len, MEASUREMENTS))
+    told = "\n".join(
+        f"  {name:{width}}  {_described(measure)}" for name, measure in MEASUREMENTS.items()
+    )
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measures, prints the figures and the machine, and writes build/bench.json.",
+        epilog=f"measurements:\n{told}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a measurement; all if none")
+    names: list[str] = parser.parse_args().names
+    if unknown := [name for name in names if name not in MEASUREMENTS]:
+        parser.error(f"no measurement '{unknown[0]}'; there are {', '.join(MEASUREMENTS)}")
+    return names or list(MEASUREMENTS)
+
+
+def _described(measure: Callable[[], dict[str, Any]]) -> str:
+    """The first line of its module, or of its own where the module has several."""
+    is_only = measure.__name__ == "measure"
+    text = sys.modules[measure.__module__].__doc__ if is_only else measure.__doc__
+    return (text or "").partition("\n")[0]
+
+
 def main() -> None:
     """Runs the measurements named on the command line, or all."""
-    wanted = sys.argv[1:] or list(MEASUREMENTS)
+    wanted = _wanted()
     results: dict[str, Any] = {
         "format_version": "1.0",
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),

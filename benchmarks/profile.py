@@ -23,6 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.consumption import processor_seconds
+
 _KLL_SIZE = 1000
 _RANKS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -98,11 +100,11 @@ def _run(way: str, folder: Path) -> dict[str, float]:
 
 def _timed(action: Callable[[], object]) -> None:
     """Runs something cold, then warm, and writes down what that took."""
-    seconds, processors = [time.perf_counter()], [_processor_seconds()]
+    seconds, processors = [time.perf_counter()], [processor_seconds()]
     for _ in range(2):
         action()
         seconds.append(time.perf_counter())
-        processors.append(_processor_seconds())
+        processors.append(processor_seconds())
     told = {
         "cold_s": seconds[1] - seconds[0],
         "warm_s": seconds[2] - seconds[1],
@@ -111,24 +113,6 @@ def _timed(action: Callable[[], object]) -> None:
     }
     rounded = {name: round(value, 2) for name, value in told.items()}
     sys.stdout.write(f"{json.dumps(rounded)}\n")
-
-
-def _processor_seconds() -> float:
-    """What this process and all below it have used so far."""
-    used: dict[int, float] = {}
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            words = stat.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        parents[int(stat.parent.name)] = int(words[1])
-        # Its own, and that of children which have ended.
-        used[int(stat.parent.name)] = sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
-    family = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
-        family |= more
-    return sum(used[pid] for pid in family)
 
 
 def _hand(folder: Path, *, frequent: bool = True) -> None:

@@ -7,6 +7,7 @@ what both hold together, came to.
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -63,6 +64,7 @@ def main(url: str, state: str, parts: int) -> None:
     told: list[dict[str, float | int]] = []
     begun = peak()
     for number in (1, 2):
+        started, used = time.perf_counter(), time.process_time()
         found = discovery.discover(
             SimpleNamespace(),  # type: ignore[arg-type]
             Selection("s3://lake", access=access),
@@ -77,6 +79,8 @@ def main(url: str, state: str, parts: int) -> None:
                 "datasets": len(found.datasets),
                 "begun": begun,
                 "peak": peak(),
+                "seconds": time.perf_counter() - started,
+                "processor_seconds": time.process_time() - used,
             }
         )
     json.dump(told, sys.stdout)

@@ -7,22 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from s3_server import S3Server
+from .many_keys import Layout, served
 
 _TESTS = Path(__file__).parents[1]
 
 
-def keys(count: int, layout: str) -> list[str]:
-    if layout == "flat":
-        return [f"events/part-{number:08d}.parquet" for number in range(count)]
-    return [
-        f"raw/events/dt=2024-{1 + number % 12:02d}-{1 + number % 28:02d}/part-{number:08d}.parquet"
-        for number in range(count)
-    ]
-
-
-def scanned(names: list[str], state: Path, *, parts: int) -> list[dict[str, float]]:
-    with S3Server({"lake": dict.fromkeys(names, b"")}) as server:
+def scanned(count: int, layout: Layout, state: Path, *, parts: int) -> list[dict[str, float]]:
+    with served(count, layout) as server:
         done = subprocess.run(
             [sys.executable, "-m", "faults.million_scan", server.url, str(state), str(parts)],
             cwd=_TESTS,
@@ -36,7 +27,7 @@ def scanned(names: list[str], state: Path, *, parts: int) -> list[dict[str, floa
 
 def test_more_files_than_a_task_holds_come_in_portions_and_stay_known(tmp_path: Path) -> None:
     # One part is the worst: a single stretch, and so a single task, lists everything.
-    first, again = scanned(keys(55_000, "flat"), tmp_path / "state", parts=1)
+    first, again = scanned(55_000, "flat", tmp_path / "state", parts=1)
     assert (first["listed"], first["read"], first["datasets"]) == (55_000, 55_000, 1)
     assert (again["listed"], again["read"]) == (55_000, 0)
 
@@ -44,9 +35,9 @@ def test_more_files_than_a_task_holds_come_in_portions_and_stay_known(tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize(("layout", "parts"), [("flat", 1), ("days", 64)])
 def test_a_million_objects_are_listed_in_bounded_memory(
-    layout: str, parts: int, tmp_path: Path
+    layout: Layout, parts: int, tmp_path: Path
 ) -> None:
-    first, again = scanned(keys(1_000_000, layout), tmp_path / "state", parts=parts)
+    first, again = scanned(1_000_000, layout, tmp_path / "state", parts=parts)
     assert (first["listed"], first["read"], first["datasets"]) == (1_000_000, 1_000_000, 1)
     assert (again["listed"], again["read"], again["datasets"]) == (1_000_000, 0, 1)
     print(f"{layout}, {parts} parts: {first} then {again}")  # noqa: T201 - the figures are the point
