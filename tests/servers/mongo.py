@@ -1,6 +1,7 @@
 """A server that speaks MongoDB's wire protocol: mongo-java-server, from Maven Central into build/.
 
 It is not MongoDB: it knows neither validators nor views, nor users. It keeps all in memory.
+`python -m servers.mongo MEGABYTES` says where it listens, and ends when its standard input does.
 """
 
 import hashlib
@@ -8,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,10 +74,10 @@ _SOURCES = {"Served.java": _PROGRAM, "SampleStage.java": _SAMPLE}
 
 
 @contextmanager
-def mongo_server() -> Iterator[str]:
+def mongo_server(*, megabytes: int = 256) -> Iterator[str]:
     """The address of a server of its own; skips the test, saying why, where none can be had."""
     classes = _classes()
-    command = ["java", "-Xmx256m", "-cp", f"{classes}:{classes.parent}/jars/*", "Served"]
+    command = ["java", f"-Xmx{megabytes}m", "-cp", f"{classes}:{classes.parent}/jars/*", "Served"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -138,3 +140,10 @@ def _fetch(jars: Path) -> str | None:
         return re.sub(r"\s+", " ", done.stdout + done.stderr)[-300:] or "nothing came"
     scratch.rename(jars)
     return None
+
+
+if __name__ == "__main__":
+    with mongo_server(megabytes=int(sys.argv[1])) as served:
+        sys.stdout.write(f"{served}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
