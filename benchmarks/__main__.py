@@ -81,6 +81,8 @@ def machine() -> dict[str, Any]:
         "java": (java.stderr or "none").splitlines()[0],
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
+        # What others did on it before.
+        "load": round(os.getloadavg()[0], 1),
     }
 
 
