@@ -2,6 +2,7 @@
 
 import base64
 import io
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +22,12 @@ from .material import TABLE, MemoryFile, facts_of, parquet_bytes
 
 def fully_parsed(data: bytes) -> tuple[Schema, int]:
     """What pyarrow reads from the whole footer of a file without an Arrow schema in it."""
-    metadata = pq.read_metadata(io.BytesIO(data))
-    assert b"ARROW:schema" not in (metadata.metadata or {})
-    schema = schema_from_arrow(metadata.schema.to_arrow_schema())
-    return with_distinct_names(schema), metadata.num_rows
+    file = pq.ParquetFile(
+        io.BytesIO(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
+    )
+    assert b"ARROW:schema" not in (file.metadata.metadata or {})
+    schema = schema_from_arrow(file.schema_arrow)
+    return with_distinct_names(schema), file.metadata.num_rows
 
 
 def test_schema_and_rows_come_from_the_footer() -> None:
@@ -135,6 +138,15 @@ def test_the_arrow_schema_that_a_writer_adds_changes_nothing() -> None:
     )
     with_it, without = (parquet_bytes(table, store_schema=store) for store in (True, False))
     assert facts_of("a.parquet", with_it).schema == facts_of("a.parquet", without).schema
+
+
+def test_times_of_spark_2_and_hive_are_told_to_the_microsecond_as_engines_read_them() -> None:
+    table = pa.table(
+        {"at": pa.array([None], pa.timestamp("ns")), "in": [{"at": datetime(1, 1, 1)}]}
+    )
+    data = parquet_bytes(table, use_deprecated_int96_timestamps=True)
+    schema = facts_of("a.parquet", data).schema
+    assert str(schema) == "at TIMESTAMP(us)\nin STRUCT<at: TIMESTAMP(us)>"
 
 
 def test_files_of_one_table_share_one_schema_and_have_their_own_rows() -> None:

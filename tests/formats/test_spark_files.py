@@ -41,9 +41,9 @@ def written(folder: Path) -> tuple[str, str, list[FileFacts]]:
 @pytest.mark.parametrize(
     ("format", "codec", "timestamp"),
     [
-        ("parquet", "snappy", "TIMESTAMP(ns)"),
-        ("parquet", "zstd", "TIMESTAMP(ns)"),
-        ("parquet", "none", "TIMESTAMP(ns)"),
+        ("parquet", "snappy", "TIMESTAMP(us)"),
+        ("parquet", "zstd", "TIMESTAMP(us)"),
+        ("parquet", "none", "TIMESTAMP(us)"),
         ("orc", "snappy", "TIMESTAMP(ns)"),
         ("orc", "zlib", "TIMESTAMP(ns)"),
         ("orc", "zstd", "TIMESTAMP(ns)"),

@@ -205,8 +205,11 @@ def _schema(schema_list: bytes) -> Schema:
     footer = b"\x15\x02\x19" + schema_list + b"\x16\x00\x19\x0c\x00"
     file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     try:
-        arrow = pq.read_metadata(pa.BufferReader(file)).schema.to_arrow_schema()
-        return with_distinct_names(schema_from_arrow(arrow))
+        # Engines tell INT96 to the microsecond: nanoseconds would not reach years such as 9999.
+        opened = pq.ParquetFile(
+            pa.BufferReader(file), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
+        )
+        return with_distinct_names(schema_from_arrow(opened.schema_arrow))
     except (pa.ArrowException, OSError, ValueError, RecursionError) as problem:
         if "too deeply nested" in str(problem) or isinstance(problem, RecursionError):
             reason = "The schema nests too deeply to be read."

@@ -300,6 +300,16 @@ def test_moments_and_exact_numbers_of_avro(tmp_path: Path) -> None:
     assert (either.nulls, either.misfits) == (1, 0)
 
 
+def test_times_of_spark_2_and_hive_reach_as_far_as_their_calendars(tmp_path: Path) -> None:
+    far = [datetime(1, 1, 1), datetime(2024, 5, 1), datetime(9999, 12, 31)]
+    table = pa.table({"t": pa.array(far, pa.timestamp("us"))})
+    file = tmp_path / "a.parquet"
+    pq.write_table(table, file, use_deprecated_int96_timestamps=True)
+    (tally,) = measured(file).tallies
+    bounds = table["t"].cast(pa.int64()).to_pylist()
+    assert (tally.low, tally.high, tally.misfits) == (bounds[0], bounds[2], 0)
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_file_that_is_cut_off_is_unreadable_or_shorter_but_never_a_crash(
     tmp_path: Path, name: str
