@@ -4,11 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-import deltalake
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyiceberg.catalog.memory import InMemoryCatalog
 
 from formats.tables.delta_logs import small
 from formats.tables.hudi_tables import table_of
@@ -17,37 +14,8 @@ from lumos.pipeline.claims import may_meet
 from lumos.storage import Hint, Stretch
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
+from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose
 from s3_server import S3Server
-
-ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "c": ["x", "y", "x"]})
-
-
-def write_delta(folder: Path, rows: pa.Table = ROWS, *, by: list[str] | None = None) -> None:
-    deltalake.write_deltalake(str(folder), rows, mode="append", partition_by=by)
-
-
-def write_loose(file: Path, rows: pa.Table = ROWS) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, file)
-
-
-def write_iceberg(warehouse: Path, name: str, **properties: str) -> None:
-    """A table at `warehouse/n/name`."""
-    catalog = InMemoryCatalog("judge", warehouse=f"file://{warehouse}")
-    catalog.create_namespace_if_not_exists("n")
-    table = catalog.create_table(f"n.{name}", ROWS.schema, properties=properties)
-    table.append(ROWS)
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    (tmp_path / "lake").mkdir()
-    return tmp_path / "lake"
-
-
-@pytest.fixture
-def scans(lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scans:
-    return Scans(str(lake), tmp_path / "state", monkeypatch)
 
 
 def test_each_kind_of_table_is_one_dataset_and_its_files_are_none(lake: Path, scans: Scans) -> None:
@@ -176,39 +144,6 @@ def test_two_logs_in_one_root_are_one_dataset(lake: Path, scans: Scans) -> None:
     assert "also" not in told.properties
 
 
-def test_a_dropped_table_whose_files_are_left_is_files_again(lake: Path, scans: Scans) -> None:
-    write_delta(lake / "orders")
-    write_delta(lake / "orders")
-    assert scans.found() == {"orders": "delta"}
-    shutil.rmtree(lake / "orders/_delta_log")
-    assert scans.found() == {"orders": "parquet"}
-    assert scans.manifest.tables == {}
-    write_delta(lake / "orders2")
-    shutil.rmtree(lake / "orders")
-    assert scans.found() == {"orders2": "delta"}
-
-
-def test_loose_files_that_turn_out_to_be_a_table_s_go_on_as_the_table(
-    lake: Path, scans: Scans
-) -> None:
-    write_delta(lake / "orders")
-    write_delta(lake / "orders")
-    write_iceberg(lake, "visits")
-    before = scans.found(tables=False)
-    assert before["orders"] == "parquet"
-    below = {path for path in before if path.startswith("n/visits/")}
-    assert below
-    assert scans.found(tables=True) == {"orders": "delta", "n/visits": "iceberg"}
-    orders, visits = scans.dataset("orders"), scans.dataset("n/visits")
-    assert (orders.renamed_from, orders.merged_from) == (None, ())
-    former = [visits.renamed_from or "", *visits.merged_from]
-    assert {scans.inside(each) for each in former} == below
-    assert "/metadata" not in former[0]
-    # Nothing is renamed twice.
-    scans.scan()
-    assert scans.dataset("n/visits").renamed_from is None
-
-
 @pytest.mark.parametrize(
     ("narrowed", "found"),
     [
@@ -266,26 +201,6 @@ def test_a_folder_of_metadata_makes_no_table(lake: Path, scans: Scans) -> None:
     assert "iceberg" not in scans.found().values()
 
 
-def test_data_outside_the_root_is_the_table_s(lake: Path, scans: Scans) -> None:
-    write_loose(lake / "a/loose/x.parquet")
-    write_iceberg(lake, "visits", **{"write.data.path": f"file://{lake}/pool/visits"})
-    assert list((lake / "pool/visits").rglob("*.parquet"))
-    assert scans.found() == {"n/visits": "iceberg", "a/loose/x.parquet": "parquet"}
-    assert scans.jobs == 3, "works that took the table's files for loose ones are done once more"
-    again = scans.scan()
-    assert (again.files_read, again.tables_read, scans.jobs) == (0, 0, 2)
-    shutil.rmtree(lake / "n")
-    left = scans.found()
-    assert left.pop("a/loose/x.parquet") == "parquet"
-    assert [path.partition("/")[0] for path in left] == ["pool"], "files of no table are loose"
-
-
-def test_data_outside_of_what_is_scanned_is_named(lake: Path, tmp_path: Path, scans: Scans) -> None:
-    write_iceberg(lake, "visits", **{"write.data.path": f"file://{tmp_path}/elsewhere"})
-    assert scans.found() == {"n/visits": "iceberg"}
-    assert scans.problems == {("n/visits", "outside_data")}
-
-
 def _served(lake: Path) -> dict[str, bytes]:
     files = (path for path in lake.rglob("*") if path.is_file())
     return {str(path.relative_to(lake)): path.read_bytes() for path in files}
@@ -334,23 +249,6 @@ def test_a_log_that_a_listing_does_not_show_yet_is_asked_for(
         assert scans.found() == {"orders": "delta"}
         assert scans.last is not None
         assert scans.last.files_listed == 0
-
-
-def test_very_many_files_elsewhere_are_claimed_by_their_folders(
-    lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lumos.pipeline.tables._MOST_CLAIMS", 3)
-    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
-    catalog.create_namespace("n")
-    where = {"write.data.path": f"file://{lake}/pool/visits"}
-    table = catalog.create_table("n.visits", ROWS.schema, properties=where)
-    for _ in range(5):
-        table.append(ROWS)
-    write_loose(lake / "pool/loose/x.parquet")
-    assert scans.found() == {"n/visits": "iceberg", "pool/loose/x.parquet": "parquet"}
-    (kept,) = scans.manifest.tables.values()
-    assert kept.claims == (str(lake / "pool/visits"),)
-    assert scans.scan().files_read == 0
 
 
 def test_a_hint_is_of_files_and_a_table_below_it_stays_a_table(lake: Path, scans: Scans) -> None:
@@ -456,76 +354,3 @@ def test_one_more_commit_opens_one_more_file(
     table = scans.dataset("orders").table
     assert table is not None
     assert table.version == "39"
-
-
-def test_tables_below_folders_that_vary_go_on_as_what_they_were_taken_for(
-    lake: Path, scans: Scans
-) -> None:
-    for day in ("2024-01-01", "2024-01-02", "2024-01-03"):
-        write_delta(lake / day / "orders")
-        write_delta(lake / day / "orders")
-    before = scans.found(tables=False)
-    assert len(before) == 1
-    after = scans.found(tables=True)
-    assert set(after.values()) == {"delta"}
-    assert len(after) == 3
-    former = [scans.dataset(path).renamed_from for path in sorted(after)]
-    assert [each and scans.inside(each) for each in former] == [*before, None, None]
-
-
-@pytest.mark.parametrize(
-    ("before", "table"),
-    [
-        (("sales2/part-0.parquet", "sales2/part-1.parquet"), "aaa"),
-        (("ev/2024/01/01/x.parquet", "ev/2024/01/02/x.parquet"), "ev/dim_customer"),
-        (("sales/data/part-0.parquet", "sales/data/part-1.parquet"), "sales"),
-    ],
-)
-def test_a_table_does_not_go_on_as_a_dataset_whose_files_were_removed(
-    lake: Path, scans: Scans, before: tuple[str, ...], table: str
-) -> None:
-    write_loose(lake / "kept.parquet", pa.table({"z": [1.5]}))
-    for path in before:
-        write_loose(lake / path)
-    assert len(scans.found()) == 2
-    shutil.rmtree(lake / before[0].partition("/")[0])
-    write_delta(lake / table)
-    assert scans.found() == {"kept.parquet": "parquet", table: "delta"}
-    found = scans.dataset(table)
-    assert (found.renamed_from, found.merged_from) == (None, ())
-
-
-def test_each_of_two_folders_named_alike_goes_on_as_its_own_table(lake: Path, scans: Scans) -> None:
-    for name in ("h", "h6"):
-        rows = ROWS.append_column(f"of_{name}", pa.array([1] * len(ROWS)))
-        write_loose(lake / name / "part-00000.parquet", rows)
-        write_loose(lake / name / "part-00009.parquet", rows)
-    assert scans.found() == {"h": "parquet", "h6": "parquet"}
-    for name in ("h", "h6"):
-        deltalake.convert_to_deltalake(str(lake / name))
-    assert scans.found() == {"h": "delta", "h6": "delta"}
-    for name in ("h", "h6"):
-        found = scans.dataset(name)
-        assert (found.renamed_from, found.merged_from) == (None, ())
-
-
-@pytest.mark.parametrize("root", ["orders/c=x", "orders/_delta_log", "n/visits/data"])
-def test_a_scan_that_begins_inside_of_a_table_says_so(
-    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
-) -> None:
-    write_delta(lake / "orders", by=["c"])
-    write_iceberg(lake, "visits")
-    inside = Scans(str(lake / root), tmp_path / "inside", monkeypatch)
-    codes = {(each.code, each.path, each.remark) for each in inside.scan().problems}
-    assert codes == {("inside_table", str(lake / root), True)}
-    assert not inside.scan(tables=False).problems
-    for whole in (lake, lake / "orders"):
-        assert not Scans(str(whole), tmp_path / whole.name, monkeypatch).scan().problems
-
-
-def test_metadata_of_iceberg_outside_of_its_folder_is_named(lake: Path, scans: Scans) -> None:
-    write_iceberg(lake, "visits", **{"write.metadata.path": f"file://{lake}/elsewhere/v"})
-    for _ in range(2):
-        (problem,) = scans.scan().problems
-        assert (problem.code, problem.path) == ("stray_metadata", str(lake / "elsewhere/v"))
-        assert problem.remark

@@ -22,10 +22,10 @@ from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import Part, PartIndex
 from lumos.pipeline.session import is_local
 from lumos.pipeline.summaries import merged_places
+from lumos.pipeline.table_works import chosen_tables, table_works
 from lumos.pipeline.tables import (
     TableDone,
     TableJob,
-    TableWork,
     decode_table,
     found_of,
     table_around,
@@ -118,13 +118,16 @@ class _Scan:
         assumed = frozenset(outermost(met)) | (self._known.claims if counts else frozenset())
         results = self._results(works, assumed, self.index)
         markers = [*met, *(marker for each in results for marker in each.done.markers)]
-        tables = self._tables(outermost(markers))
+        strays = {folder for each in results for one in each.all for folder in one.done.strays}
+        tables, remarks = self._tables(outermost(markers), strays)
         actual = frozenset(outermost(markers)).union(
             *((table.root, *table.kept.claims) for table in tables)
         )
         results = self._repeated(results, assumed, actual)
         done = [each.done for result in results for each in result.all]
-        found, manifest = _collected(done, tables, self._known, job=self._job, claims=actual)
+        found, manifest = _collected(
+            done, tables, self._known, remarks=remarks, job=self._job, claims=actual
+        )
         return self._with_overlooked(found, manifest), manifest
 
     def _with_overlooked(self, found: Discovery, manifest: Manifest) -> Discovery:
@@ -174,23 +177,14 @@ class _Scan:
         }
         return [by_work.get(id(each), each) for each in results]
 
-    def _tables(self, roots: Mapping[str, tuple[TableKind, ...]]) -> list[TableDone]:
-        """What every table tells, those included that no listing showed though they are there."""
-        selection, before = self._job.selection, self._known.tables
+    def _tables(
+        self, roots: Mapping[str, tuple[TableKind, ...]], strays: Collection[str]
+    ) -> tuple[list[TableDone], list[Problem]]:
+        """What every table tells, and what there is to say of metadata that is of none."""
+        selection = self._job.selection
         if not selection.tables:
-            return []
-        # A table in another one is part of it, were it the first to be there.
-        around = Claims(roots)
-        works = [
-            TableWork(root, kinds, before.get(root))
-            for root, kinds in sorted(roots.items())
-            if selection.has_table(root)
-        ]
-        works += [
-            TableWork(root, kept.kinds, kept, met=False)
-            for root, kept in sorted(before.items())
-            if around.of(f"{root}/") is None and selection.has_table(root)
-        ]
+            return [], []
+        works = table_works(roots, strays, self._known.tables, selection)
         job = TableJob(
             selection,
             self._job.state,
@@ -199,8 +193,8 @@ class _Scan:
             tuple(works),
         )
         tasks = min(len(works), _parts(self._spark))
-        done = map(decode_table, _spread(self._spark, table_worker(job), len(works), tasks=tasks))
-        return [each for each in done if not each.gone]
+        done = _spread(self._spark, table_worker(job), len(works), tasks=tasks)
+        return chosen_tables(list(map(decode_table, done)))
 
 
 def _accounted(datasets: Iterable[FoundDataset]) -> set[str]:
@@ -263,6 +257,7 @@ def _collected(
     tables: list[TableDone],
     known: Manifest,
     *,
+    remarks: list[Problem],
     job: Job,
     claims: frozenset[str],
 ) -> tuple[Discovery, Manifest]:
@@ -271,15 +266,15 @@ def _collected(
     places = merged_places(place for each in done for place in each.summary.places)
     # Files that are no dataset's today may be tomorrow's, unopened.
     present = {place.full for place in places}
-    settled = _outside(known.settled, claims)
-    grouping = group(places, schemas, root=job.selection.root, before=settled)
+    before = _outside(known.settled, claims)
+    grouping = group(places, schemas, root=job.selection.root, before=before)
     merged: dict[str, Merged] = {
         each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
         for each in grouping.groups
     }
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
     problems += [problem for each in tables for problem in each.problems]
-    problems += [_stray(folder) for folder in {folder for each in done for folder in each.strays}]
+    problems += remarks
     memories = {path: each.memory for path, each in merged.items()}
     remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
@@ -301,14 +296,6 @@ def _collected(
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest
-
-
-def _stray(folder: str) -> Problem:
-    reason = (
-        "Metadata of an Iceberg table lies here, though not in a folder called metadata; the table "
-        "is not read, and its files are taken for loose ones."
-    )
-    return Problem(path=folder, code="stray_metadata", reason=reason, remark=True)
 
 
 def _outside(settled: Settlement, claims: frozenset[str]) -> Settlement:

@@ -18,11 +18,9 @@ from lumos.pipeline.reading import Reader
 from lumos.pipeline.sidecars import why_sidecar
 from lumos.pipeline.succession import completed
 from lumos.pipeline.summaries import FileRow, PlaceSummary, merged_places, summarise
-from lumos.pipeline.table_explanation import Tables
-from lumos.pipeline.tables import TableKept
-from lumos.storage import Access, Listed, Marker, Selection, Storage, storage_of
+from lumos.pipeline.table_explanation import Tables, tables_among
+from lumos.storage import Access, Listed, Selection, Storage, storage_of
 from lumos.storage.interface import is_hidden
-from lumos.storage.markers import outermost
 
 Verdict: TypeAlias = Literal[
     "dataset", "hidden", "excluded", "not_data", "accompanies", "unreadable"
@@ -96,16 +94,14 @@ class Lens:
         )
         walked = (storage.walk(stretch, tables=tables) for stretch in stretches)
         listings = list(islice(chain(met, chain.from_iterable(walked)), MOST_FILES))
-        roots = outermost(each for each in listings if isinstance(each, Marker))
+        found = tables_among(listings, selection)
         files = (each for each in listings if isinstance(each, Listed) and each.path in selection)
-        listed = list(Claims(roots).without(files))
+        claims = Claims(place for root, kept in found.items() for place in (root, *kept.claims))
+        listed = list(claims.without(files))
         reader = Reader(storage, column_stats=False)
         rows = list(reader.read((each, None) for each in listed))
         summary = summarise(rows, root=selection.root, hints=selection.hints)
-        manifest = Manifest(
-            schemas=reader.bodies,
-            tables={root: TableKept(kinds, "", "") for root, kinds in roots.items()},
-        )
+        manifest = Manifest(schemas=reader.bodies, tables=found)
         known = {row.path: row for row in rows}
         return cls(selection, summary.places, manifest, known, state_access=state_access)
 

@@ -43,7 +43,8 @@ def former_of(
         except OSError:
             continue
     found: dict[str, list[str]] = {}
-    for path in sorted(roots, key=lambda each: (_is_metadata(each), each)):
+    logs = Claims(each.kept.log for each in tables if each.kept.log)
+    for path in sorted(roots, key=lambda each: (_is_metadata(each, logs), each)):
         found.setdefault(roots[path], []).append(path)
     return found
 
@@ -69,5 +70,5 @@ def _files(
                 yield dataset, place.last_path
 
 
-def _is_metadata(path: str) -> bool:
-    return f"/{METADATA}/" in f"{path}/"
+def _is_metadata(path: str, logs: Claims) -> bool:
+    return f"/{METADATA}/" in f"{path}/" or logs.of(f"{path}/") is not None

@@ -1,6 +1,6 @@
 """Says of files in tables whether they are live, by what a scan read of the table, or afresh."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -8,9 +8,19 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import KINDS, READERS, TableFacts
 from lumos.model.codec import from_json, to_json
-from lumos.pipeline.tables import Memory, StoredFolder, TableKept, live_files, memory_of
-from lumos.storage import Access, Marker, Selection, Storage, Stretch, storage_of
-from lumos.storage.markers import marker_in
+from lumos.pipeline.table_folder import folder_of, home_around
+from lumos.pipeline.tables import Memory, TableKept, live_files, memory_of
+from lumos.storage import (
+    Access,
+    Listed,
+    Listing,
+    Marker,
+    Selection,
+    Storage,
+    Stretch,
+    storage_of,
+)
+from lumos.storage.markers import marker_in, outermost, strays_from
 from lumos.storage.schemes import canonical
 
 TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
@@ -48,7 +58,7 @@ class SeenTable:
         if kept is not None:
             return kept
         try:
-            folder = StoredFolder(self._storage, self.root)
+            folder = folder_of(self._storage, self.root, self._kept.log)
             facts, memory = READERS[self.kind].read(folder, None, most_commits=0)
         except (UnreadableFile, OSError):
             return None
@@ -70,15 +80,21 @@ class SeenTable:
     def holds(self, path: str) -> InTable:
         """What a path in it is to the table."""
         if marker_in(path[len(self.root) + 1 :]) is not None or path in self._logs():
-            return InTable("log", f"it is part of the log of the table {self.root}")
+            return self._log
         if self._memory is None:
             return InTable("unreadable", self.reason)
         below = f"{path}/"
         here = sum(each == path or each.startswith(below) for each in self._live())
         if not here and path != self.root:
+            if self._kept.log and below.startswith(f"{self._kept.log}/"):
+                return self._log
             reason = f"no file of the current version of the table {self.root}"
             return InTable("not_live", f"{reason}: removed, replaced, or not committed")
         return InTable("dataset", self.reason, here)
+
+    @property
+    def _log(self) -> InTable:
+        return InTable("log", f"it is part of the log of the table {self.root}")
 
     def _logs(self) -> Iterator[str]:
         folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": "metadata"}
@@ -119,6 +135,24 @@ class Tables:
         """The tables whose roots lie in a folder."""
         inside = f"{folder.rstrip('/')}/"
         return [table for root, table in sorted(self._seen.items()) if root.startswith(inside)]
+
+
+def tables_among(listings: Sequence[Listing], selection: Selection) -> dict[str, TableKept]:
+    """The tables that a listing shows, by root, as if a scan had not read them yet."""
+    if not selection.tables:
+        return {}
+    roots = outermost(each for each in listings if isinstance(each, Marker))
+    found = {root: TableKept(kinds, "", "") for root, kinds in roots.items()}
+    storage = storage_of(selection.root, selection.access)
+    strays = {strays_from(each.path) for each in listings if isinstance(each, Listed)}
+    for log in sorted(filter(None, strays)):
+        try:
+            home = home_around(storage, log, scanned=selection.root)
+        except (UnreadableFile, OSError):
+            # Then its files are what they look like, as a scan would say.
+            continue
+        found.setdefault(home.root, TableKept(("iceberg",), "", "", (log,), log))
+    return found
 
 
 def root_above(path: str, selection: Selection) -> str | None:

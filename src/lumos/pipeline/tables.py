@@ -9,11 +9,12 @@ import msgspec
 import pyarrow as pa
 
 from lumos.formats import Remark, UnreadableFile
-from lumos.formats.tables import KINDS, READERS, Entry, LiveFile, TableFacts
+from lumos.formats.tables import KINDS, READERS, LiveFile, TableFacts
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import OF_TABLE, FoundDataset, PastSchema, Problem, TableState, Told
 from lumos.pipeline.arrays import column
+from lumos.pipeline.table_folder import StoredFolder, folder_of, home_around
 from lumos.storage import Access, Selection, Storage, storage_of
 from lumos.storage.markers import LOGS, METADATA, is_iceberg
 from lumos.storage.schemes import canonical
@@ -27,18 +28,22 @@ _DEEPEST: Final = 12
 _VERSION: Final = 1
 # A writer that has not come to an end yet, or a folder that somebody left behind.
 _NO_TABLE_YET: Final = "half_written_table"
+# Metadata of which nobody can say where its table is.
+STRAY: Final = "stray_metadata"
 
 
 class TableKept(msgspec.Struct, frozen=True, array_like=True):
     """A table as a manifest remembers it: where what was read of it lies, and what it owns.
 
-    Without a signature it is read anew, whatever its log says.
+    Without a signature it is read anew, whatever its log says. `log` is the folder of its metadata
+    where that lies elsewhere.
     """
 
     kinds: tuple[str, ...]
     signature: str
     memory: str
     claims: tuple[str, ...] = ()
+    log: str = ""
 
     @property
     def facts(self) -> str:
@@ -60,16 +65,23 @@ class Memory(NamedTuple):
 
 
 class TableWork(msgspec.Struct, array_like=True):
-    """A table to read, and how it was the last time; one that was not `met` may be gone."""
+    """A table to read, and how it was the last time; one that was not `met` may be gone.
+
+    Of metadata in a folder `log` that nobody knows yet, it tells itself where its table lies.
+    """
 
     root: str
     kinds: tuple[str, ...]
     kept: TableKept | None = None
     met: bool = True
+    log: str = ""
 
 
 class TableDone(msgspec.Struct, array_like=True):
-    """What came of a table: facts as JSON, those of an earlier scan where it can not be read."""
+    """What came of a table: facts as JSON, those of an earlier scan where it can not be read.
+
+    It is also `gone` where metadata turns out to be no table's.
+    """
 
     root: str
     kept: TableKept
@@ -139,7 +151,10 @@ def live_files(memory: Memory) -> Iterator[LiveFile]:
 
 def _do(job: TableJob, work: TableWork) -> TableDone:
     storage = storage_of(job.selection.root, job.selection.access)
-    folder = StoredFolder(storage, work.root, left_out=job.state)
+    if work.log and work.root != work.log and not _shows_metadata(storage, work.log):
+        # Perhaps it was put back into its usual place.
+        work = msgspec.structs.replace(work, log="")
+    folder = folder_of(storage, work.root, work.log, left_out=job.state)
     problems: list[Problem] = []
     if not work.met and work.kept is not None and not _has_log(folder, work.kinds):
         return TableDone(work.root, work.kept, None, problems, False, gone=True)
@@ -160,12 +175,14 @@ def _do(job: TableJob, work: TableWork) -> TableDone:
             reason = f"It could not be read: {type(problem).__name__}: {problem}"
             failed = _problem(work.root, "unreadable", reason)
         problems.append(failed)
+        if failed.code == STRAY:
+            return TableDone(work.root, TableKept(work.kinds, "", ""), None, problems, False, True)
         if failed.code != _NO_TABLE_YET:
             break
     return _as_before(job, work, problems)
 
 
-def _has_log(folder: "StoredFolder", kinds: Sequence[str]) -> bool:
+def _has_log(folder: StoredFolder, kinds: Sequence[str]) -> bool:
     """Whether a log is there that no listing showed: one may lag behind, or have failed."""
     try:
         return _shows_log(folder, kinds)
@@ -173,10 +190,14 @@ def _has_log(folder: "StoredFolder", kinds: Sequence[str]) -> bool:
         return True
 
 
-def _shows_log(folder: "StoredFolder", kinds: Collection[str]) -> bool:
+def _shows_log(folder: StoredFolder, kinds: Collection[str]) -> bool:
     logs = (name for name, kind in LOGS.items() if kind in kinds)
     in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
     return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA))
+
+
+def _shows_metadata(storage: Storage, log: str) -> bool:
+    return any(is_iceberg(each.path.rpartition("/")[2]) for each in storage.entries(log))
 
 
 def table_around(selection: Selection) -> str | None:
@@ -196,23 +217,53 @@ def table_around(selection: Selection) -> str | None:
     return None
 
 
-def _read(job: TableJob, work: TableWork, folder: "StoredFolder", kind: str) -> TableDone:
+def _read(job: TableJob, work: TableWork, folder: StoredFolder, kind: str) -> TableDone:
     reader = READERS[kind]
     signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
     kept, known = work.kept, _known_facts(work.kept, job.state_access)
     is_as_before = kept is not None and (kept.signature, kept.kinds) == (signature, work.kinds)
     if is_as_before and known is not None and kept is not None and _is_whole(kept, job):
-        return TableDone(work.root, kept, known[0], _remarks(job, work, known[1]), False)
-    is_of_kind = known is not None and known[1].kind == kind
+        return TableDone(work.root, kept, known[0], _remarks(job, work.root, known[1]), False)
+    if work.log:
+        folder = _home(job, work.log)
+        signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
+    if not job.selection.has_table(folder.root):
+        # No dataset, though its files are no other's, either.
+        left_out = TableKept(work.kinds, "", "", (work.log,), work.log)
+        return TableDone(folder.root, left_out, None, [], False)
+    is_of_kind = known is not None and known[1].kind == kind and folder.root == work.root
     earlier = _known_memory(kept, job.state_access) if is_of_kind else None
     facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
+    if facts.elsewhere and not work.log and (apart := _read_apart(job, work, kind)) is not None:
+        return apart
     body = to_json(_with_others(facts, kind, work.kinds))
     path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY}"
-    kept_now = TableKept(work.kinds, signature, path, _claims(facts, work.root, job.selection.root))
+    claims = _claims(facts, folder.root, job.selection.root, log=work.log)
+    kept_now = TableKept(work.kinds, signature, path, claims, work.log)
     state = storage_of(path, job.state_access)
     state.write(kept_now.memory, memory)
     state.write(kept_now.facts, body)
-    return TableDone(work.root, kept_now, body, _remarks(job, work, facts), True)
+    return TableDone(folder.root, kept_now, body, _remarks(job, folder.root, facts), True)
+
+
+def _home(job: TableJob, log: str) -> StoredFolder:
+    selection = job.selection
+    storage = storage_of(selection.root, selection.access)
+    return home_around(storage, log, scanned=selection.root, left_out=job.state)
+
+
+def _read_apart(job: TableJob, work: TableWork, kind: str) -> TableDone | None:
+    """A table that lies elsewhere, if that is where the scan looks."""
+    log = f"{work.root}/{METADATA}"
+    try:
+        folder = _home(job, log)
+    except UnreadableFile:
+        # It is what it looks like: a table in the folder that holds its metadata.
+        return None
+    if folder.root == log:
+        return None
+    apart = TableWork(folder.root, work.kinds, log=log)
+    return _read(job, apart, folder, kind)
 
 
 def _is_whole(kept: TableKept, job: TableJob) -> bool:
@@ -228,17 +279,18 @@ def _as_before(job: TableJob, work: TableWork, problems: list[Problem]) -> Table
     """A table that cannot be read keeps what was known of it, and is read anew the next time."""
     kept, known = work.kept, _known_facts(work.kept, job.state_access)
     if kept is None or known is None:
-        return TableDone(work.root, TableKept(work.kinds, "", ""), None, problems, False)
+        unread = TableKept(work.kinds, "", "", log=work.log)
+        return TableDone(work.root, unread, None, problems, False)
     again = msgspec.structs.replace(kept, kinds=work.kinds, signature="")
     return TableDone(work.root, again, known[0], problems, False)
 
 
 def _problem(root: str, code: str, reason: str) -> Problem:
     words = " ".join(reason.split()).rstrip(".")
-    return Problem(path=root, code=code, reason=f"{words}.")
+    return Problem(path=root, code=code, reason=f"{words}.", remark=code == STRAY)
 
 
-def _remarks(job: TableJob, work: TableWork, facts: TableFacts) -> list[Problem]:
+def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     remarks = list(facts.remarks)
     scanned = f"{job.selection.root.rstrip('/')}/"
     elsewhere = (each for each in facts.claims if not canonical(each).startswith(scanned))
@@ -247,7 +299,7 @@ def _remarks(job: TableJob, work: TableWork, facts: TableFacts) -> list[Problem]
         reason = f"Live files lie outside of what is scanned, in {places}; its log tells of them."
         remarks.append(Remark("outside_data", reason))
     return [
-        Problem(path=work.root, code=remark.code, reason=remark.reason, remark=True)
+        Problem(path=root, code=remark.code, reason=remark.reason, remark=True)
         for remark in remarks
     ]
 
@@ -259,7 +311,7 @@ def _with_others(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFac
     return msgspec.structs.replace(facts, properties={**facts.properties, "also": others})
 
 
-def _claims(facts: TableFacts, root: str, scanned: str) -> tuple[str, ...]:
+def _claims(facts: TableFacts, root: str, scanned: str, *, log: str) -> tuple[str, ...]:
     """What the table owns outside its root, as far as a scan may meet it.
 
     Never what holds a whole lake, or the table itself. They travel to every task, so that very many
@@ -271,6 +323,8 @@ def _claims(facts: TableFacts, root: str, scanned: str) -> tuple[str, ...]:
     met = {each for each in owned if each.startswith(inside) and not each.startswith(own)}
     if len(met) > _MOST_CLAIMS:
         met = {_folder(each) for each in met}
+    if log and not f"{log}/".startswith(own):
+        met.add(log)
     return tuple(sorted(each for each in met if not own.startswith(f"{each}/")))
 
 
@@ -333,40 +387,3 @@ def _properties(facts: TableFacts) -> dict[str, str]:
         f"{OF_TABLE}features": ", ".join(features),
     }
     return {**facts.properties, **{name: text for name, text in told.items() if text}}
-
-
-class StoredFolder:
-    """A table's root in some storage; what lies in `left_out` is no part of it."""
-
-    def __init__(self, storage: Storage, root: str, *, left_out: str = "") -> None:
-        self.root = root
-        self._storage = storage
-        self._inside = f"{root.rstrip('/')}/"
-        self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
-
-    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
-        path = self._inside + folder if folder else self.root
-        for listed in self._storage.entries(path, after=after):
-            name = listed.path.rpartition("/")[2]
-            yield Entry(name, listed.size, listed.modified, listed.etag)
-
-    def below(self) -> Iterator[Entry]:
-        for listed in self._storage.entries(self.root, deep=True):
-            name = listed.path[len(self._inside) :]
-            in_state = self._left_out and listed.path.startswith(self._left_out)
-            if not in_state and name.partition("/")[0] not in LOGS:
-                yield Entry(name, listed.size, listed.modified, listed.etag)
-
-    def read(self, path: str) -> bytes:
-        return self._storage.read(self._inside + path)
-
-    def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
-        return self._storage.read_many([self._inside + path for path in paths])
-
-    def inside(self, uri: str, location: str) -> str | None:
-        place = canonical(uri)
-        for root in (canonical(location), self.root):
-            around = f"{root.rstrip('/')}/"
-            if root and place.startswith(around):
-                return place.removeprefix(around)
-        return None

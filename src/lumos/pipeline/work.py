@@ -60,7 +60,7 @@ class Done(msgspec.Struct, array_like=True):
 
     `markers` are roots of tables. `left_out` are the folders of tables for which files were left
     out, whether they still are such folders or not. `strays` are folders with the metadata of
-    tables that nobody can find by it.
+    tables that lie elsewhere.
     """
 
     summary: Summary
@@ -107,10 +107,9 @@ decode_done: Final = msgspec.msgpack.Decoder(Done).decode
 
 def _do(job: Job, work: Work) -> Done:
     with Pile() as pile:
-        markers, unlisted = _list(job, work, pile)
+        markers, strays, unlisted = _list(job, work, pile)
         claims = Claims((*job.claims, *(marker.folder for marker in markers)))
-        strays: set[str] = set()
-        files = _watched(claims.without(pile.in_order()), strays)
+        files = claims.without(pile.in_order())
         some = list(islice(files, _MOST_FILES + 1))
         if len(some) > _MOST_FILES:
             done = _portioned(job, work, chain(some, files), unlisted, claims)
@@ -121,23 +120,15 @@ def _do(job: Job, work: Work) -> Done:
         done,
         markers=markers,
         left_out=sorted(claims.used),
-        strays=sorted(strays) if job.selection.tables else [],
+        strays=sorted(strays),
     )
 
 
-def _watched(files: Iterable[Listed], strays: set[str]) -> Iterator[Listed]:
-    """The files, while folders of stray metadata among them are noted."""
-    for each in files:
-        folder = strays_from(each.path)
-        if folder is not None:
-            strays.add(folder)
-        yield each
-
-
-def _list(job: Job, work: Work, pile: Pile) -> tuple[list[Marker], list[Unlisted]]:
+def _list(job: Job, work: Work, pile: Pile) -> tuple[list[Marker], set[str], list[Unlisted]]:
     """Puts the work's files on a pile, and tells what else was met."""
     selection = job.selection
     markers: set[Marker] = set()
+    strays: set[str] = set()
     unlisted = list(work.unlisted)
     # A lake may hold the state of its own scans.
     left_out = f"{job.state.rstrip('/')}/"
@@ -146,9 +137,12 @@ def _list(job: Job, work: Work, pile: Pile) -> tuple[list[Marker], list[Unlisted
             unlisted.append(listing)
         elif isinstance(listing, Marker):
             markers.add(listing)
-        elif listing.path in selection and not listing.path.startswith(left_out):
-            pile.add(listing)
-    return sorted(markers), unlisted
+        elif not listing.path.startswith(left_out):
+            if selection.tables and (folder := strays_from(listing.path)) is not None:
+                strays.add(folder)
+            if listing.path in selection:
+                pile.add(listing)
+    return sorted(markers), strays, unlisted
 
 
 def _portion(job: Job, work: Work) -> list[Listed]:

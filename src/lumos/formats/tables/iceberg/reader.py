@@ -8,6 +8,7 @@ import msgspec
 
 from lumos.formats.interface import Remark
 from lumos.formats.tables.iceberg import current as metadata_files
+from lumos.formats.tables.iceberg.apart import location_elsewhere, metadata_path
 from lumos.formats.tables.iceberg.claims import claimed
 from lumos.formats.tables.iceberg.current import METADATA, Current
 from lumos.formats.tables.iceberg.deletes import Counts, counted, live_files
@@ -77,6 +78,7 @@ class IcebergReader(TableReader):
             features=found,
             remarks=(*current.remarks, *remarks, *remark_on(found)),
             claims=claimed(parts, metadata, folder.root),
+            elsewhere=location_elsewhere(folder, metadata),
             content=_content(current, snapshot),
         )
         left = _Memory(_LAYOUT, location, tuple(parts), history.seen)
@@ -98,10 +100,8 @@ def _remembered(memory: bytes | None, location: str) -> _Memory:
 
 def _believed_root(metadata: Metadata) -> str:
     """Where the table believes the folder to lie that holds its metadata."""
-    path = (metadata.properties or {}).get("write.metadata.path")
-    if isinstance(path, str) and path.rstrip("/").endswith(f"/{METADATA}"):
-        return path.rstrip("/").removesuffix(f"/{METADATA}")
-    return metadata.location
+    path = metadata_path(metadata)
+    return path.removesuffix(f"/{METADATA}") if path.endswith(f"/{METADATA}") else metadata.location
 
 
 def _live_parts(

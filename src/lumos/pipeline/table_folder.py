@@ -1,0 +1,148 @@
+"""The folder that a reader of tables is given: a root in some storage."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from lumos.formats import UnreadableFile
+from lumos.formats.tables import Entry
+from lumos.formats.tables.iceberg import home_of
+from lumos.storage import Storage
+from lumos.storage.markers import LOGS, METADATA
+from lumos.storage.schemes import canonical
+
+
+class StoredFolder:
+    """A table's root in some storage; what lies in `left_out` is no part of it."""
+
+    def __init__(self, storage: Storage, root: str, *, left_out: str = "") -> None:
+        self.root = root
+        self._storage = storage
+        self._inside = f"{root.rstrip('/')}/"
+        self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
+
+    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+        path = self._inside + folder if folder else self.root
+        for listed in self._storage.entries(path, after=after):
+            name = listed.path.rpartition("/")[2]
+            yield Entry(name, listed.size, listed.modified, listed.etag)
+
+    def below(self) -> Iterator[Entry]:
+        for listed in self._storage.entries(self.root, deep=True):
+            name = listed.path[len(self._inside) :]
+            in_state = self._left_out and listed.path.startswith(self._left_out)
+            if not in_state and name.partition("/")[0] not in LOGS:
+                yield Entry(name, listed.size, listed.modified, listed.etag)
+
+    def read(self, path: str) -> bytes:
+        return self._storage.read(self._path(path))
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
+        return self._storage.read_many([self._path(path) for path in paths])
+
+    def inside(self, uri: str, location: str) -> str | None:
+        place = canonical(uri)
+        for root in (canonical(location), self.root):
+            if root and (path := _below(place, root)) is not None:
+                return path
+        return None
+
+    def _path(self, path: str) -> str:
+        return self._inside + path
+
+
+class ApartFolder(StoredFolder):
+    """The root of a table that has metadata in the folder `log`, whatever that is called.
+
+    Both folders of metadata are shown as one: where a table was told to put it elsewhere later on,
+    older files stay where they were. `told` and `location` are what the table calls the log and the
+    root. Where only the log can be reached, it is the root as well, and data lies elsewhere.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        root: str,
+        log: str,
+        *,
+        told: str = "",
+        location: str = "",
+        left_out: str = "",
+    ) -> None:
+        super().__init__(storage, root, left_out=left_out)
+        self.log = log
+        self._told = told
+        self._location = location
+
+    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+        if folder != METADATA:
+            yield from super().entries(folder, after=after)
+            return
+        usual = (each for each in super().entries(METADATA) if each.name not in self._in_log)
+        found = sorted([*usual, *self._in_log.values()])
+        yield from (each for each in found if each.name > after)
+
+    def inside(self, uri: str, location: str) -> str | None:
+        has_data = self.root != self.log
+        if has_data and (path := super().inside(uri, self._location or location)) is not None:
+            return path
+        place = canonical(uri)
+        for log in filter(None, (self._told, self.log)):
+            if (path := _below(place, log)) is not None:
+                return f"{METADATA}/{path}" if has_data else path
+        return None
+
+    def _path(self, path: str) -> str:
+        folder, _, name = path.rpartition("/")
+        in_log = folder == METADATA and name in self._in_log
+        return f"{self.log}/{name}" if in_log else super()._path(path)
+
+    @cached_property
+    def _in_log(self) -> dict[str, Entry]:
+        return {
+            name: Entry(name, listed.size, listed.modified, listed.etag)
+            for listed in self._storage.entries(self.log)
+            if (name := listed.path.rpartition("/")[2])
+        }
+
+
+def folder_of(storage: Storage, root: str, log: str, *, left_out: str = "") -> StoredFolder:
+    """The folder of a table, whose log may be known to lie elsewhere."""
+    if log:
+        return ApartFolder(storage, root, log, left_out=left_out)
+    return StoredFolder(storage, root, left_out=left_out)
+
+
+def home_around(storage: Storage, log: str, *, scanned: str, left_out: str = "") -> ApartFolder:
+    """The folder of the table whose metadata lies in a log; raises UnreadableFile.
+
+    Of a lake that was moved or copied as a whole, the table lies beside its metadata as before.
+    """
+    home = home_of(ApartFolder(storage, log, log))
+    told = canonical(home.metadata).rstrip("/")
+    location = canonical(home.location).rstrip("/")
+    root = _moved(location, told, log)
+    if root != log and _below(root, log) is not None:
+        raise UnreadableFile(
+            "stray_metadata",
+            f"Metadata of Iceberg lies here, above its table {root}; the table is not read, and "
+            "its files are taken for loose ones",
+        )
+    if root != scanned.rstrip("/") and _below(root, scanned) is None:
+        root = log
+    return ApartFolder(storage, root, log, told=told, location=location, left_out=left_out)
+
+
+def _moved(location: str, told: str, log: str) -> str:
+    """Where a location is now, if what the table calls its log is the log."""
+    before, now = told.split("/"), log.split("/")
+    while before and now and before[-1] == now[-1]:
+        before.pop()
+        now.pop()
+    if (path := _below(location, "/".join(before))) is None:
+        return location
+    return f"{'/'.join(now)}/{path}"
+
+
+def _below(place: str, folder: str) -> str | None:
+    around = f"{folder.rstrip('/')}/"
+    return place.removeprefix(around) if place.startswith(around) else None

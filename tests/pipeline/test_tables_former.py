@@ -1,0 +1,95 @@
+"""What becomes of datasets when files turn out to be a table's, or are one's no more."""
+
+import shutil
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from pipeline.tables_scanned import Scans
+from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose
+
+
+def test_a_dropped_table_whose_files_are_left_is_files_again(lake: Path, scans: Scans) -> None:
+    write_delta(lake / "orders")
+    write_delta(lake / "orders")
+    assert scans.found() == {"orders": "delta"}
+    shutil.rmtree(lake / "orders/_delta_log")
+    assert scans.found() == {"orders": "parquet"}
+    assert scans.manifest.tables == {}
+    write_delta(lake / "orders2")
+    shutil.rmtree(lake / "orders")
+    assert scans.found() == {"orders2": "delta"}
+
+
+def test_loose_files_that_turn_out_to_be_a_table_s_go_on_as_the_table(
+    lake: Path, scans: Scans
+) -> None:
+    write_delta(lake / "orders")
+    write_delta(lake / "orders")
+    write_iceberg(lake, "visits")
+    before = scans.found(tables=False)
+    assert before["orders"] == "parquet"
+    below = {path for path in before if path.startswith("n/visits/")}
+    assert below
+    assert scans.found(tables=True) == {"orders": "delta", "n/visits": "iceberg"}
+    orders, visits = scans.dataset("orders"), scans.dataset("n/visits")
+    assert (orders.renamed_from, orders.merged_from) == (None, ())
+    former = [visits.renamed_from or "", *visits.merged_from]
+    assert {scans.inside(each) for each in former} == below
+    assert "/metadata" not in former[0]
+    # Nothing is renamed twice.
+    scans.scan()
+    assert scans.dataset("n/visits").renamed_from is None
+
+
+def test_tables_below_folders_that_vary_go_on_as_what_they_were_taken_for(
+    lake: Path, scans: Scans
+) -> None:
+    for day in ("2024-01-01", "2024-01-02", "2024-01-03"):
+        write_delta(lake / day / "orders")
+        write_delta(lake / day / "orders")
+    before = scans.found(tables=False)
+    assert len(before) == 1
+    after = scans.found(tables=True)
+    assert set(after.values()) == {"delta"}
+    assert len(after) == 3
+    former = [scans.dataset(path).renamed_from for path in sorted(after)]
+    assert [each and scans.inside(each) for each in former] == [*before, None, None]
+
+
+@pytest.mark.parametrize(
+    ("before", "table"),
+    [
+        (("sales2/part-0.parquet", "sales2/part-1.parquet"), "aaa"),
+        (("ev/2024/01/01/x.parquet", "ev/2024/01/02/x.parquet"), "ev/dim_customer"),
+        (("sales/data/part-0.parquet", "sales/data/part-1.parquet"), "sales"),
+    ],
+)
+def test_a_table_does_not_go_on_as_a_dataset_whose_files_were_removed(
+    lake: Path, scans: Scans, before: tuple[str, ...], table: str
+) -> None:
+    write_loose(lake / "kept.parquet", pa.table({"z": [1.5]}))
+    for path in before:
+        write_loose(lake / path)
+    assert len(scans.found()) == 2
+    shutil.rmtree(lake / before[0].partition("/")[0])
+    write_delta(lake / table)
+    assert scans.found() == {"kept.parquet": "parquet", table: "delta"}
+    found = scans.dataset(table)
+    assert (found.renamed_from, found.merged_from) == (None, ())
+
+
+def test_each_of_two_folders_named_alike_goes_on_as_its_own_table(lake: Path, scans: Scans) -> None:
+    for name in ("h", "h6"):
+        rows = ROWS.append_column(f"of_{name}", pa.array([1] * len(ROWS)))
+        write_loose(lake / name / "part-00000.parquet", rows)
+        write_loose(lake / name / "part-00009.parquet", rows)
+    assert scans.found() == {"h": "parquet", "h6": "parquet"}
+    for name in ("h", "h6"):
+        deltalake.convert_to_deltalake(str(lake / name))
+    assert scans.found() == {"h": "delta", "h6": "delta"}
+    for name in ("h", "h6"):
+        found = scans.dataset(name)
+        assert (found.renamed_from, found.merged_from) == (None, ())
