@@ -178,15 +178,26 @@ def test_a_label_that_came_later_hides_what_was_kept_before() -> None:
     assert quality.profile.columns == {"a": COUNTS}
 
 
-def test_a_column_that_is_gone_tells_no_values_since_its_labels_went_with_it() -> None:
-    other = Schema(fields=(Field(name="b", type=parse_type("INT64")),))
-    after = msgspec.structs.replace(
-        dataset("INT64"), schema=other, quality=Quality(profile=full_profile())
-    )
+@pytest.mark.parametrize(
+    ("measured", "name", "type", "told"),
+    [
+        pytest.param("a", "b", "INT64", False, id="a column"),
+        pytest.param("s.a", "s", "STRUCT<b: INT64>", False, id="a member"),
+        pytest.param("a", "a", "STRUCT<b: INT64>", False, id="a column that has members now"),
+        pytest.param("s.a", "s", "STRUCT<a: INT64>", True, id="one that is still there"),
+    ],
+)
+def test_a_column_that_is_gone_tells_no_values_since_its_labels_went_with_it(
+    measured: str, name: str, type: str, told: bool
+) -> None:
+    (column,) = full_profile().columns.values()
+    profile = msgspec.structs.replace(full_profile(), columns={measured: column})
+    now = Schema(fields=(Field(name=name, type=parse_type(type)),))
+    after = msgspec.structs.replace(dataset("INT64"), schema=now, quality=Quality(profile=profile))
     quality = guarded(after)
     assert quality is not None
     assert quality.profile is not None
-    assert quality.profile.columns == {"a": COUNTS}
+    assert quality.profile.columns == {measured: column if told else COUNTS}
 
 
 def test_catalogs_hear_of_counts_alone() -> None:

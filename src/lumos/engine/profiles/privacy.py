@@ -168,7 +168,8 @@ def guarded(dataset: Dataset) -> Quality | None:
 
 
 def _gone(schema: Schema | None, profile: Profile) -> set[str]:
+    from lumos.pipeline.profiling.columns import leaves_of
+
     if schema is None:
         return set()
-    places = [quoted_name(field.name) for field in schema.fields]
-    return {path for path in profile.columns if not any(_is_in(path, place) for place in places)}
+    return profile.columns.keys() - {leaf.path for leaf in leaves_of(schema)}
