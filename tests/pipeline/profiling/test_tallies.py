@@ -116,12 +116,14 @@ def test_texts_and_bytes_have_lengths_and_no_bounds() -> None:
     assert tally("BINARY", [b"abc"]).longest == 3
 
 
-def test_lists_and_maps_have_lengths_and_elements() -> None:
-    found = tally("ARRAY<INT64>", [[1, None], [], None], pa.list_(pa.int64()))
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_lists_and_maps_have_lengths_and_elements(pieces: int) -> None:
+    found = tally("ARRAY<INT64>", [[1, None], [], None], pa.list_(pa.int64()), pieces=pieces)
     assert (found.nulls, found.shortest, found.longest) == (1, 0, 2)
     assert (found.elements, found.null_elements) == (2, 1)
     map_ = pa.map_(pa.string(), pa.int64())
-    found = tally("MAP<STRING, INT64>", [[("a", 1), ("b", None)], None], map_)
+    entries = [[("a", 1), ("b", None)], None]
+    found = tally("MAP<STRING, INT64>", entries, map_, pieces=pieces)
     assert (found.longest, found.elements, found.null_elements) == (2, 2, 1)
 
 

@@ -53,10 +53,13 @@ class Tally(msgspec.Struct, array_like=True):
             return pa.nulls(len(array), target_of(leaf))
         if leaf.kind == "float":
             array = self._without_nans(array)
+        if pa.types.is_map(array.type):
+            # Of a slice, Arrow tells the entries of all of the map.
+            array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
         if leaf.kind in SIZED:
             self._add_lengths(leaf, array)
         if leaf.kind in ("list", "map"):
-            self._add_elements(array)
+            self._add_elements(leaf, array)
         array = counted(leaf, array)
         if leaf.values and leaf.kind in ORDERED:
             self._add_numbers(leaf, array)
@@ -76,8 +79,6 @@ class Tally(msgspec.Struct, array_like=True):
         measure = {"text": pc.utf8_length, "bytes": pc.binary_length}.get(
             leaf.kind, pc.list_value_length
         )
-        if pa.types.is_map(array.type):
-            array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
         if not pa.types.is_nested(array.type) and leaf.kind in ("list", "map"):
             return
         lengths = measure(array)
@@ -90,13 +91,12 @@ class Tally(msgspec.Struct, array_like=True):
             (self.shortest, self.longest), (bounds["min"], bounds["max"])
         )
 
-    def _add_elements(self, array: pa.Array) -> None:
-        if pa.types.is_map(array.type):
-            elements = array.items
-        elif pa.types.is_nested(array.type):
-            elements = array.flatten()
-        else:
+    def _add_elements(self, leaf: Leaf, array: pa.Array) -> None:
+        if not pa.types.is_nested(array.type):
             return
+        elements = array.flatten()
+        if leaf.kind == "map" and pa.types.is_struct(elements.type):
+            _, elements = elements.flatten()
         self.elements += len(elements)
         self.null_elements += elements.null_count
 
