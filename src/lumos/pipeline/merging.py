@@ -105,7 +105,8 @@ def _classes(places: Iterable[PlaceSummary]) -> dict[str, int]:
 
 
 def _total_rows(places: Iterable[PlaceSummary]) -> int | None:
-    return reduce(added, (place.row_count for place in places), 0)
+    none: int | None = 0
+    return reduce(added, (place.row_count for place in places), none)
 
 
 def _columns(places: Sequence[PlaceSummary]) -> dict[str, ColumnStatistics]:

@@ -1,14 +1,20 @@
 """The folder that a reader of tables is given: a root in some storage."""
 
+import errno
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
+from typing import Final
 
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import Entry
 from lumos.formats.tables.iceberg import home_of
-from lumos.storage import Storage
+from lumos.storage import Listed, Storage
 from lumos.storage.markers import LOGS, METADATA
 from lumos.storage.schemes import canonical
+
+# The log of a table is read file by file, each as a whole. One commit may add a million files.
+LONGEST_FILE: Final = 1024**3
 
 
 class StoredFolder:
@@ -19,12 +25,12 @@ class StoredFolder:
         self._storage = storage
         self._inside = f"{root.rstrip('/')}/"
         self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
+        self._too_long: set[str] = set()
 
     def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
         path = self._inside + folder if folder else self.root
         for listed in self._storage.entries(path, after=after):
-            name = listed.path.rpartition("/")[2]
-            yield Entry(name, listed.size, listed.modified, listed.etag)
+            yield self._entry(listed)
 
     def below(self) -> Iterator[Entry]:
         for listed in self._storage.entries(self.root, deep=True):
@@ -34,10 +40,15 @@ class StoredFolder:
                 yield Entry(name, listed.size, listed.modified, listed.etag)
 
     def read(self, path: str) -> bytes:
-        return self._storage.read(self._path(path))
+        if (place := self._path(path)) in self._too_long:
+            raise _refused(place)
+        return self._storage.read(place)
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
-        return self._storage.read_many([self._path(path) for path in paths])
+        places = [self._path(path) for path in paths]
+        short = self._storage.read_many([each for each in places if each not in self._too_long])
+        for place in places:
+            yield from [_refused(place)] if place in self._too_long else islice(short, 1)
 
     def inside(self, uri: str, location: str) -> str | None:
         place = canonical(uri)
@@ -48,6 +59,16 @@ class StoredFolder:
 
     def _path(self, path: str) -> str:
         return self._inside + path
+
+    def _entry(self, listed: Listed) -> Entry:
+        if listed.size > LONGEST_FILE:
+            self._too_long.add(listed.path)
+        name = listed.path.rpartition("/")[2]
+        return Entry(name, listed.size, listed.modified, listed.etag)
+
+
+def _refused(path: str) -> OSError:
+    return OSError(errno.EFBIG, f"longer than {LONGEST_FILE // 2**20} MB", path)
 
 
 class ApartFolder(StoredFolder):
@@ -99,9 +120,9 @@ class ApartFolder(StoredFolder):
     @cached_property
     def _in_log(self) -> dict[str, Entry]:
         return {
-            name: Entry(name, listed.size, listed.modified, listed.etag)
+            entry.name: entry
             for listed in self._storage.entries(self.log)
-            if (name := listed.path.rpartition("/")[2])
+            if (entry := self._entry(listed)).name
         }
 
 

@@ -5,15 +5,21 @@ from collections.abc import Mapping
 from typing import Final
 
 _SECRET: Final = re.compile(
-    r"secret|password|passwd|token|credential|(access|account|private)[-_.]?key|\bsas\b",
+    r"secret|password|passwd|passphrase|token|credential"
+    r"|(access|account|private|api)[-_.]?key|\bsas\b"
+    r"|(^|[-_.])(pass|pwd|auth|authorization)$",
     re.IGNORECASE,
 )
 # Addresses, strings of connections, documents and headers that hold what opens them. No part may
 # be matched in two ways: values are as long as their writers like.
 _TELLS_SECRET: Final = re.compile(
     r"://[^/?#\s:@]*:[^/?#\s@]*@"
-    r"|(?:password|passwd|pwd|secret|token|accountkey|sig|signature)(?:=[^\s;&]|\"\s{0,9}:\s{0,9}\")"
+    r"|\bhttps?://[^/?#\s:@]+@"
+    r"|(?:password|passwd|pwd|secret|token|accesskey|accountkey|apikey|sig|signature)"
+    r"(?:=[^\s;&]|\"\s{0,9}:\s{0,9}\")"
     r"|\bbearer\s[\w-]{16}"
+    r"|\bbasic\s(?=\S{0,64}[\d=])[\w+/]{8}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
     r"|-BEGIN [A-Z ]{0,30}PRIVATE KEY",
     re.IGNORECASE,
 )
