@@ -197,14 +197,14 @@ def chosen(count: int, task: FileTask) -> tuple[list[int], float]:
 
 
 def thinned(batch: Batch) -> Batch:
-    """The wanted share of the rows, evenly spread over the file."""
+    """The wanted share of the rows, evenly spread over the file, whose first row is one of them."""
     share, first = batch.share, batch.start
     if share >= 1.0:
         return batch
     kept = [
         row
         for row in range(batch.rows)
-        if int((first + row + 1) * share) > int((first + row) * share)
+        if first + row == 0 or int((first + row) * share) > int((first + row - 1) * share)
     ]
     indices = pa.array(kept, pa.int64())
     columns = {name: array.take(indices) for name, array in batch.columns.items()}
