@@ -61,7 +61,7 @@ def profile(
     else:
         _print(report)
     _complain(report)
-    if report.profile.unread and not report.profile.rows:
+    if not report.kept:
         raise typer.Exit(1)
 
 
@@ -72,6 +72,9 @@ def _print(report: "ProfileReport") -> None:
     console = stdout()
     console.print(report.name, style="bold", end="  ")
     console.print(report.urn)
+    if not report.kept:
+        console.print("Nothing could be read; what was measured before stands.")
+        return
     plain = to_plain(report.profile)
     console.print(profile_table(plain))
     console.print()

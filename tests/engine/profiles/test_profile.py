@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from lumos import Lumos
 from lumos.cli.datasets import show
@@ -245,7 +246,31 @@ def test_a_file_that_went_or_broke_since_the_scan_is_told(lake: Path) -> None:
     broken.write_bytes(broken.read_bytes()[:-100])
     report = lumos.profiles.profile("orders")
     assert {problem.code for problem in report.problems} == {"vanished", "corrupt_file"}
-    assert (report.profile.rows, report.profile.unread) == (ROWS, 2)
+    assert (report.profile.rows, report.profile.unread, report.kept) == (ROWS, 2, True)
+
+
+def test_a_profile_stands_while_nobody_can_get_at_the_files(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = profiled(lake).profile
+    lake.rename(lake.parent / "elsewhere")
+    report = Lumos().profiles.profile("orders", full=True)
+    assert (report.profile.rows, report.profile.unread, report.kept) == (0, 3, False)
+    quality = Lumos().show("orders").dataset["quality"]
+    assert quality["profile"]["rows"] == before.rows == 3 * ROWS
+    assert "completeness" in quality["dimensions"]
+    with pytest.raises(typer.Exit):
+        profile_command("orders", full=True)
+    assert "what was measured before stands" in capsys.readouterr().out
+
+
+def test_a_scan_counts_nothing_as_measured_that_could_not_be_read(lake: Path) -> None:
+    lumos = Lumos()
+    scanned = lumos.ingest(lake)
+    lake.rename(lake.parent / "elsewhere")
+    completed = lumos.profiles.completed(scanned, lambda _step, **_progress: None)
+    assert completed.measured == ()
+    assert {problem.code for problem in completed.problems} == {"vanished"}
 
 
 def test_a_dataset_without_files_is_refused(once: tuple[Lumos, ProfileReport]) -> None:

@@ -70,7 +70,10 @@ class ProfileDesk:
         at = datetime.now(UTC)
         share = _share(located, files, profiled, sample) if is_part else None
         profile = profile_of(profiled, leaves, at=at, sampled=share)
-        self._record(store, located.dataset.urn, profile, at)
+        # Files that nobody can get at for a while say nothing against what was measured of them.
+        is_kept = profile.rows > 0 or not profile.unread
+        if is_kept:
+            self._record(store, located.dataset.urn, profile, at)
         paths = [leaf.path for leaf in leaves]
         dataset = located.dataset
         return ProfileReport(
@@ -78,6 +81,7 @@ class ProfileDesk:
             name=dataset.name,
             completeness=completeness(profile),
             profile=profile,
+            kept=is_kept,
             files_read=profiled.read,
             files_known=len(files) - profiled.read,
             withheld=tuple(sorted(private_paths(dataset.schema, paths, dataset.governance))),
@@ -98,6 +102,8 @@ class ProfileDesk:
                 problems.append(Problem(path=dataset.urn, reason=str(problem), code="not_profiled"))
                 continue
             problems += report.problems
+            if not report.kept:
+                continue
             measured.append(
                 Measurement(
                     urn=report.urn,
