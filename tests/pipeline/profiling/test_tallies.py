@@ -15,10 +15,13 @@ import pytest
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
 from lumos.model.types import STRING
+from lumos.pipeline.profiling import values
 from lumos.pipeline.profiling.columns import Leaf, leaves_of
 from lumos.pipeline.profiling.records import array_of
 from lumos.pipeline.profiling.tallies import FOLLOWED, Tally
-from lumos.pipeline.profiling.values import member_of, values_of
+from lumos.pipeline.profiling.values import values_of
+
+STRUCT = parse_type("STRUCT<x: INT64, y: STRING>")
 
 
 def leaf(type: str) -> Leaf:
@@ -27,10 +30,10 @@ def leaf(type: str) -> Leaf:
     return only._replace(values=True, top=only.kind not in ("list", "map"))
 
 
-def tally(type: str, values: Any, arrow: pa.DataType | None = None, *, pieces: int = 1) -> Tally:
+def tally(type: str, found: Any, arrow: pa.DataType | None = None, *, pieces: int = 1) -> Tally:
     column = leaf(type)
     whole = Tally()
-    array = values if isinstance(values, pa.Array) else pa.array(values, arrow)
+    array = found if isinstance(found, pa.Array) else pa.array(found, arrow)
     size = -(-len(array) // pieces) or 1
     for start in range(0, len(array), size):
         part = Tally()
@@ -85,6 +88,70 @@ def test_what_is_not_of_the_type_is_a_misfit_and_not_null() -> None:
     assert (found.nulls, found.misfits, found.low, found.high) == (1, 3, 7, 12)
 
 
+NOT_UNICODE = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff\xfe"]).buffers())
+FAR = pa.array([datetime(9999, 12, 31), datetime(1970, 1, 1)], pa.timestamp("us"))
+
+
+@pytest.mark.parametrize(
+    ("type", "values", "misfits"),
+    [
+        pytest.param("STRING", NOT_UNICODE, 1, id="no text at all"),
+        pytest.param("INT64", NOT_UNICODE, 2, id="no text in a column of numbers"),
+        pytest.param("INT64", [True, False], 2, id="truths are no numbers"),
+        pytest.param("BOOLEAN", [0, 7], 2, id="numbers are no truths"),
+        pytest.param("INT64", [1.0, 1.5, 1e19, math.nan], 3, id="fractions"),
+        pytest.param("DECIMAL(10,2)", [1e30, math.inf, 1.25], 2, id="too large to be exact"),
+        pytest.param("TIMESTAMP(us)", [1714521600], 1, id="numbers are no moments"),
+        pytest.param("INT64", FAR, 2, id="moments are no numbers"),
+        pytest.param("TIMESTAMP(ns)", FAR, 1, id="beyond nanoseconds"),
+        pytest.param("TIMESTAMP(ms)", pa.array([2**61, 0], pa.timestamp("ms")), 1, id="too far"),
+        pytest.param("TIME(us)", FAR, 2, id="moments are no times of day"),
+        pytest.param("ARRAY<INT64>", [1, 2], 2, id="numbers are no lists"),
+        pytest.param("MAP<STRING, INT64>", [{"a": 1}], 1, id="structs are no maps"),
+        pytest.param("FLOAT64", [2**60 + 1], 0, id="a double near by"),
+        pytest.param("TIMESTAMP(us)", [date(1970, 1, 2)], 0, id="days are moments"),
+        pytest.param("STRING", [1, 2], 0, id="of numbers there are texts"),
+    ],
+)
+def test_values_of_another_type_are_told_as_such_and_not_as_others(
+    type: str, values: Any, misfits: int
+) -> None:
+    found = tally(type, values)
+    assert (found.misfits, found.nulls) == (misfits, 0)
+    assert found.values == len(values) - misfits
+
+
+@pytest.mark.parametrize(
+    ("type", "odd"),
+    [
+        pytest.param(type, odd, id=type)
+        for type, odd in [
+            ("INT64", "x"),
+            ("FLOAT64", "x"),
+            ("DATE", "x"),
+            ("TIMESTAMP(us)", "yesterday"),
+            ("TIMESTAMP(ns)", datetime(9999, 12, 31)),
+            ("TIME(us)", "noon"),
+            ("BOOLEAN", "x"),
+            ("DURATION(us)", "x"),
+        ]
+    ],
+)
+def test_many_values_of_another_type_are_not_looked_at_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, type: str, odd: Any
+) -> None:
+    tries = []
+
+    def converted(array: pa.Array, target: pa.DataType) -> pa.Array:
+        tries.append(len(array))
+        return original(array, target)
+
+    original = values._converted
+    monkeypatch.setattr(values, "_converted", converted)
+    assert tally(type, [odd] * 1000).misfits == 1000
+    assert len(tries) < 10
+
+
 @pytest.mark.parametrize(
     ("type", "texts", "low"),
     [
@@ -129,8 +196,10 @@ def test_lists_and_maps_have_lengths_and_elements(pieces: int) -> None:
 
 def test_a_member_is_null_where_its_struct_is() -> None:
     column = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int64())]))
-    assert member_of(column, ("x",)).to_pylist() == [1, None, None]
-    assert member_of(column, ("y",)) is None
+    x, y = leaves_of(Schema(fields=(Field(name="a", type=STRUCT),)))
+    assert values_of(x, column, 3) == (pa.array([1, None, None]), 0, False)
+    assert values_of(y, column, 3) == (pa.nulls(3, pa.string()), 0, False)
+    assert values_of(y, pa.array([5, None, 6]), 3) == (pa.nulls(3, pa.string()), 2, False)
 
 
 def test_leaves_are_named_from_the_top_and_end_at_lists() -> None:

@@ -15,7 +15,7 @@ from lumos.pipeline.profiling.deletes import deleted_rows
 from lumos.pipeline.profiling.reading import Batch, FileTask, batches
 from lumos.pipeline.profiling.sketching import Sent, Sketches, sent, sql_schema
 from lumos.pipeline.profiling.tallies import Tally
-from lumos.pipeline.profiling.values import member_of, values_of
+from lumos.pipeline.profiling.values import values_of
 from lumos.storage import Access, storage_of
 
 _FIRST: Final = [("unit", pa.int64()), ("facts", pa.binary())]
@@ -153,14 +153,12 @@ def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts)
     constants = dict(task.constants)
     found: list[pa.Array] = []
     for leaf, tally in zip(leaves, facts.tallies, strict=True):
-        name, *inside = leaf.names
+        name = leaf.names[0]
         column = batch.columns.get(name)
         if column is None and name in constants:
             value = constants[name]
             type = pa.binary() if isinstance(value, bytes) else pa.string()
             column = pa.repeat(pa.scalar(value, type), batch.rows)
-        elif column is not None and inside:
-            column = member_of(column, tuple(inside))
         found.append(tally.add(leaf, values_of(leaf, column, batch.rows)))
     return found
 

@@ -1,5 +1,6 @@
 """Arrays of a file as values of the dataset's columns: of one type, misfits apart."""
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -13,6 +14,29 @@ from lumos.pipeline.profiling.columns import WHOLE, Leaf
 _ANY_DAY: Final = "1970-01-01"
 # Digits of seconds that are finer than microseconds.
 _TOO_FINE: Final = r"(\.\d{6})\d+"
+_MOST: Final = 2**63 - 1
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_BYTES_OF: Final = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+# Types whose values are of a kind: those of another would be taken for what they are not.
+_FAMILIES: Final[dict[str, Callable[[pa.DataType], bool]]] = {
+    "boolean": pa.types.is_boolean,
+    "whole": pa.types.is_integer,
+    "number": lambda type: pa.types.is_floating(type) or pa.types.is_decimal(type),
+    "date": pa.types.is_date,
+    "timestamp": pa.types.is_timestamp,
+    "time": pa.types.is_time,
+    "duration": pa.types.is_duration,
+}
+_RELATED: Final = ({"date", "timestamp"}, {"whole", "number"})
+# What no text of theirs is without.
+_PATTERNS: Final = {
+    "boolean": r"(?i)^(true|false|0|1)$",
+    "whole": r"^-?[0-9]{1,20}$",
+    "number": r"(?i)^-?(inf|infinity|nan|([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?)$",
+    "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "time": r"^[0-9]{2}:[0-9]{2}",
+}
 # What an attempt to make one type of another may raise.
 _NO_CAST: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
@@ -60,32 +84,64 @@ def target_of(leaf: Leaf) -> pa.DataType | None:
             return None
 
 
-def values_of(leaf: Leaf, found: pa.Array | None, rows: int) -> Values:
-    """What a file holds of a leaf, as the dataset has it; all nulls where it holds nothing."""
+def values_of(leaf: Leaf, column: pa.Array | None, rows: int) -> Values:
+    """What a file's column holds of a leaf, as the dataset has it; nulls where it holds nothing.
+
+    A member is null wherever a struct around it is.
+    """
     target = target_of(leaf)
-    if found is None:
+    misfits = 0
+    for name in leaf.names[1:]:
+        if column is None:
+            break
+        column = _plain(column)
+        if not pa.types.is_struct(column.type):
+            return _of_another_type(column, target)
+        index = column.type.get_field_index(name)
+        column = pc.struct_field(column, [index]) if index >= 0 else None
+    if column is None:
         return Values(pa.nulls(rows, target or pa.null()))
-    array = _plain(found)
-    if target is None or array.type == target:
-        return Values(array)
+    array = _plain(column)
     if pa.types.is_null(array.type):
-        return Values(pa.nulls(rows, target))
-    if pa.types.is_nested(array.type) and leaf.type == JSON:
+        return Values(pa.nulls(rows, target or pa.null()))
+    if _is_text(array):
+        array, misfits, _ = _in_pieces(array.cast(_BYTES_OF[array.type]), array.type)
+    found = _typed(leaf, array, target)
+    return found._replace(misfits=found.misfits + misfits)
+
+
+def _typed(leaf: Leaf, array: pa.Array, target: pa.DataType | None) -> Values:
+    if array.type == target or leaf.kind == "opaque":
+        return Values(array)
+    is_nested = pa.types.is_nested(array.type)
+    if leaf.kind in ("list", "map"):
+        is_list = is_nested and not pa.types.is_struct(array.type)
+        return Values(array) if is_list else _of_another_type(array, None)
+    if is_nested and leaf.type == JSON:
         # Delta's variants are written in a form of their own.
         return Values(array, opaque=True)
-    if pa.types.is_nested(array.type):
-        return Values(pa.nulls(rows, target), misfits=rows - array.null_count)
+    if target is None:
+        return Values(array)
+    if is_nested or not _is_alike(array.type, target):
+        return _of_another_type(array, target)
     return _cast(array, target)
 
 
-def member_of(column: pa.Array, names: tuple[str, ...]) -> pa.Array | None:
-    """The member of nested structs that names lead to, null wherever one around it is."""
-    for name in names:
-        column = _plain(column)
-        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
-            return None
-        column = pc.struct_field(column, [column.type.get_field_index(name)])
-    return column
+def _of_another_type(array: pa.Array, target: pa.DataType | None) -> Values:
+    return Values(pa.nulls(len(array), target or pa.null()), len(array) - array.null_count)
+
+
+def _is_alike(type: pa.DataType, target: pa.DataType) -> bool:
+    """Whether values of a type can be those of another; of anything there is a text."""
+    families = {_family(type), _family(target)}
+    return "text" in families or len(families) == 1 or families in _RELATED
+
+
+def _family(type: pa.DataType) -> str:
+    for name, is_one in _FAMILIES.items():
+        if is_one(type):
+            return name
+    return "text"
 
 
 def counted(leaf: Leaf, array: pa.Array) -> pa.Array:
@@ -108,13 +164,33 @@ def _plain(array: pa.Array) -> pa.Array:
 def _cast(array: pa.Array, target: pa.DataType) -> Values:
     try:
         return Values(_converted(array, target))
+    except pa.ArrowNotImplementedError:
+        return _of_another_type(array, target)
     except _NO_CAST:
         if _is_text(array):
             array = _stripped(array)
             is_moment = pa.types.is_timestamp(target) or pa.types.is_time(target)
             if is_moment and target.unit == "us":
                 array = pc.replace_substring_regex(array, _TOO_FINE, r"\1")
-        return _in_pieces(array, target)
+    hopeful = _hopeful(array, target)
+    found = _in_pieces(hopeful, target)
+    return found._replace(misfits=found.misfits + hopeful.null_count - array.null_count)
+
+
+def _hopeful(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """The values without most of those that do not fit, since to find them one by one is slow."""
+    if _is_text(array) and (pattern := _PATTERNS.get(_family(target))):
+        fits = pc.match_substring_regex(array, pattern)
+    elif pa.types.is_floating(array.type) and pa.types.is_integer(target):
+        doubles = array.cast(pa.float64())
+        fits = pc.equal(pc.floor(doubles), doubles)
+    elif pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
+        most = _MOST // max(1, _PER_SECOND[target.unit] // _PER_SECOND[array.type.unit])
+        counts = array.view(pa.int64())
+        fits = pc.and_(pc.less_equal(counts, most), pc.greater_equal(counts, -most))
+    else:
+        return array
+    return pc.if_else(fits, array, pa.scalar(None, array.type))
 
 
 def _is_text(array: pa.Array) -> bool:
@@ -131,7 +207,8 @@ def _stripped(texts: pa.Array) -> pa.Array:
 def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
         # A wall clock without a zone is read as UTC, as the session does.
-        return array.cast(pa.timestamp(array.type.unit, tz=target.tz)).cast(target, safe=False)
+        array = array.cast(pa.timestamp(array.type.unit, tz=target.tz))
+        return array.cast(options=pc.CastOptions(target, allow_time_truncate=True))
     if pa.types.is_timestamp(target) and target.tz and _is_text(array):
         try:
             return array.cast(target)
@@ -143,9 +220,8 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
         day, between = (pa.scalar(text, array.type) for text in (_ANY_DAY, "T"))
         moments = pc.binary_join_element_wise(day, array, between)
         return moments.cast(pa.timestamp(target.unit)).cast(target)
-    if pa.types.is_decimal(target) and pa.types.is_floating(array.type):
-        return array.cast(target, safe=False)
-    return array.cast(target)
+    # A double stands for the whole numbers around it.
+    return array.cast(target, safe=not pa.types.is_floating(target) or _is_text(array))
 
 
 def _in_pieces(array: pa.Array, target: pa.DataType) -> Values:
