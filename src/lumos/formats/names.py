@@ -23,6 +23,17 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     return distinct
 
 
+def nameless(names: Sequence[str]) -> str | None:
+    """The one of some distinct names that stands for a missing one, if any does."""
+    places = enumerate(names, start=1)
+    return next((name for place, name in places if _stands_in(name, place)), None)
+
+
+def _stands_in(name: str, place: int) -> bool:
+    start = f"column_{place}"
+    return name.startswith(start) and not name[len(start) :].replace(f"_{place}", "")
+
+
 def with_distinct_names(schema: Schema) -> Schema:
     """The schema with a name for every column, and none twice."""
     names = [field.name for field in schema.fields]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from lumos.formats import UnreadableFile
+from lumos.formats.names import nameless
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import BOOLEAN, FLOAT64, INT64, Array, DataType, String, Struct
 from lumos.pipeline.profiling.naming import KnownField
@@ -34,7 +35,8 @@ def read_json(
 ) -> Iterator[Batch]:
     """The records of a file of lines, of an array, or of objects one after the other."""
     text = TextFile(file).text()
-    types = {name: type for name, type in wanted.items() if name in task.names}
+    elsewhere = {name for name, _ in task.constants} - {*task.names}
+    types = {name: type for name, type in wanted.items() if name not in elsewhere}
     found = _lines(text, types, task) if _is_of_lines(text) else _values(text, types, task)
     start = 0
     for batch in found:
@@ -58,7 +60,8 @@ def _is_of_lines(text: io.BufferedReader) -> bool:
 def _lines(
     text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
 ) -> Iterator[Batch]:
-    schema = _arrow_schema(types)
+    # A key that is no name is looked for only in records.
+    schema = None if nameless(task.names) in types else _arrow_schema(types)
     left = b""
     while True:
         data = text.read(_BLOCK)
@@ -196,6 +199,8 @@ def _batch(values: Sequence[Any], types: Mapping[str, DataType], task: FileTask)
     if not records and task.names == _VALUE:
         # Arrays of numbers or texts have one column.
         records = [{_VALUE[0]: value} for value in values]
+    if (name := nameless(task.names)) in types:
+        records = [{name: record.get(""), **record} for record in records]
     return Batch(0, len(records), columns_of(records, types), bad=len(values) - len(records))
 
 
