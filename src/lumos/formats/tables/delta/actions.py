@@ -9,6 +9,9 @@ from lumos.errors import LumosError
 from lumos.formats.interface import LARGEST
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+# No storage knows paths that are as long, however they are escaped.
+LONGEST_PATH: Final = 64 * 1024
+Path: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)]
 
 
 class Damaged(LumosError):
@@ -32,7 +35,7 @@ class DeletionVector(_Part, frozen=True):
 class Add(_Part, frozen=True):
     """A file that belongs to the table from now on."""
 
-    path: str
+    path: Path
     size: Count
     partition_values: dict[str, str | None] | None = None
     stats: str | None = None

@@ -6,9 +6,9 @@ from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lumos.formats.tables.delta.actions import (
+    LONGEST_PATH,
     Action,
     Add,
     Damaged,
@@ -23,6 +23,7 @@ from lumos.formats.tables.delta.actions import (
 from lumos.formats.tables.delta.log import FOLDER, SIDECARS, Checkpoint, in_log
 from lumos.formats.tables.delta.state import State
 from lumos.formats.tables.interface import Folder
+from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows, is_below
 
 _BATCH: Final = 10_000
 _FILES: Final = ("path", "size", "partitionValues", "deletionVector", "stats")
@@ -94,33 +95,27 @@ def _lines(data: bytes) -> Iterator[tuple[Action, int | None]]:
 def _rows(data: bytes, *, files: bool) -> Iterator[tuple[Action, int | None]]:
     """The actions of a Parquet file, each with the number of rows of the file that it adds."""
     try:
-        file = pq.ParquetFile(pa.BufferReader(data), memory_map=False)
-        columns = _columns(file, files=files)
-        for batch in file.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False):
+        file = ParquetRows(data)
+        columns = _columns(file.columns, files=files)
+        for batch in file.batches(columns, rows=_BATCH):
             names = batch.schema.names
             if "add" in names:
                 yield from _adds(batch.column("add"))
             yield from _others(batch, names)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as problem:
-        # The bytes are here already: whatever fails now is the file's own fault.
+    except FAULTS as problem:
         raise Damaged(f"it is no whole checkpoint: {problem}") from None
 
 
-def _columns(file: pq.ParquetFile, *, files: bool) -> list[str]:
-    there = [column.path for column in map(file.schema.column, range(len(file.schema)))]
+def _columns(there: list[str], *, files: bool) -> list[str]:
     wanted = [f"{action}.{part}" for action, parts in _SMALL.items() for part in parts]
     if files:
         wanted += [f"add.{part}" for part in _FILES]
-        if any(_is_below(path, f"add.{_ROWS_PARSED}") for path in there):
+        if any(is_below(path, f"add.{_ROWS_PARSED}") for path in there):
             wanted.append(f"add.{_ROWS_PARSED}")
-    columns = [name for name in wanted if any(_is_below(path, name) for path in there)]
+    columns = [name for name in wanted if any(is_below(path, name) for path in there)]
     if not any(name.startswith(("add.", "metaData.")) for name in columns):
         raise Damaged("it holds no actions")
     return columns
-
-
-def _is_below(path: str, column: str) -> bool:
-    return path == column or path.startswith(f"{column}.")
 
 
 def _adds(adds: pa.StructArray) -> Iterator[tuple[Action, int | None]]:
@@ -140,8 +135,8 @@ def _adds(adds: pa.StructArray) -> Iterator[tuple[Action, int | None]]:
         _row_counts(columns, count),
         strict=True,
     ):
-        if path is None or size is None or size < 0:
-            raise Damaged("a file in it has no path or size")
+        if path is None or size is None or size < 0 or len(path) > LONGEST_PATH:
+            raise Damaged("a file in it has no path or size, or an impossible one")
         add = Add(
             path=path,
             size=size,

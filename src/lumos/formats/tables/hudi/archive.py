@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.hudi.commits import Commit, commit_of
 from lumos.formats.tables.hudi.instants import WRITES
 from lumos.formats.tables.interface import Folder
+from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows
 
 _VERSION: Final = "_version_"
 _COLUMNS: Final = ["instantTime", "completionTime", "action", "metadata"]
@@ -52,13 +51,12 @@ def archive_files(folder: Folder, place: str) -> list[str]:
 def archived_writes(folder: Folder, path: str) -> Iterator[Archived]:
     """The writes in one file of the archive; raises UnreadableFile."""
     try:
-        file = pq.ParquetFile(pa.BufferReader(folder.read(path)))
-        for batch in file.iter_batches(batch_size=_BATCH, columns=_COLUMNS):
+        for batch in ParquetRows(folder.read(path)).batches(_COLUMNS, rows=_BATCH):
             for row in batch.to_pylist():
                 yield from _write(row, path)
     except FileNotFoundError:
         raise UnreadableFile("broken_table", f"{path} is listed but gone") from None
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as problem:
+    except FAULTS as problem:
         raise UnreadableFile("broken_table", f"{path} is damaged: {problem}"[:300]) from None
 
 

@@ -4,15 +4,12 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lumos.formats.tables.containers import LONGEST_CONTENT
+from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows
 from lumos.formats.varints import Malformed
 
 MAGIC: Final = b"PAR1"
 _BATCH: Final = 10_000
-# The bytes are here already: whatever fails is the file's own fault.
-_FAULTS: Final = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 
 
 class ParquetManifest:
@@ -20,15 +17,10 @@ class ParquetManifest:
 
     def __init__(self, data: bytes) -> None:
         try:
-            self._file = pq.ParquetFile(pa.BufferReader(data), memory_map=False)
-            told = self._file.metadata
-            groups = (told.row_group(number) for number in range(told.num_row_groups))
-            size = sum(group.total_byte_size for group in groups)
-            schema = self._file.schema_arrow
-        except _FAULTS as problem:
+            self._rows = ParquetRows(data)
+        except FAULTS as problem:
             raise Malformed(f"It is no Parquet ({type(problem).__name__}).") from None
-        if size > LONGEST_CONTENT:
-            raise Malformed("It is too large.")
+        schema = self._rows.schema
         self.metadata: dict[str, bytes] = {
             key.decode("utf-8", "replace"): value for key, value in (schema.metadata or {}).items()
         }
@@ -46,13 +38,12 @@ class ParquetManifest:
 
     def records(self, keep: Collection[str]) -> Iterator[dict[str, Any]]:
         """The records; of those and of the file inside, only the fields to keep."""
-        leaves = self._file.schema
-        paths = (leaves.column(place).path for place in range(len(leaves)))
+        paths = self._rows.columns
         columns = [path for path in paths if all(part in keep for part in path.split(".")[:2])]
         try:
-            for batch in self._file.iter_batches(_BATCH, columns=columns, use_threads=False):
+            for batch in self._rows.batches(columns, rows=_BATCH):
                 yield from batch.to_pylist()
-        except _FAULTS as problem:
+        except FAULTS as problem:
             raise Malformed(f"A record cannot be read ({type(problem).__name__}).") from None
 
 
