@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.lines import one_line, say
 from lumos.cli.options import BREAKING, AsJson, ConfigFile, StorePath, lumos_of, stop_printing
 from lumos.cli.schema import ExitCode
 
@@ -81,7 +82,7 @@ def changes(
         # Typer would take it for a failure.
         stop_printing()
     if screenful is not None and tally.summary.events == screenful:
-        typer.echo("There may be older ones: --limit and --since show them.")
+        say("There may be older ones: --limit and --since show them.")
     if exit_code and tally.summary.breaking:
         raise typer.Exit(BREAKING)
 
@@ -111,7 +112,7 @@ def _print(tally: "Tally") -> None:
     in_colour = console.is_terminal
     for number, event in enumerate(tally):
         if number == 0:
-            typer.echo(_line(("TIME (UTC)", "VERDICT", "EVENT", "VERSION", "DATASET", "WHAT")))
+            say(_line(("TIME (UTC)", "VERDICT", "EVENT", "VERSION", "DATASET", "WHAT")))
         cells = _cells(event)
         if in_colour:
             line = Text(_line(cells))
@@ -122,9 +123,9 @@ def _print(tally: "Tally") -> None:
     sums = tally.summary
     if sums.events:
         changes, datasets = plural(sums.events, "change"), plural(sums.datasets, "dataset")
-        typer.echo(f"{changes} in {datasets}, {sums.breaking:,} breaking.")
+        say(f"{changes} in {datasets}, {sums.breaking:,} breaking.")
     else:
-        typer.echo("No changes.")
+        say("No changes.")
 
 
 def line_of(event: "EventReport") -> str:
@@ -148,7 +149,5 @@ def _cells(event: "EventReport") -> tuple[str, ...]:
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    from lumos.cli.screen import escaped
-
-    time, verdict, event, version, urn, what = map(escaped, cells)
+    time, verdict, event, version, urn, what = map(one_line, cells)
     return f"{time:<19}  {verdict:<13}  {event:<16}  {version:<14}  {urn}  {what}".rstrip()

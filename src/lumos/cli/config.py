@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, print_json
 
 app = typer.Typer(help="Check the configuration.", no_args_is_help=True)
@@ -26,7 +27,7 @@ def check(config: ConfigFile = None, json: AsJson = False) -> None:
     if json:
         print_json(report)
         return
-    typer.echo(f"{file} is valid." if file else "No configuration file; the defaults are in force.")
+    say(f"{file} is valid." if file else "No configuration file; the defaults are in force.")
     for note in report.notes:
         place = note.key if note.line is None else f"{note.key} (line {note.line})"
-        typer.echo(f"  {note.level}: {place}: {note.text}")
+        say(f"  {note.level}: {place}: {note.text}")

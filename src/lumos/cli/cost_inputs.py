@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.errors import MisuseError
 
@@ -115,7 +116,7 @@ def forget(
     if json:
         print_json(report)
     else:
-        typer.echo(f"Forgot {report.reporter}, which told of {plural(report.rows, 'run')}.")
+        say(f"Forgot {report.reporter}, which told of {plural(report.rows, 'run')}.")
 
 
 def set_override(
@@ -166,7 +167,7 @@ def unset(
     """Take back what was set, so that what was measured counts again."""
     report = lumos_of(config, store).cost_sources.unset(target, types or ())
     if not json:
-        typer.echo(f"{report.removed} taken back; what was measured counts again.")
+        say(f"{report.removed} taken back; what was measured counts again.")
     if json or report.overrides:
         _show(report, json=json)
 

@@ -35,7 +35,8 @@ def print_savings(report: SavingsReport) -> None:
     purse = purse_of(report, report.monthly_savings)
     what = " and ".join(report.asked) if len(report.asked) == _PAIR else _few(report.asked)
     console.print(f"If {what} ended", style="bold")
-    console.print(f"{facts(report)}\n")
+    console.print(facts(report))
+    console.print()
     monthly, annual = purse(report.monthly_savings), purse.roughly(report.annual_savings)
     console.print(f"  Saves {monthly} a month, {annual} a year", style="bold")
     by_type = report.breakdown.by_type
@@ -82,7 +83,8 @@ def print_savings(report: SavingsReport) -> None:
     for reason in impact.reasons:
         told(console, f"  - {reason}", indent=4)
     if report.unverified:
-        console.print("\nWho reads these is not known; no log tells of it:", style="yellow")
+        console.print()
+        console.print("Who reads these is not known; no log tells of it:", style="yellow")
         for urn in report.unverified[:_ROWS]:
             console.print(f"  {urn}")
         if len(report.unverified) > _ROWS:
@@ -115,7 +117,8 @@ def print_retire(report: RetireReport) -> None:
         tried = "No other choice of so many saves more." if report.exact else (
             "Chosen one after the other; another choice might save more."
         )  # fmt: skip
-        console.print(f"\n{annual} a year. {tried}", style="dim")
+        console.print()
+        console.print(f"{annual} a year. {tried}", style="dim")
         console.print("The second amount adds up what is saved so far.", style="dim")
     print_what_if(console, report, purse)
     print_remarks(report, report.spent, purse)

@@ -112,12 +112,14 @@ def told(console: "Console", text: str, *, indent: int) -> None:
         break_on_hyphens=False,
         drop_whitespace=True,
     )
-    console.print("\n".join(lines))
+    for line in lines:
+        console.print(line)
 
 
 def heading(console: "Console", text: str) -> None:
     """The head of a part of a report."""
-    console.print(f"\n{text}", style="bold")
+    console.print()
+    console.print(f"{text}", style="bold")
 
 
 def bars(

@@ -90,7 +90,9 @@ def _print_report(report: CostReport) -> None:
     purse = purse_of(report, summary.total_cost, *costs)
     console.print(report.name, style="bold", end="  ")
     console.print(report.dataset, style="dim")
-    console.print(f"{facts(report)}\nTeam: {report.team}\n")
+    console.print(facts(report))
+    console.print(f"Team: {report.team}")
+    console.print()
     own, jobs, attributed = purse.balanced(
         (summary.own_cost, summary.jobs_cost, summary.attributed_cost), rest=2
     )
@@ -128,7 +130,8 @@ def _print_report(report: CostReport) -> None:
             console.print(f"  - {hint}")
         console.print(f"  Potential savings: {purse(report.potential_savings)} a month")
     if not report.is_verified:
-        console.print("\nWhether anybody reads it is not known: no log tells of reads there.")
+        console.print()
+        console.print("Whether anybody reads it is not known: no log tells of reads there.")
     print_remarks(report, summary.total_cost, purse)
 
 
@@ -235,9 +238,11 @@ def _print_top(report: TopReport) -> None:
         )
     drawn = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
     ledger(console, head, list(zip(*cells, strict=True)), sums, drawn)
+    console.print()
     console.print(
-        "\nOWN was spent on it alone. TOTAL is OWN and its part of everything upstream;\n"
+        "OWN was spent on it alone. TOTAL is OWN and its part of everything upstream;",
         "totals overlap and are never added up. RETAINED is what no reader carries on.",
+        sep="\n",
         style="dim",
     )
     print_remarks(report, report.spent, purse)
@@ -301,10 +306,12 @@ def _print_by(report: ByReport) -> None:
     ):
         _add_change(report, earlier, amounts, (head, cells, sums), purse, after=name)
     ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
+    console.print()
     console.print(
-        f"\nOWN is spent on what a {report.by} has. RETAINED is what its outputs carry in\n"
-        "the end, through everything upstream, whoever has that. Both add up to what\n"
+        f"OWN is spent on what a {report.by} has. RETAINED is what its outputs carry in",
+        "the end, through everything upstream, whoever has that. Both add up to what",
         "was spent.",
+        sep="\n",
         style="dim",
     )
     for name in report.beside:
@@ -334,7 +341,8 @@ def _print_explain(report: ExplainReport) -> None:
     purse = purse_of(report, report.total_cost)
     console.print(report.name, style="bold", end="  ")
     console.print(report.dataset, style="dim")
-    console.print(f"{facts(report)}\n")
+    console.print(facts(report))
+    console.print()
     amounts = purse.column([*(path.cost for path in report.paths), report.rest], -1)
     whole = purse(report.total_cost)
     width = max(len(whole), *map(len, amounts))

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from lumos.cli.lines import one_line
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
+_PROSE: Final = ("description", "context")
 # As many edges of a dataset as are shown beside its other facts.
 _LISTED: Final = 10
 
@@ -79,6 +81,8 @@ def _print_list(report: "ListReport") -> None:
 
 
 def _print_dataset(report: "ShowReport") -> None:
+    from rich.text import Text
+
     from lumos.cli.screen import number, plural, size, stdout, table
 
     console = stdout()
@@ -92,7 +96,8 @@ def _print_dataset(report: "ShowReport") -> None:
         facts.add_row("state", "gone: it was not there at the last scan")
     facts.add_row("format", dataset.get("format"))
     for word, text in (_table_of(dataset) | _said_of(dataset)).items():
-        facts.add_row(word, text)
+        # What people write may have lines of its own.
+        facts.add_row(word, Text(text) if word in _PROSE else text)
     if location:
         facts.add_row("location", location["uri"])
         facts.add_row("partitioning", location["partitioning"] or "none")
@@ -106,8 +111,8 @@ def _print_dataset(report: "ShowReport") -> None:
             facts.add_row("size", size(statistics["total_size_bytes"], exact=exact))
         if statistics["last_modified"]:
             facts.add_row("modified", str(statistics["last_modified"]).replace("T", " ")[:19])
-    for word, text in _lineage_of(dataset).items():
-        facts.add_row(word, text)
+    for word, urns in _lineage_of(dataset).items():
+        facts.add_row(word, Text("\n".join(map(one_line, urns))))
     versioning = dataset["versioning"]
     facts.add_row("version", f"{versioning['cloud_version']} {versioning['schema_version']}")
     console.print(facts)
@@ -129,14 +134,18 @@ def _print_dataset(report: "ShowReport") -> None:
     console.print(fields)
     _print_profile(console, (dataset.get("quality") or {}).get("profile"))
     if definition := dataset.get("definition"):
-        console.print(f"\n{definition['sql']}")
+        console.print()
+        console.print(Text(definition["sql"]))
     if statistics and statistics["alternating"]:
-        console.print("\nwriters with different schemas take turns", style="yellow")
+        console.print()
+        console.print("writers with different schemas take turns", style="yellow")
     for flag in dataset["flags"]:
-        console.print(f"\nnames that differ only in case ({flag})", style="yellow")
+        console.print()
+        console.print(f"names that differ only in case ({flag})", style="yellow")
     for drift in dataset.get("drift") or ():
         files = plural(drift["file_count"], "file")
-        console.print(f"\ndrift: {files} of another schema, e.g.", style="yellow")
+        console.print()
+        console.print(f"drift: {files} of another schema, e.g.", style="yellow")
         console.print(f"  {drift['examples'][0]}")
         for difference in drift.get("differences", ()):
             console.print(f"  {difference}")
@@ -173,7 +182,8 @@ def _print_profile(console: "Console", profile: dict[str, Any] | None) -> None:
     from lumos.cli.screen import plural
 
     at = str(profile["measured_at"]).replace("T", " ")[:19]
-    console.print(f"\nprofile of {at} UTC: {plural(profile['rows'], 'row')}{sampled(profile)}")
+    console.print()
+    console.print(f"profile of {at} UTC: {plural(profile['rows'], 'row')}{sampled(profile)}")
     console.print(profile_table(profile))
     for line in frequent_lines(profile):
         console.print(line)
@@ -206,10 +216,11 @@ def _said_of_field(field: dict[str, Any]) -> str:
     for labels in ("tags", "terms", "compliance"):
         words += field.get(labels, ())
     words += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
-    return " ".join([*words, field.get("description") or ""]).strip()
+    words += (field.get("description") or "").split()
+    return " ".join(words)
 
 
-def _lineage_of(dataset: dict[str, Any]) -> dict[str, str]:
+def _lineage_of(dataset: dict[str, Any]) -> dict[str, list[str]]:
     """What a dataset is made from and what is made from it; of very many, the first few."""
     told = {}
     for side in ("upstream", "downstream"):
@@ -218,7 +229,7 @@ def _lineage_of(dataset: dict[str, Any]) -> dict[str, str]:
         if len(urns) > len(shown):
             shown.append(f"and {len(urns) - len(shown)} more: lumos lineage show {dataset['urn']}")
         if shown:
-            told[side] = "\n".join(shown)
+            told[side] = shown
     return told
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 app = typer.Typer(help="Look after the store.", no_args_is_help=True)
@@ -16,9 +17,9 @@ def upgrade(config: ConfigFile = None, store: StorePath = None, json: AsJson = F
     if json:
         print_json(report)
     elif report.before == report.after:
-        typer.echo(f"{report.store} is at revision {report.after} already.")
+        say(f"{report.store} is at revision {report.after} already.")
     else:
-        typer.echo(f"{report.store}: {report.before or 'empty'} -> {report.after}")
+        say(f"{report.store}: {report.before or 'empty'} -> {report.after}")
 
 
 @app.command(epilog="Example: lumos db status --json")
@@ -28,11 +29,9 @@ def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
     if json:
         print_json(report)
         return
-    typer.echo(
-        f"{report.store}: revision {report.revision or 'none'}, newest is {report.newest_revision}"
-    )
+    say(f"{report.store}: revision {report.revision or 'none'}, newest is {report.newest_revision}")
     for name, count in report.rows.items():
-        typer.echo(f"  {name:<16}{count:>10,}")
+        say(f"  {name:<16}{count:>10,}")
 
 
 @app.command(epilog="Example: lumos db prune --older-than 30d")
@@ -54,9 +53,9 @@ def prune(
     if json:
         print_json(report)
     elif report.before is None:
-        typer.echo("storage.modified_retention_days is 0: all events are kept.")
+        say("storage.modified_retention_days is 0: all events are kept.")
     else:
         from lumos.cli.screen import plural
 
         events = plural(report.removed, "MODIFIED event")
-        typer.echo(f"Let go of {events} from before {report.before:%Y-%m-%d %H:%M:%S} UTC.")
+        say(f"Let go of {events} from before {report.before:%Y-%m-%d %H:%M:%S} UTC.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.cli.words import (
     Datasets,
@@ -144,11 +145,11 @@ def _print_missing(report: "MissingDocsReport") -> None:
         for each in report.datasets[:_MOST]
     ]
     for line in aligned(("DATASET", "MISSING", "OWNERS", "URN"), rows):
-        typer.echo(line)
+        say(line)
     if (more := len(report.datasets) - _MOST) > 0:
-        typer.echo(f"... and {plural(more, 'more dataset')}; --json lists them.")
+        say(f"... and {plural(more, 'more dataset')}; --json lists them.")
     exempt = f", {len(report.exempt):,} exempt" if report.exempt else ""
-    typer.echo(
+    say(
         f"{report.complete:,} of {plural(report.checked, 'dataset')} documented{exempt}. "
         f"Required: {', '.join(report.required)} ({report.mode})."
     )

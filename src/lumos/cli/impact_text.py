@@ -8,7 +8,8 @@ import typer
 from msgspec import UNSET
 
 from lumos.analysis.impact.recommendations import name_of
-from lumos.cli.screen import STYLES, escaped, plural, stdout
+from lumos.cli.lines import one_line
+from lumos.cli.screen import STYLES, plural, stdout
 from lumos.engine.impact.reports import (
     WORST_FIRST,
     DownstreamReport,
@@ -46,7 +47,7 @@ def print_impact(report: ImpactReport | ImpactsReport) -> None:
 
 def plain_text(report: ImpactReport | ImpactsReport) -> str:
     """The same for a file or a pipe."""
-    lines = (" " * line.indent + escaped(line.text) for line in _lines(report))
+    lines = (" " * line.indent + one_line(line.text) for line in _lines(report))
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 

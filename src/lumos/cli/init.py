@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, print_json
 
 
@@ -27,4 +28,4 @@ def init(
     if json:
         print_json({"format_version": "1.0", "file": str(file.absolute())})
         return
-    typer.echo(f"Wrote {file}. Check it with: lumos config check --config {file}")
+    say(f"Wrote {file}. Check it with: lumos config check --config {file}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from lumos.cli.forms import by_ending, write
+from lumos.cli.lines import one_line
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.errors import MisuseError
 
@@ -248,9 +249,9 @@ class _Tree:
         from rich.text import Text
 
         box = self._boxes[way.urn]
-        line = Text(way.urn)
+        line = Text(one_line(way.urn))
         if way.column is not None:
-            line.append(f"  {way.column}", style="bold")
+            line.append(f"  {one_line(way.column)}", style="bold")
         elif self._of_column:
             line.append("  (all columns)")
         facts = [*way.facts]
@@ -316,7 +317,8 @@ def _print_paths(report: "PathReport") -> None:
     more = " or more" if report.truncated else ""
     console.print(f"{plural(len(report.paths), 'way')}{more} from {ends[0]} to {ends[1]}")
     for number, steps in enumerate(report.paths, start=1):
-        console.print(f"\n{number}. {plural(len(steps), 'step')}", style="bold")
+        console.print()
+        console.print(f"{number}. {plural(len(steps), 'step')}", style="bold")
         console.print(f"   {_node(steps[0].upstream, steps[0].upstream_column)}")
         for step in steps:
             console.print(f"   -> {_node(step.downstream, step.downstream_column)}")

@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from lumos.cli.lines import escaped, one_line
+
 LogFormat = Literal["text", "json"]
 
 
@@ -15,8 +17,11 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts: dict[str, Any] = getattr(record, "facts", {})
         words = [f"{name}={value}" for name, value in facts.items()]
-        line = " ".join([_moment(record), record.levelname.lower(), record.getMessage(), *words])
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        words = [_moment(record), record.levelname.lower(), record.getMessage(), *words]
+        line = one_line(" ".join(words))
+        if not record.exc_info:
+            return line
+        return f"{line}\n{escaped(self.formatException(record.exc_info))}"
 
 
 class _Json(logging.Formatter):

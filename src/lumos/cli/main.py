@@ -49,6 +49,7 @@ from lumos.cli import (
     version,
     watch,
 )
+from lumos.cli.lines import escaped
 from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET, stop_printing
 from lumos.errors import FAILED, LumosError
@@ -224,7 +225,5 @@ def _options_first(words: list[str]) -> list[str]:
 def _fail(sentence: str, exit_code: int) -> None:
     if os.environ.get(DEBUG):
         traceback.print_exc()
-    from lumos.cli.screen import escaped
-
     typer.echo(f"lumos: {escaped(sentence)}", err=True)
     sys.exit(exit_code)

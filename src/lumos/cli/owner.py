@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.cli.words import Datasets, DryRun, print_words
 
@@ -52,7 +53,7 @@ def add(
         print_json(report)
     else:
         verb = "added" if report.created else "changed" if report.changed else "unchanged"
-        typer.echo(f"{report.kind} {report.name}: {verb}")
+        say(f"{report.kind} {report.name}: {verb}")
 
 
 @app.command(
@@ -137,7 +138,7 @@ def import_(
         return
     print_words(report)
     for name in report.unmatched[:_MOST]:
-        typer.echo(f"{name}: no dataset, or several, of that name.", err=True)
+        say(f"{name}: no dataset, or several, of that name.", err=True)
 
 
 def _print_list(report: "OwnerListReport", *, unowned: bool) -> None:
@@ -153,9 +154,9 @@ def _print_list(report: "OwnerListReport", *, unowned: bool) -> None:
             for each in report.owned[:_MOST]
         ]
         for line in aligned(("DATASET", "OWNERS", "URN"), rows):
-            typer.echo(line)
+            say(line)
         if (more := len(report.owned) - _MOST) > 0:
-            typer.echo(f"... and {plural(more, 'more dataset')}; --json lists them.")
+            say(f"... and {plural(more, 'more dataset')}; --json lists them.")
     elif not unowned:
         people = [
             (
@@ -168,8 +169,8 @@ def _print_list(report: "OwnerListReport", *, unowned: bool) -> None:
             for each in report.owners
         ]
         for line in aligned(("OWNER", "KIND", "E-MAIL", "OWNS"), people):
-            typer.echo(line)
-    typer.echo(
+            say(line)
+    say(
         f"{report.unowned:,} of {plural(report.datasets, 'dataset')} without an owner "
         f"({report.unowned_share:.0%})."
     )

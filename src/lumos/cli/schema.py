@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from lumos.cli.impact import Format, Output, Rehearse, answer, form_of
+from lumos.cli.lines import say
 from lumos.cli.options import (
     BREAKING,
     UNDETERMINED,
@@ -350,10 +351,11 @@ def _print_dataset(console: "Console", dataset: "DatasetDiff") -> None:
 
 def _print_plainly(console: "Console", dataset: "DatasetDiff") -> None:  # noqa: ARG001
     """Line by line, for more changes than tables can take."""
-    from lumos.cli.screen import change_lines, escaped
+    from lumos.cli.screen import change_lines
 
-    lines = [f"{escaped(dataset.urn)}  {_versions(dataset)}".rstrip()]
-    typer.echo("\n".join([*lines, *change_lines(dataset.changes), ""]))
+    head = f"{dataset.urn}  {_versions(dataset)}".rstrip()
+    for line in (head, *change_lines(dataset.changes), ""):
+        say(line)
 
 
 def _versions(dataset: "DatasetDiff") -> str:
@@ -371,8 +373,10 @@ def _print_history(report: "HistoryReport") -> None:
     for version in report.versions:
         while waiting and waiting[0].timestamp > version.timestamp:
             told = waiting.pop(0)
-            console.print(f"\n{told.cloud_version}  {when(told.timestamp)}  {told.summary}")
-        console.print(f"\n{version.schema_version}", style="bold", end="  ")
+            console.print()
+            console.print(f"{told.cloud_version}  {when(told.timestamp)}  {told.summary}")
+        console.print()
+        console.print(f"{version.schema_version}", style="bold", end="  ")
         alert = version.breaking_change_alert
         facts = [version.cloud_version, when(version.timestamp), version.author or version.cause,
                  version.summary, f"[alert {alert.lower()}]" if alert else ""]  # fmt: skip

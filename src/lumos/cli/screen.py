@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lumos.analysis.renames import RENAME_NOTE
+from lumos.cli.lines import escaped, one_line
 from lumos.cli.options import QUIET
 
 if TYPE_CHECKING:
@@ -57,37 +58,31 @@ _SWITCHES: Final = {
 }
 _LONGEST_SIDE: Final = 120
 _WIDTHS: Final = (10, 23, 27)
-# Control characters but line breaks and tabs, marks that turn the direction of writing, and halves
-# of characters.
-_HARMFUL: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 _BLANKS: Final = re.compile(r" +(?=\n)")
 
 
-def escaped(text: str) -> str:
-    """The text with everything spelled out that would move, colour or turn what stands beside it.
-
-    Names and comments come from outside, and a terminal obeys them.
-    """
-    return _HARMFUL.sub(lambda match: _spelled(match.group()), text)
-
-
-def _spelled(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
 class _SafeConsole(Console):
-    """Shows text as it is, and never does what it says."""
+    """Shows text as it is, and never does what it says; text that is not `Text` is one line."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*map(_in_line, objects), **options)
 
     def render(
         self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
     ) -> "Iterable[Segment]":
         for segment in super().render(renderable, options):
-            if segment.control or not _HARMFUL.search(segment.text):
-                yield segment
-            else:
-                yield Segment(escaped(segment.text), segment.style)
+            yield segment if segment.control else Segment(escaped(segment.text), segment.style)
+
+
+class _SafeTable(Table):
+    """A table whose cells are lines, but for those that are `Text`."""
+
+    def add_row(self, *cells: "RenderableType | None", **options: Any) -> None:
+        super().add_row(*map(_in_line, cells), **options)
+
+
+def _in_line(shown: Any) -> Any:
+    return one_line(shown) if isinstance(shown, str) else shown
 
 
 class _Trimmed:
@@ -141,7 +136,7 @@ def steps() -> "Iterator[Announce]":
         return
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
@@ -154,7 +149,7 @@ def steps() -> "Iterator[Announce]":
             step: str, *, files: int = 0, share: float | None = None, unit: str = "files"
         ) -> None:
             if share is None:
-                progress.reset(task, description=step, total=None, rate="")
+                progress.reset(task, description=one_line(step), total=None, rate="")
                 return
             seconds = progress.tasks[task].elapsed or 0.0
             rate = f"{files:,} {unit}, {files / seconds:,.0f}/s" if files and seconds else ""
@@ -165,7 +160,7 @@ def steps() -> "Iterator[Announce]":
 
 def table(*columns: str, right: Iterable[str] = ()) -> Table:
     """A table without lines; columns named in `right` hold numbers."""
-    built = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    built = _SafeTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
         built.add_column(column, justify="right" if column in right else "left", overflow="fold")
     return built
@@ -175,10 +170,11 @@ def aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[
     """Rows in columns under their names, for more of them than a table can take."""
     if not rows:
         return
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        yield escaped("  ".join(cells)).rstrip()
+    lines = [tuple(map(one_line, row)) for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+        yield "  ".join(cells).rstrip()
 
 
 def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Table:
@@ -227,8 +223,7 @@ def alarming(verdict: "Verdict | None") -> Text:
 
 def _place(change: "ChangeRow") -> str:
     if change.path:
-        # A name may hold line breaks; a place stands on one line.
-        return escaped(change.path).replace("\n", "\\n").replace("\t", "\\t")
+        return one_line(change.path)
     return "columns" if change.kind == "reordered" else "(whole dataset)"
 
 

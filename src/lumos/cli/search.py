@@ -47,12 +47,14 @@ def _show(report: "SearchReport") -> None:
     many = "" if report.all_counted else "at least "
     console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
     for number, result in enumerate(report.results, start=1):
-        console.print(f"\n{number}. ", end="")
+        console.print()
+        console.print(f"{number}. ", end="")
         console.print(result.location or result.urn, style="bold")
         console.print(f"   {_facts(result)}")
     if report.total > len(report.results):
+        console.print()
         console.print(
-            f"\n... the best {len(report.results)} of {many}{report.total:,}; --limit shows more."
+            f"... the best {len(report.results)} of {many}{report.total:,}; --limit shows more."
         )
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.cli.words import (
     Datasets,
@@ -137,7 +138,7 @@ def define(
         print_json(report)
     else:
         verb = "added" if report.created else "changed" if report.changed else "unchanged"
-        typer.echo(f"term {term}: {verb}")
+        say(f"term {term}: {verb}")
 
 
 @app.command(epilog="Example: lumos term undefine 'Customer Identifier'")
@@ -146,7 +147,7 @@ def undefine(
 ) -> None:
     """Take a term out of the glossary that nothing is about any more."""
     report = lumos_of(config, store).people.terms.undefine(term)
-    print_json(report) if json else typer.echo(f"term {term}: gone")
+    print_json(report) if json else say(f"term {term}: gone")
 
 
 def _print_glossary(report: "WordListReport") -> None:
@@ -166,6 +167,6 @@ def _print_glossary(report: "WordListReport") -> None:
             )
         )
     for line in aligned(("TERM", "PARENT", "DATASETS", "FIELDS", "DEFINITION"), rows):
-        typer.echo(line)
+        say(line)
     if not rows:
-        typer.echo("The glossary is empty. Begin with: lumos term define TERM --definition TEXT")
+        say("The glossary is empty. Begin with: lumos term define TERM --definition TEXT")

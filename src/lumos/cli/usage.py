@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.datasets import Name
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.errors import MisuseError
 
@@ -169,7 +170,7 @@ def forget(
     if json:
         print_json(report)
     else:
-        typer.echo(f"Forgot {report.log}, which told of {plural(report.datasets, 'dataset')}.")
+        say(f"Forgot {report.log}, which told of {plural(report.datasets, 'dataset')}.")
 
 
 def _mapping(text: str | None) -> dict[str, str] | None:
@@ -236,7 +237,8 @@ def _print_show(report: "UsageShowReport") -> None:
     console.print(_evidence(report))
     if not report.readers:
         return
-    console.print(f"{plural(report.reads, 'read')}, {plural(len(report.readers), 'reader')}\n")
+    console.print(f"{plural(report.reads, 'read')}, {plural(len(report.readers), 'reader')}")
+    console.print()
     rows = table("READER", "READS", "BYTES", "ROWS", "LAST READ (UTC)", right=_NUMBERS)
     for each in report.readers:
         rows.add_row(
@@ -256,7 +258,8 @@ def _print_show(report: "UsageShowReport") -> None:
             rows.add_row(shown, f"{column.reads:,}", str(column.last_read or ""))
         console.print(rows)
     if report.unread_columns:
-        console.print(f"\nNobody read: {', '.join(report.unread_columns)}")
+        console.print()
+        console.print(f"Nobody read: {', '.join(report.unread_columns)}")
     if not report.days:
         return
     console.print()
@@ -342,6 +345,5 @@ def _print_top(report: "TopReport") -> None:
             when(each.last_read),
         )
     console.print(rows)
-    console.print(
-        f"\n{plural(report.total, 'dataset')} read, as known from {report.known_since} on."
-    )
+    console.print()
+    console.print(f"{plural(report.total, 'dataset')} read, as known from {report.known_since} on.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.cli.schema import Name
 
@@ -165,7 +166,7 @@ def _print_map(report: "VersionMapReport") -> None:
 
 def _print_bump(report: "VersionBumpReport") -> None:
     before, after = report.before, report.after
-    typer.echo(
+    say(
         f"{report.name}: {before.cloud_version} {before.schema_version} -> "
         f"{after.cloud_version} {after.schema_version}"
         + ("" if report.applied else " (done before with this key; nothing was changed)")
@@ -177,14 +178,14 @@ def _print_scan(report: "VersionScanReport", *, every: bool) -> None:
 
     rows = [_scanned(each) for each in report.datasets if every or each.need != "none"]
     for line in aligned(("DATASET", "HAS", "NEEDS", "WHY", "URN", "WHAT"), rows):
-        typer.echo(line)
+        say(line)
     sums = report.summary
     verb = "needs" if sums.outdated == 1 else "need"
     needed = f"{sums.outdated:,} {verb} another version" if sums.outdated else "none needs another"
     updated = f", {sums.updated:,} got it" if sums.updated else ""
-    typer.echo(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
+    say(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
     if sums.outdated and not sums.updated:
-        typer.echo("Give them what they need with: lumos version scan --update")
+        say("Give them what they need with: lumos version scan --update")
 
 
 def _scanned(each: "ScannedVersion") -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.lines import say
 from lumos.cli.options import QUIET, ConfigFile, StorePath, lumos_of
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def watch(
     except SparkLost:
         if once or signals.received:
             raise
-        typer.echo("lumos: Spark's JVM is gone; watching starts again.", err=True)
+        say("lumos: Spark's JVM is gone; watching starts again.", err=True)
         if signals.stop_after(_BEFORE_RESTART):
             return
         _start_again()
@@ -82,7 +83,7 @@ def watch(
 
 def _say_begun(source: str, interval: float, *, once: bool) -> None:
     if not once and not os.environ.get(QUIET):
-        typer.echo(f"lumos: watching {source} every {interval:g} s.", err=True)
+        say(f"lumos: watching {source} every {interval:g} s.", err=True)
 
 
 class _Signals:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.lines import say
+
 if TYPE_CHECKING:
     from lumos.engine.people.reports import SaidWord, WordListReport, WordsReport
 
@@ -52,22 +54,22 @@ def print_words(report: "WordsReport") -> None:
 
     rows = [(each.name, each.urn, "; ".join(each.changes)) for each in report.datasets[:_MOST]]
     for line in aligned(("DATASET", "URN", "WHAT"), rows):
-        typer.echo(line)
+        say(line)
     if (more := len(report.datasets) - _MOST) > 0:
-        typer.echo(f"... and {plural(more, 'more dataset')}; --json lists them.")
+        say(f"... and {plural(more, 'more dataset')}; --json lists them.")
     for item in report.items:
-        typer.echo(f"{item}{' would be written' if report.dry_run else ''}")
+        say(f"{item}{' would be written' if report.dry_run else ''}")
     verb = "would change" if report.dry_run else "changed"
     rest = report.matched - report.changed
     others = f", {rest:,} stayed as they were" if rest else ""
-    typer.echo(f"{plural(report.changed, 'dataset')} {verb}{others}.")
+    say(f"{plural(report.changed, 'dataset')} {verb}{others}.")
     for kept in report.kept[:_MOST]:
         place = f"{kept.urn} {kept.field}".strip()
-        typer.echo(f"{place}: {kept.what} stays as {kept.by} said.", err=True)
+        say(f"{place}: {kept.what} stays as {kept.by} said.", err=True)
     if (more := len(report.kept) - _MOST) > 0:
-        typer.echo(f"... and {plural(more, 'more word')} of others stay.", err=True)
+        say(f"... and {plural(more, 'more word')} of others stay.", err=True)
     for remark in report.remarks:
-        typer.echo(remark, err=True)
+        say(remark, err=True)
 
 
 def print_list(report: "WordListReport", *, noun: str, whole: bool) -> None:
@@ -79,7 +81,7 @@ def print_list(report: "WordListReport", *, noun: str, whole: bool) -> None:
             (label.name, f"{label.datasets:,}", f"{label.fields:,}") for label in report.labels
         ]
         for line in aligned((noun.upper(), "DATASETS", "FIELDS"), counts):
-            typer.echo(line)
+            say(line)
     else:
         has_values = any(word.value for word in report.words)
         heads = ("DATASET", "FIELD", noun.upper(), *(("VALUE",) if has_values else ()), "BY", "URN")
@@ -95,9 +97,9 @@ def print_list(report: "WordListReport", *, noun: str, whole: bool) -> None:
             for word in report.words
         ]
         for line in aligned(heads, rows):
-            typer.echo(line)
+            say(line)
     if not report.words:
-        typer.echo(f"No {noun} on {plural(report.datasets, 'dataset')}.")
+        say(f"No {noun} on {plural(report.datasets, 'dataset')}.")
 
 
 def _by(word: "SaidWord") -> str:
