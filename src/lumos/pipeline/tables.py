@@ -20,7 +20,7 @@ from lumos.storage.markers import LOGS, METADATA, is_iceberg
 from lumos.storage.schemes import canonical
 
 RESULT: Final = pa.schema([("result", pa.binary())])
-_MOST_CLAIMS: Final = 2000
+_MOST_CLAIMS: Final = 20_000
 _MEMORY: Final = ".table"
 # A file lies no deeper in its table than this, partitions and all.
 _DEEPEST: Final = 12
@@ -293,10 +293,11 @@ def _problem(root: str, code: str, reason: str) -> Problem:
 def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     remarks = list(facts.remarks)
     scanned = f"{job.selection.root.rstrip('/')}/"
-    elsewhere = (each for each in facts.claims if not canonical(each).startswith(scanned))
+    places = map(canonical, facts.claims)
+    elsewhere = (each for each in places if not f"{each.rstrip('/')}/".startswith(scanned))
     if outside := sorted(set(islice(map(_folder, elsewhere), _MOST_CLAIMS))):
-        places = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
-        reason = f"Live files lie outside of what is scanned, in {places}; its log tells of them."
+        told = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
+        reason = f"Live files lie outside of what is scanned, in {told}; its log tells of them."
         remarks.append(Remark("outside_data", reason))
     return [
         Problem(path=root, code=remark.code, reason=remark.reason, remark=True)

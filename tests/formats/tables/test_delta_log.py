@@ -314,7 +314,7 @@ def test_paths_are_addresses(written: str, path: str) -> None:
 
 
 def test_very_many_files_elsewhere_are_claimed_by_their_folders() -> None:
-    clone = [f"s3://lake/source/day={number % 3}/{number}.parquet" for number in range(1_001)]
+    clone = [f"s3://lake/source/day={number % 3}/{number}.parquet" for number in range(10_001)]
     lone = "s3://bucket/x.parquet"
     facts = read(MemoryFolder(log([protocol(), metadata(), *map(add, clone), add(lone)])))
     assert facts.claims == (lone, "s3://lake/source")

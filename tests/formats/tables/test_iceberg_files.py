@@ -365,7 +365,7 @@ def test_files_outside_the_root_are_claimed_one_by_one() -> None:
 
 
 def test_very_many_files_outside_the_root_are_claimed_by_their_folders() -> None:
-    paths = [f"s3://other/t/dt={n % 7}/country=de/{n}.parquet" for n in range(1001)]
+    paths = [f"s3://other/t/dt={n % 7}/country=de/{n}.parquet" for n in range(10_001)]
     assert facts_of(elsewhere(*paths)).claims == ("s3://other/t",)
 
 

@@ -12,7 +12,7 @@ from lumos.formats.tables.interface import Deletes
 # One of ten million files is looked at in piles of 160,000.
 _PILES: Final = 64
 # So many files elsewhere are named one by one: beside them there may be those of other datasets.
-_MOST_NAMED: Final = 1_000
+_MOST_NAMED: Final = 10_000
 
 
 class Live(msgspec.Struct, frozen=True, array_like=True, gc=False):

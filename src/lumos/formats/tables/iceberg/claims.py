@@ -12,7 +12,7 @@ _DATA_PATHS: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
-_MOST_FILES: Final = 1000
+_MOST_FILES: Final = 10_000
 
 
 def claimed(parts: Sequence[Part], metadata: Metadata, root: str) -> tuple[str, ...]:
@@ -45,12 +45,19 @@ def _outside(parts: Sequence[Part], folders: set[str]) -> Iterator[str]:
 
 def _widest(places: set[str], root: str) -> tuple[str, ...]:
     """Without those inside others, and without one that holds the table and other datasets."""
-    widest: list[str] = []
+    widest: dict[str, str] = {}
     for place in sorted(places, key=lambda each: (len(each), each)):
-        holds_table = is_below(root, place)
-        if not holds_table and not any(is_below(place, other) for other in widest):
-            widest.append(place)
-    return tuple(sorted(widest))
+        if not is_below(root, place) and not any(above in widest for above in _ways(place)):
+            widest[_bare(place)] = place
+    return tuple(sorted(widest.values()))
+
+
+def _ways(place: str) -> Iterator[str]:
+    """The place itself and all folders that it lies in."""
+    bare = _bare(place)
+    while bare:
+        yield bare
+        bare = bare.rpartition("/")[0]
 
 
 def is_below(place: str, other: str) -> bool:
