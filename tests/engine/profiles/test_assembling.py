@@ -64,3 +64,50 @@ def test_nanoseconds_are_told_to_the_last_digit(
 ) -> None:
     column = told(type, pa.array([value], pa.int64()).view(arrow), Estimates(1, (value,) * 7))
     assert (column.minimum, column.quantiles["0.5"]) == (text, text)
+
+
+@pytest.mark.parametrize(
+    ("type", "arrow", "value", "text"),
+    [
+        ("TIMESTAMP(us)", pa.timestamp("us"), -62_135_596_800_000_000, "0001-01-01T00:00:00"),
+        (
+            "TIMESTAMP(us)",
+            pa.timestamp("us"),
+            253_402_300_799_999_999,
+            "9999-12-31T23:59:59.999999",
+        ),
+        ("TIMESTAMPTZ(us)", pa.timestamp("us", "UTC"), 2**60, "+38504-08-17T21:30:06.846976Z"),
+        ("DATE", pa.date32(), -800_000, "-0221-09-04"),
+        ("DATE", pa.date32(), 4_000_000, "+12921-08-18"),
+        ("DATE", pa.date32(), -719_528, "0000-01-01"),
+    ],
+)
+def test_moments_of_all_years_are_told(
+    type: str, arrow: pa.DataType, value: int, text: str
+) -> None:
+    whole = pa.int32() if type == "DATE" else pa.int64()
+    column = told(type, pa.array([value], whole).view(arrow), Estimates(1, (value,) * 7))
+    assert (column.minimum, column.quantiles["0.5"]) == (text, text)
+
+
+@pytest.mark.parametrize(
+    ("type", "arrow", "value", "text"),
+    [
+        ("FLOAT64", pa.float64(), 1 / 3, "0.3333333333333333"),
+        ("FLOAT64", pa.float64(), 1234567890123456.0, "1234567890123456"),
+        ("FLOAT64", pa.float64(), 3.0, "3"),
+        ("FLOAT32", pa.float32(), 0.1, "0.1"),
+        ("FLOAT32", pa.float32(), 1e9, "1000000000"),
+        ("FLOAT32", pa.float64(), 1e300, "1e+300"),
+        ("DECIMAL(38,18)", pa.decimal128(38, 18), 0, "0.000000000000000000"),
+    ],
+)
+def test_bounds_are_told_exactly_and_in_few_digits(
+    type: str, arrow: pa.DataType, value: Any, text: str
+) -> None:
+    column = told(type, pa.array([value], arrow), Estimates(1, ()))
+    assert (column.minimum, column.maximum) == (text, text)
+
+
+def test_numbers_whose_sum_is_too_large_have_a_mean() -> None:
+    assert told("FLOAT64", pa.array([1e308] * 7), Estimates(1, ())).mean == "1e+308"

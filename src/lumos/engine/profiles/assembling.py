@@ -1,13 +1,14 @@
 """Tallies and estimates in the words of the model."""
 
 import math
+import struct
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from lumos.engine.profiles.privacy import frequent
 from lumos.model.dataset import ColumnProfile, Profile
-from lumos.model.types import Duration, Time, Timestamp
+from lumos.model.types import FLOAT16, FLOAT32, DataType, Duration, Time, Timestamp
 
 if TYPE_CHECKING:
     from lumos.pipeline.profiling.columns import Leaf
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     from lumos.pipeline.profiling.sketching import Estimates
     from lumos.pipeline.profiling.tallies import Tally
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1)
+_DAY: Final = 86_400_000_000
 _DIGITS: Final = 12
+# With the last, all numbers of 32 bits are told apart.
+_DIGITS_OF_SINGLES: Final = (6, 7, 8, 9)
+_LAYOUTS: Final[dict[DataType, str]] = {FLOAT16: "e", FLOAT32: "f"}
 
 
 def profile_of(
@@ -103,7 +108,7 @@ def _mean(leaf: "Leaf", mean: float) -> str:
 def _text(leaf: "Leaf", value: Any) -> str:
     match leaf.kind:
         case "date":
-            return _moment(value * 86_400_000_000)[:10]
+            return _moment(value * _DAY).partition("T")[0]
         case "timestamp":
             assert isinstance(leaf.type, Timestamp)
             text = _moment_in(leaf.type.unit, value)
@@ -119,7 +124,9 @@ def _text(leaf: "Leaf", value: Any) -> str:
         case "unsigned":
             # Quantiles of them are estimated as doubles.
             return str(int(value))
-        case "float" | "decimal" if isinstance(value, float):
+        case "float":
+            return _shortest(value, _LAYOUTS.get(leaf.type, "d"))
+        case "decimal" if isinstance(value, float):
             return f"{value:.{_DIGITS}g}"
         case _:
             return str(value)
@@ -137,8 +144,28 @@ def _moment_in(unit: str, value: int) -> str:
 
 
 def _moment(microseconds: int) -> str:
+    """In the calendar of today, before year 1 and after year 9999 too."""
+    days, rest = divmod(microseconds, _DAY)
+    # The calendar is the same every 400 years.
+    cycles, day = divmod(days, 146_097)
+    near = _EPOCH + timedelta(days=day, microseconds=rest)
+    year = near.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}{near.isoformat()[4:]}"
+
+
+def _shortest(value: float, layout: str) -> str:
+    """As few digits as tell a number from all others of its size."""
+    for digits in _DIGITS_OF_SINGLES:
+        rounded = float(f"{value:.{digits}g}")
+        if _stored(rounded, layout) == value:
+            return repr(rounded).removesuffix(".0")
+    return repr(float(value)).removesuffix(".0")
+
+
+def _stored(value: float, layout: str) -> float | None:
     try:
-        return (_EPOCH + timedelta(microseconds=microseconds)).replace(tzinfo=None).isoformat()
+        (stored,) = struct.unpack(layout, struct.pack(layout, value))
     except OverflowError:
-        # Beyond the years that a calendar here can tell.
-        return f"{microseconds} us"
+        return None
+    return float(stored)

@@ -106,11 +106,14 @@ class Tally(msgspec.Struct, array_like=True):
             return
         low, high = bounds["min"], bounds["max"]
         if leaf.kind == "decimal":
-            low, high = str(low), str(high)
+            low, high = _plain(low), _plain(high)
         self.low, self.high = _wider((self.low, self.high), (low, high))
         numbers = array.cast(pa.float64(), safe=False)
         count = len(numbers) - numbers.null_count
         mean = pc.mean(numbers).as_py()
+        if math.isinf(mean):
+            # Only their sum may be too large.
+            mean = pc.sum(pc.divide(numbers, float(count))).as_py()
         spread = pc.variance(numbers).as_py() * count
         self._add_moments(count, mean, spread)
 
@@ -179,7 +182,7 @@ class Tally(msgspec.Struct, array_like=True):
 
 
 def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, decimal.Decimal) else value
+    return f"{value:f}" if isinstance(value, decimal.Decimal) else value
 
 
 def _wider(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
