@@ -71,7 +71,9 @@ def dialect_of(content: Content, *, suffix: str = "") -> Dialect:
     """The dialect of a file with such a name; raises UnreadableFile."""
     sample = _sample(content)
     table = divided(text_of(sample), whole=sample.whole, suffix=suffix)
-    above = table.skipped + (bool(table.rows) and _columns(table).has_header)
+    above = table.skipped
+    if table.rows and _columns(table).has_header:
+        above += 1 + sum(cell.count("\n") for cell in table.rows[0])
     return Dialect(table.delimiter, table.quoted, table.escape, above)
 
 

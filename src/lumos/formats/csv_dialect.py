@@ -122,11 +122,13 @@ def divided(text: str, *, whole: bool, suffix: str = "") -> Table:
         text = text[: text.rfind("\n") + 1] or text
     declared = _DECLARED.match(text)
     if declared:
-        table = _parsed(text[declared.end() :], declared[1], whole=whole)
-        table.skipped = 1
+        below = text[declared.end() :].lstrip("\n")
+        table = _parsed(below, declared[1], whole=whole)
+        table.skipped = _lines_above(below, text)
         return table
     comment, below = _without_comments(text)
-    skipped, text = text.count("\n", 0, len(text) - len(below)), below
+    below = below.lstrip("\n") or below
+    skipped, text = _lines_above(below, text), below
     table = _divided(text, whole=whole, promised=_PROMISED.get(suffix))
     if suffix not in _PROMISED and not table.is_regular:
         spaced = None if suffix in _DELIMITED else _spaced(text)
@@ -137,6 +139,10 @@ def divided(text: str, *, whole: bool, suffix: str = "") -> Table:
             table.names = names
     table.skipped = skipped
     return table
+
+
+def _lines_above(below: str, text: str) -> int:
+    return text.count("\n", 0, len(text) - len(below))
 
 
 def _without_comments(text: str) -> tuple[str | None, str]:

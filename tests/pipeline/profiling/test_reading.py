@@ -233,6 +233,8 @@ def test_a_sample_of_a_file_is_about_its_share_of_the_rows(tmp_path: Path, name:
         pytest.param("a.csv", "id,when,name\n1,2024-01-02,x\n NA,,\n3,2024-01-04,\"y,z\"\n", id="csv"),
         pytest.param("a.tsv", "id\twhen\tname\n1\t2024-01-02\tx\n\\N\t\t\n3\t2024-01-04\ty,z\n", id="tsv"),
         pytest.param("c.csv", "# made by hand\nid;when;name\n1;2024-01-02;x\n;;\n3;2024-01-04;y,z\n", id="comment"),
+        pytest.param("h.csv", "\"i\n\nd\",when,\"na\nme\"\n1,2024-01-02,x\n NA,,\n3,2024-01-04,\"y,z\"\n", id="broken heading"),
+        pytest.param("l.csv", "# made by hand\n\n\nid,when,name\n1,2024-01-02,x\n NA,,\n3,2024-01-04,\"y,z\"\n", id="empty lines"),
         pytest.param("e.csv", "sep=;\nid;when;name\n1;2024-01-02;x\n;;\n3;2024-01-04;y,z\n", id="declared"),
     ],
 )  # fmt: skip
