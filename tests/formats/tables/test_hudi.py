@@ -498,6 +498,9 @@ def test_what_is_newer_than_this_reader_is_named_and_the_rest_is_told() -> None:
         Feature("change data capture", True),
         Feature("bootstrapped from files elsewhere", False),
     )
+    (remark,) = facts.remarks
+    assert remark.code == "unsupported_feature"
+    assert remark.reason.endswith(": table version 10, bootstrapped from files elsewhere.")
     assert facts.claims == ("s3://lake/old",)
     assert facts.rows == 1
 

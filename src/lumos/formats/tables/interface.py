@@ -4,7 +4,7 @@ A reader gets a folder, not a storage: it works the same for every place where t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -97,6 +97,15 @@ class Feature(NamedTuple):
 
     name: str
     read: bool
+
+
+def remarks_on(features: Iterable[Feature]) -> tuple[Remark, ...]:
+    """What is to be said of features that are not understood."""
+    names = ", ".join(feature.name for feature in features if not feature.read)
+    if not names:
+        return ()
+    reason = f"It uses what is not understood here, so that what is told may be wrong: {names}."
+    return (Remark("unsupported_feature", reason),)
 
 
 class TableFacts(msgspec.Struct, frozen=True, kw_only=True):

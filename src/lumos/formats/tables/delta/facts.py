@@ -9,11 +9,11 @@ import msgspec
 
 from lumos.formats.interface import Remark
 from lumos.formats.tables.delta.actions import Damaged, Metadata
-from lumos.formats.tables.delta.features import features_of, remarks_on
+from lumos.formats.tables.delta.features import features_of
 from lumos.formats.tables.delta.live import Totals, in_piles, totals
 from lumos.formats.tables.delta.schema import logical_names, schema_of
 from lumos.formats.tables.delta.state import Memory, Told
-from lumos.formats.tables.interface import LiveFile, Past, TableFacts
+from lumos.formats.tables.interface import LiveFile, Past, TableFacts, remarks_on
 from lumos.formats.tables.secrets import without_secrets
 from lumos.model.schema import Schema
 

@@ -1,9 +1,7 @@
 """Table features: what a table uses, and whether it is understood here."""
 
-from collections.abc import Iterable
 from typing import Final
 
-from lumos.formats.interface import Remark
 from lumos.formats.tables.delta.actions import Protocol
 from lumos.formats.tables.interface import Feature
 
@@ -49,21 +47,6 @@ def features_of(protocol: Protocol, settings: dict[str, str]) -> tuple[Feature, 
     if protocol.min_writer_version > _NAMED_FROM_WRITER:
         found.append(Feature(f"writer version {protocol.min_writer_version}", read=True))
     return tuple(found)
-
-
-def remarks_on(features: Iterable[Feature]) -> tuple[Remark, ...]:
-    """What is to be said of features that are not understood."""
-    unknown = [feature.name for feature in features if not feature.read]
-    if not unknown:
-        return ()
-    names = ", ".join(f"'{name}'" for name in unknown)
-    return (
-        Remark(
-            "unsupported_feature",
-            f"The Delta table uses {names}, which Lumos does not know: what it tells of the "
-            "table may be wrong.",
-        ),
-    )
 
 
 def _is_read(name: str) -> bool:

@@ -28,6 +28,7 @@ from lumos.formats.tables.interface import (
     Past,
     TableFacts,
     TableReader,
+    remarks_on,
 )
 from lumos.formats.tables.secrets import without_secrets
 from lumos.model.schema import Schema
@@ -160,6 +161,7 @@ class _Reading:
         schema = past[-1].schema if past else self._created_schema()
         files = list(self._live(writes))
         at, version, operation = self._now(writes, times)
+        features = tuple(self._features(files))
         facts = TableFacts(
             kind="hudi",
             version=version,
@@ -173,8 +175,8 @@ class _Reading:
             rows_exact=not any(file.format == LOG_FORMAT for file in files),
             properties=self._told(files),
             past=past,
-            features=tuple(self._features(files)),
-            remarks=tuple(self.remarks),
+            features=features,
+            remarks=(*self.remarks, *remarks_on(features)),
             claims=self._claims(),
             content=_content(files),
         )

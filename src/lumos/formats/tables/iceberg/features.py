@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from lumos.formats.interface import Remark
 from lumos.formats.tables.iceberg.deletes import Counts
 from lumos.formats.tables.iceberg.metadata import Metadata
 from lumos.formats.tables.iceberg.schema import IcebergSchema
@@ -36,11 +35,3 @@ def features(metadata: Metadata, schema: IcebergSchema, counts: Counts) -> tuple
     if counts.equality_files:
         found.append(Feature("equality deletes", False))
     return tuple(found)
-
-
-def remark_on(features: tuple[Feature, ...]) -> tuple[Remark, ...]:
-    """Says which of them are not understood."""
-    names = [feature.name for feature in features if not feature.read]
-    if not names:
-        return ()
-    return (Remark("unsupported_feature", f"It uses what is not read here: {', '.join(names)}."),)

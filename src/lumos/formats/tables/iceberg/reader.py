@@ -12,14 +12,21 @@ from lumos.formats.tables.iceberg.apart import location_elsewhere, metadata_path
 from lumos.formats.tables.iceberg.claims import claimed
 from lumos.formats.tables.iceberg.current import METADATA, Current
 from lumos.formats.tables.iceberg.deletes import Counts, counted, live_files
-from lumos.formats.tables.iceberg.features import features, remark_on
+from lumos.formats.tables.iceberg.features import features
 from lumos.formats.tables.iceberg.history import History, LogFact
 from lumos.formats.tables.iceberg.manifests import Manifests, OutOfReach, Part
 from lumos.formats.tables.iceberg.metadata import NO_SNAPSHOT, Metadata, Snapshot, moment
 from lumos.formats.tables.iceberg.properties import properties_of
 from lumos.formats.tables.iceberg.schema import schema_of
 from lumos.formats.tables.iceberg.words import identity_columns, partitioned_by
-from lumos.formats.tables.interface import Folder, Kind, LiveFile, TableFacts, TableReader
+from lumos.formats.tables.interface import (
+    Folder,
+    Kind,
+    LiveFile,
+    TableFacts,
+    TableReader,
+    remarks_on,
+)
 
 # Counted up when what is kept means something else; older memories are passed over then.
 _LAYOUT: Final = 2
@@ -76,7 +83,7 @@ class IcebergReader(TableReader):
             identity=metadata.table_uuid or "",
             past=past,
             features=found,
-            remarks=(*current.remarks, *remarks, *remark_on(found)),
+            remarks=(*current.remarks, *remarks, *remarks_on(found)),
             claims=claimed(parts, metadata, folder.root),
             elsewhere=location_elsewhere(folder, metadata),
             content=_content(current, snapshot),
