@@ -9,11 +9,15 @@ from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_jso
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from lumos.engine.reports import ListReport, ShowReport
 
 _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
+# What the formats call a version of a table.
+_VERSIONS: Final = {"iceberg": "snapshot", "hudi": "instant"}
+_NO_SNAPSHOT: Final = "0"
 _PROSE: Final = ("description", "context")
 # As many edges of a dataset as are shown beside its other facts.
 _LISTED: Final = 10
@@ -98,6 +102,8 @@ def _print_dataset(report: "ShowReport") -> None:
     for word, text in (_table_of(dataset) | _said_of(dataset)).items():
         # What people write may have lines of its own.
         facts.add_row(word, Text(text) if word in _PROSE else text)
+    if settings := _settings_of(dataset):
+        facts.add_row("settings", Text("\n".join(map(one_line, settings))))
     if location:
         facts.add_row("location", location["uri"])
         facts.add_row("partitioning", location["partitioning"] or "none")
@@ -117,21 +123,7 @@ def _print_dataset(report: "ShowReport") -> None:
     facts.add_row("version", f"{versioning['cloud_version']} {versioning['schema_version']}")
     console.print(facts)
     console.print()
-    columns = (statistics or {}).get("columns") or {}
-    told = ("NULLS", "SIZE", "MINIMUM", "MAXIMUM") if columns else ()
-    fields = table("FIELD", "TYPE", "NULL", *told, "", right=("NULLS", "SIZE"))
-    for field in dataset["schema"]["fields"]:
-        fields.add_row(
-            field["name"],
-            field["type"],
-            "yes" if field["nullable"] else "no",
-            *(_column_facts(columns.get(field["name"], {})) if told else ()),
-            _said_of_field(field),
-        )
-        for note in field["nested"]:
-            blanks = [""] * (len(told) + 2)
-            fields.add_row(f"  {note['path']}", *blanks, _said_of_field(note))
-    console.print(fields)
+    console.print(_fields_of(dataset))
     _print_profile(console, (dataset.get("quality") or {}).get("profile"))
     if definition := dataset.get("definition"):
         console.print()
@@ -151,28 +143,64 @@ def _print_dataset(report: "ShowReport") -> None:
             console.print(f"  {difference}")
 
 
+def _fields_of(dataset: dict[str, Any]) -> "Table":
+    from lumos.cli.screen import table
+
+    columns = (dataset.get("statistics") or {}).get("columns") or {}
+    told = ("NULLS", "SIZE", "MINIMUM", "MAXIMUM") if columns else ()
+    known = dataset["schema"]["fields"]
+    ids = ("ID",) if any("field_id" in field for field in known) else ()
+    fields = table("FIELD", "TYPE", "NULL", *ids, *told, "", right=("ID", "NULLS", "SIZE"))
+    for field in known:
+        fields.add_row(
+            field["name"],
+            field["type"],
+            "yes" if field["nullable"] else "no",
+            *(str(field.get("field_id", "")) for _ in ids),
+            *(_column_facts(columns.get(field["name"], {})) if told else ()),
+            _said_of_field(field),
+        )
+        for note in field["nested"]:
+            if said := _said_of_field(note):
+                id = (str(note.get("field_id", "")) for _ in ids)
+                blanks = [""] * len(told)
+                fields.add_row(f"  {note['path']}", "", "", *id, *blanks, said)
+    return fields
+
+
 def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
-    """What the log of a table tells of it."""
-    mark = f"{dataset['platform']}."
-    told = {
-        name.removeprefix(mark): text
-        for name, text in (dataset.get("properties") or {}).items()
-        if name.startswith(mark)
-    }
+    """What the log of a table tells of its current version."""
+    told = _told_of(dataset)
     version = told.get(f"{_OF_TABLE}version")
     if version is None:
         return {}
     operation = told.get(f"{_OF_TABLE}operation")
-    settings = ", ".join(
-        f"{name}={text}"
-        for name, text in told.items()
-        if not name.startswith(_OF_TABLE) and name not in _SHOWN_ELSEWHERE
-    )
+    word = _VERSIONS.get(dataset.get("format") or "", "table version")
+    if word == "snapshot" and version == _NO_SNAPSHOT:
+        version = "none yet"
     return {
-        "table version": f"{version} ({operation})" if operation else version,
+        word: f"{version} ({operation})" if operation else version,
         "features": told.get(f"{_OF_TABLE}features", "none"),
-        "settings": settings or "none",
     }
+
+
+def _settings_of(dataset: dict[str, Any]) -> list[str]:
+    """How a table is set up, as its log tells."""
+    told = _told_of(dataset)
+    if f"{_OF_TABLE}version" not in told:
+        return []
+    return [
+        f"{name}={text}"
+        for name, text in sorted(told.items())
+        if not name.startswith(_OF_TABLE) and name not in _SHOWN_ELSEWHERE
+    ]
+
+
+def _told_of(dataset: dict[str, Any]) -> dict[str, str]:
+    """What the place itself tells of a dataset."""
+    mark = f"{dataset['platform']}."
+    properties = (dataset.get("properties") or {}).items()
+    return {name.removeprefix(mark): text for name, text in properties if name.startswith(mark)}
 
 
 def _print_profile(console: "Console", profile: dict[str, Any] | None) -> None:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from lumos.analysis.report import ChangeRow, change_rows
 from lumos.engine.profiles.privacy import guarded
@@ -39,13 +40,15 @@ class FieldReport(Report, frozen=True, kw_only=True):
     default: str | None
     description: str | None
     tags: tuple[str, ...]
-    # As the place itself writes the type, where that was asked for.
+    # As the place itself writes the type, where what is native to it was asked for.
     native_type: str | None = None
     terms: tuple[str, ...] = ()
     compliance: tuple[str, ...] = ()
     properties: dict[str, str] = {}
     # What is said of fields inside the column.
     nested: tuple[NestedField, ...] = ()
+    # By which a table knows the column, however it is called.
+    field_id: int | UnsetType = UNSET
 
     @classmethod
     def of(cls, field: Field, *, native: bool = False) -> "FieldReport":
@@ -62,7 +65,12 @@ class FieldReport(Report, frozen=True, kw_only=True):
             terms=field.terms,
             compliance=field.compliance,
             properties=field.properties,
-            nested=tuple(filter(_says_something, field.nested)),
+            nested=tuple(
+                note
+                for note in field.nested
+                if _says_something(note) or (native and note.field_id is not None)
+            ),
+            field_id=field.field_id if native and field.field_id is not None else UNSET,
         )
 
 

@@ -1,0 +1,102 @@
+"""lumos show of a table: what its log tells, and by which ids it knows its columns."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.sightings import Sightings, urn_of
+from lumos import Lumos
+from lumos.model.discovery import Told
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.text import parse_type
+
+FIELDS = (
+    Field(name="id", type=parse_type("INT64"), field_id=1, key=True),
+    Field(
+        name="who",
+        type=parse_type("STRUCT<city: STRING, zip: STRING>"),
+        field_id=2,
+        nested=(
+            NestedField(path="who.city", field_id=3),
+            NestedField(path="who.zip", field_id=12, description="of the house"),
+        ),
+    ),
+    Field(name="later", type=parse_type("STRING")),
+)
+
+
+def see(name: str, format: str, properties: dict[str, str], fields: tuple[Field, ...]) -> None:
+    sightings = Sightings(Lumos())
+    found = msgspec.structs.replace(
+        sightings._found(name, Schema(fields=fields), None),
+        format=format,
+        told=Told(properties=properties),
+    )
+    list(sightings.recorder().record([(urn_of(found.path), found)], {}))
+
+
+@pytest.mark.usefixtures("workplace")
+def test_ids_of_fields_are_a_column_where_there_are_any(lumos: Any) -> None:
+    see("visits", "iceberg", {"table.version": "7"}, FIELDS)
+    lines = lumos("show", "visits").out.splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith("FIELD"))
+    assert [line.split() for line in lines[at:]] == [
+        ["FIELD", "TYPE", "NULL", "ID"],
+        ["id", "INT64", "yes", "1", "key"],
+        ["who", "STRUCT<city:", "STRING,", "zip:", "STRING>", "yes", "2"],
+        ["who.zip", "12", "of", "the", "house"],
+        ["later", "STRING", "yes"],
+    ]
+    fields = lumos("show", "visits", "--json").json["dataset"]["schema"]["fields"]
+    assert [field.get("field_id") for field in fields] == [1, 2, None]
+    assert "field_id" not in fields[2]
+    assert [note["field_id"] for note in fields[1]["nested"]] == [3, 12]
+
+
+@pytest.mark.usefixtures("workplace")
+def test_without_ids_there_is_no_such_column(lumos: Any) -> None:
+    see("orders", "delta", {"table.version": "7"}, FIELDS[2:])
+    assert "ID" not in lumos("show", "orders").out.split()
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize(
+    ("format", "version", "shown"),
+    [
+        ("delta", "5", "table version 5 (WRITE)"),
+        ("iceberg", "2867607288094440125", "snapshot 2867607288094440125 (WRITE)"),
+        ("iceberg", "0", "snapshot none yet"),
+        ("hudi", "20240101000000000", "instant 20240101000000000 (WRITE)"),
+    ],
+)
+def test_a_version_is_called_as_its_format_calls_it(
+    format: str, version: str, shown: str, lumos: Any
+) -> None:
+    operation = {} if version == "0" else {"table.operation": "WRITE"}
+    see("t", format, {"table.version": version, **operation}, FIELDS)
+    assert shown in lumos("show", "t").words
+
+
+@pytest.mark.usefixtures("workplace")
+def test_settings_stand_below_one_another(lumos: Any) -> None:
+    told = {
+        "table.version": "3",
+        "table.features": "appendOnly, rowTracking (not read)",
+        "b": "1\n2",
+        "a": "x=y",
+        "comment": "all of them",
+    }
+    see("orders", "delta", told, FIELDS)
+    lines = lumos("show", "orders").out.splitlines()
+    assert "features       appendOnly, rowTracking (not read)" in lines
+    at = lines.index("settings       a=x=y")
+    assert lines[at + 1] == r"               b=1\n2"
+    assert lines[at + 2].startswith("location")
+
+
+@pytest.mark.usefixtures("workplace")
+def test_what_is_no_table_has_neither(lumos: Any) -> None:
+    see("loose", "parquet", {"some": "thing"}, FIELDS[2:])
+    shown = lumos("show", "loose").out.split()
+    assert not {"settings", "features", "snapshot"} & set(shown)
