@@ -13,6 +13,7 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import DoubleType
 
 from files import write_parquet
+from formats.tables import delta_logs as log
 from lumos import Lumos
 from lumos.model.change import EventType
 from lumos.store import Store
@@ -173,6 +174,53 @@ def test_what_explain_says_of_a_table_and_of_what_lies_in_it(lake: Path) -> None
         first = lake / "orders/_delta_log/00000000000000000000.json"
         assert lumos.explain(str(first)).verdict == "log"
         assert lumos.explain(str(first.parent)).verdict == "log"
+
+
+def test_what_a_table_needs_beside_its_data_is_never_explained_as_removed(lake: Path) -> None:
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("n")
+    catalog.create_table("n.accounts", A.schema).append(A)
+    name = "00000000000000000000.json"
+    vector = {"storageType": "p", "pathOrInlineDv": f"{lake}/orders/dv.bin", "sizeInBytes": 40}
+    actions = [
+        log.protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]),
+        log.metadata(log.field("id")),
+        log.add("a.parquet", rows=10, deletionVector={**vector, "cardinality": 3, "offset": 1}),
+    ]
+    (lake / "orders/_delta_log").mkdir(parents=True)
+    (lake / "orders/_delta_log" / name).write_bytes(log.lines(actions))
+    (lake / "orders/dv.bin").write_bytes(b"x" * 60)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    needed = [*lake.glob("n/accounts/metadata/*"), lake / "orders/dv.bin"]
+    assert {path.suffix for path in needed} == {".json", ".avro", ".bin"}
+    assert {lumos.explain(str(path)).verdict for path in needed} == {"log"}
+
+
+def test_all_that_is_odd_about_a_table_is_told(lake: Path) -> None:
+    features = {"readerFeatures": ["oracle"], "writerFeatures": ["oracle"]}
+    actions = [log.protocol(3, 7, **features), log.metadata(log.field("id"))]
+    actions.append(log.add("s3://elsewhere/x/a.parquet"))
+    (lake / "orders/_delta_log").mkdir(parents=True)
+    (lake / "orders" / log.commit_name(0)).write_bytes(log.lines(actions))
+    codes = {problem.code for problem in Lumos().ingest(lake).problems}
+    assert codes == {"unsupported_feature", "outside_data"}
+
+
+def test_a_new_partition_column_is_no_older_than_the_scan_before(lake: Path) -> None:
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.accounts", A.schema)
+    table.append(A)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    asked = datetime.now(UTC).replace(microsecond=0)
+    with table.update_spec() as spec:
+        spec.add_identity("c")
+    lumos.ingest(lake)
+    (event,) = lumos.changes(types=["SCHEMA_CHANGED"])
+    assert asked <= event.timestamp <= datetime.now(UTC)
+    assert event.metadata["time"] == "approximate"
 
 
 def test_a_file_that_two_tables_have_is_explained_by_the_one_it_lies_in(lake: Path) -> None:

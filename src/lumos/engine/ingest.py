@@ -208,12 +208,13 @@ def _report(
     passes: list[Pass], roots: tuple[str, ...], failures: list[Problem], *, seconds: float
 ) -> IngestReport:
     datasets: dict[str, DatasetReport] = {}
-    problems: dict[str, Problem] = {failure.path: failure for failure in failures}
+    # Two sources may meet the same one; a place may have several.
+    problems = {(each.path, each.code): each for each in failures}
     for each in passes:
         datasets.update(
             {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}
         )
-        problems.update({problem.path: problem for problem in each.discovery.problems})
+        problems.update({(met.path, met.code): met for met in each.discovery.problems})
     changes = [report.change for report in datasets.values()]
     found = [each.discovery for each in passes]
     missing = tuple(urn for each in passes for urn in each.missing)

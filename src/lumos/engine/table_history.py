@@ -1,11 +1,16 @@
 """What a table's own log tells of its way to the present, as steps to record."""
 
-from datetime import datetime
-from typing import NamedTuple
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import msgspec
 
 from lumos.model.change import Cause
 from lumos.model.discovery import PastSchema, TableState
 from lumos.model.schema import Schema
+
+# Later than any scan, which is when it is taken to have happened.
+_UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Moment(NamedTuple):
@@ -44,6 +49,11 @@ def way_to(
     past = table.past
     is_told = bool(past) and past[-1].schema.full == present.full
     last, between = (past[-1], past[:-1]) if is_told else (None, past)
+    if last is not None and before is not None and last.at <= before.at:
+        # What changed since is no part of the log's own history, such as which columns are
+        # partitions: the table's last commit brought it, or one that wrote no data.
+        at = table.at if table.at > before.at else _UNKNOWN
+        last = msgspec.structs.replace(last, at=at, exact_time=False)
     if before is None:
         if last is None:
             last = PastSchema(schema=present, at=table.at, version=table.version, exact_time=False)

@@ -20,7 +20,7 @@ from lumos.storage import (
     Stretch,
     storage_of,
 )
-from lumos.storage.markers import marker_in, outermost, strays_from
+from lumos.storage.markers import METADATA, marker_in, outermost, strays_from
 from lumos.storage.schemes import canonical
 
 TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
@@ -79,33 +79,41 @@ class SeenTable:
 
     def holds(self, path: str) -> InTable:
         """What a path in it is to the table."""
-        if marker_in(path[len(self.root) + 1 :]) is not None or path in self._logs():
+        below = f"{path}/"
+        is_in_log = any(below.startswith(f"{log}/") for log in self._logs())
+        if is_in_log or marker_in(path[len(self.root) + 1 :]) is not None:
             return self._log
         if self._memory is None:
             return InTable("unreadable", self.reason)
-        below = f"{path}/"
-        here = sum(each == path or each.startswith(below) for each in self._live())
-        if not here and path != self.root:
-            if self._kept.log and below.startswith(f"{self._kept.log}/"):
-                return self._log
-            reason = f"no file of the current version of the table {self.root}"
-            return InTable("not_live", f"{reason}: removed, replaced, or not committed")
-        return InTable("dataset", self.reason, here)
+        here = 0
+        for file in live_files(self._memory):
+            place = self._place(file.path)
+            here += place == path or place.startswith(below)
+            if any(self._place(each.path) == path for each in file.deletes):
+                reason = f"it says which rows of the table {self.root} are deleted"
+                return InTable("log", reason)
+        if here or path == self.root:
+            return InTable("dataset", self.reason, here)
+        return InTable(
+            "not_live",
+            f"no file of the current version of the table {self.root}: removed, replaced, or not "
+            "committed; older versions and branches may have it",
+        )
 
     @property
     def _log(self) -> InTable:
         return InTable("log", f"it is part of the log of the table {self.root}")
 
     def _logs(self) -> Iterator[str]:
-        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": "metadata"}
+        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": METADATA}
         for kind in self._kept.kinds:
             yield f"{self.root}/{folders[kind]}"
+        if self._kept.log:
+            yield self._kept.log
 
-    def _live(self) -> Iterator[str]:
-        assert self._memory is not None
-        for file in live_files(self._memory):
-            is_elsewhere = "://" in file.path or file.path.startswith("/")
-            yield canonical(file.path) if is_elsewhere else f"{self.root}/{file.path}"
+    def _place(self, path: str) -> str:
+        is_elsewhere = "://" in path or path.startswith("/")
+        return canonical(path) if is_elsewhere else f"{self.root}/{path}"
 
 
 class Tables:

@@ -379,6 +379,27 @@ def test_a_schema_that_nothing_shows_lies_between_its_neighbours() -> None:
     ]
 
 
+def test_a_schema_that_came_back_was_there_before_those_with_higher_numbers() -> None:
+    empty = {"manifest-list": None, "manifests": []}
+    snapshots = [
+        snapshot(10, at=1_000_000, **empty),
+        snapshot(30, at=3_000_000, schema_id=2, **empty),
+    ]
+    told = metadata(
+        schemas=[ONE, TWO, THREE],
+        current_schema_id=1,
+        snapshots=snapshots,
+        current_snapshot_id=30,
+        last_updated_ms=4_000_000,
+    )
+    assert [schema for schema, *_ in past_of(in_memory({"v7.metadata.json": told}))] == [
+        "a INT32",
+        "a INT64",
+        "a INT64, b STRING",
+        "a INT64",
+    ]
+
+
 def log(*entries: tuple[str, int]) -> list[dict[str, Any]]:
     return [
         {"metadata-file": f"{LOCATION}/metadata/{name}", "timestamp-ms": at} for name, at in entries

@@ -197,7 +197,12 @@ class History:
         )
 
     def _unseen(self, changes: list["_Change"]) -> list[int]:
-        return sorted(self._schemas.keys() - {change.fact.schema for change in changes})
+        """Schemas that no change shows, or none before that to one with a higher number."""
+        seen: set[int] = set()
+        for schema in (change.fact.schema for change in changes):
+            if isinstance(schema, int) and schema >= max(seen, default=0):
+                seen.add(schema)
+        return sorted(self._schemas.keys() - seen)
 
     def _is_whole(self, log: list[LogEntry]) -> bool:
         """Whether every metadata file since the first one was seen, so that nothing is missed."""
