@@ -2,7 +2,7 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import bson
@@ -206,6 +206,28 @@ def test_known_keys_keep_their_places_and_new_ones_follow() -> None:
         "b STRING",
         "c INT32",
     ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(lambda scan: {f"k{scan}_{n}": 1 for n in range(1500)}, id="keys"),
+        pytest.param(
+            lambda scan: {f"k{n}": {f"x{scan}_{m}": 1 for m in range(500)} for n in range(30)},
+            id="keys inside",
+        ),
+    ],
+)
+def test_samples_of_ever_other_keys_add_no_more_than_anybody_names(
+    document: Callable[[int], dict[str, Any]],
+) -> None:
+    first = schema_of(document(0))
+    second = steadied(schema_of(document(1)), first, whole=False)
+    third = steadied(schema_of(document(2)), second, whole=False)
+    assert second.shape != first.shape
+    assert third.shape == second.shape
+    assert len(second.fields) <= MOST_KEYS
+    assert str(second).count("INT32") <= MOST_PLACES
 
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(), st.text(max_size=2))

@@ -1,6 +1,6 @@
 """Schemas made of what was counted in documents, of validators, and of what was known before."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,8 +17,8 @@ from lumos.model.types import (
     Union,
     quoted_name,
 )
-from lumos.sources.mongodb.observed import Seen
-from lumos.sources.mongodb.types import SCALARS, object_type, united
+from lumos.sources.mongodb.observed import MOST_PLACES, Seen
+from lumos.sources.mongodb.types import MOST_KEYS, SCALARS, object_type, united
 
 KEY: Final = "_id"
 PRESENCE: Final = "mongodb.presence"
@@ -58,15 +58,35 @@ def steadied(observed: Schema, known: Schema, *, whole: bool) -> Schema:
     """What is known by now: a sample never takes anything back, the `whole` collection does."""
     fields = {field.name: field for field in observed.fields}
     before = {field.name: field for field in known.fields}
-    kept: list[Field] = []
-    for name, old in before.items():
-        new = fields.get(name)
-        if new is not None:
-            kept.append(_in_order(new, old) if whole else _both(new, old))
-        elif not whole:
-            kept.append(_unseen(old))
-    kept += [field for name, field in fields.items() if name not in before]
-    return Schema(fields=tuple(kept))
+    fresh = [field for name, field in fields.items() if name not in before]
+    if whole:
+        kept = [_in_order(fields[name], old) for name, old in before.items() if name in fields]
+        return Schema(fields=(*kept, *fresh))
+    return Schema(fields=tuple(_added(before.values(), fields, fresh)))
+
+
+def _added(
+    known: Collection[Field], observed: Mapping[str, Field], fresh: Iterable[Field]
+) -> Iterator[Field]:
+    """Known fields with what a sample shows of them, and fresh ones as long as there is room."""
+    keys, places = len(known), sum(map(_size, known))
+    for old in known:
+        new = observed.get(old.name)
+        both = _unseen(old) if new is None else _both(new, old)
+        growth = _size(both) - _size(old)
+        if growth > 0 and places + growth > MOST_PLACES:
+            yield msgspec.structs.replace(_unseen(old), properties=both.properties)
+        else:
+            places += growth
+            yield both
+    for field in fresh:
+        if keys < MOST_KEYS and places + _size(field) <= MOST_PLACES:
+            keys, places = keys + 1, places + _size(field)
+            yield field
+
+
+def _size(field: Field) -> int:
+    return 1 + sum(1 for _ in _places(field.type, ""))
 
 
 def _usual_place(name: str, seen: Seen) -> tuple[float, str]:

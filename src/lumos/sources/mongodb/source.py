@@ -20,6 +20,7 @@ from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
 from lumos.sources.mongodb.datasets import dataset_of, path_of
 from lumos.sources.mongodb.observed import DECODING
 from lumos.sources.mongodb.sampling import Answer, Kind, Sampler, Work, as_json
+from lumos.sources.mongodb.types import MOST_KEYS
 
 _Client: TypeAlias = "MongoClient[dict[str, Any]]"
 _OF_THE_SERVER: Final = ("admin", "config", "local")
@@ -98,7 +99,10 @@ class MongodbSource(SampledSource):
             path = path_of(answer.work.database, answer.work.name)
             problems += _problems(path, answer)
             if answer.problem is None:
-                datasets.append(dataset_of(path, answer, known(path), self.address))
+                dataset = dataset_of(path, answer, known(path), self.address)
+                datasets.append(dataset)
+                if answer.is_cut or len(dataset.schema.fields) >= MOST_KEYS:
+                    problems.append(_too_many_fields(path))
         return Discovery(datasets=tuple(datasets), problems=tuple(problems))
 
     def _databases(self, client: _Client) -> tuple[list[str], list[Problem]]:
@@ -189,13 +193,15 @@ def _problems(path: str, answer: Answer) -> Iterator[Problem]:
             code="damaged_documents",
             remark=True,
         )
-    if answer.is_cut:
-        yield Problem(
-            path=path,
-            reason="Its documents have more keys than anybody names; not all are told.",
-            code="too_many_fields",
-            remark=True,
-        )
+
+
+def _too_many_fields(path: str) -> Problem:
+    return Problem(
+        path=path,
+        reason="Its documents have more keys than anybody names; not all are told.",
+        code="too_many_fields",
+        remark=True,
+    )
 
 
 def _matches(database: str, name: str, patterns: Iterable[str]) -> bool:
