@@ -209,12 +209,12 @@ def _report(
 ) -> IngestReport:
     datasets: dict[str, DatasetReport] = {}
     # Two sources may meet the same one; a place may have several.
-    problems = {(each.path, each.code): each for each in failures}
+    problems = {(each.path, each.code, each.reason): each for each in failures}
     for each in passes:
         datasets.update(
             {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}
         )
-        problems.update({(met.path, met.code): met for met in each.discovery.problems})
+        problems.update({(m.path, m.code, m.reason): m for m in each.discovery.problems})
     changes = [report.change for report in datasets.values()]
     found = [each.discovery for each in passes]
     missing = tuple(urn for each in passes for urn in each.missing)
