@@ -10,6 +10,7 @@ from lumos.formats.scalars import NULLS
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import JSON, Decimal, Timestamp
 from lumos.pipeline.profiling.columns import WHOLE, Leaf
+from lumos.pipeline.profiling.mixed import Mixed, parts_of
 
 _ANY_DAY: Final = "1970-01-01"
 # Digits of seconds that are finer than microseconds.
@@ -90,20 +91,20 @@ def values_of(leaf: Leaf, column: pa.Array | None, rows: int) -> Values:
     A member is null wherever a struct around it is.
     """
     target = target_of(leaf)
-    misfits = 0
-    for name in leaf.names[1:]:
-        if column is None:
-            break
-        column = _plain(column)
-        if not pa.types.is_struct(column.type):
-            return _of_another_type(column, target)
-        index = column.type.get_field_index(name)
-        column = pc.struct_field(column, [index]) if index >= 0 else None
-    if column is None:
+    if column is None or pa.types.is_null(column.type):
         return Values(pa.nulls(rows, target or pa.null()))
+    if isinstance(column.type, Mixed):
+        parts = [values_of(leaf, each, rows) for each in parts_of(column)]
+        array = pc.coalesce(*(each.array for each in parts)) if target else parts[0].array
+        return Values(array, sum(each.misfits for each in parts))
     array = _plain(column)
-    if pa.types.is_null(array.type):
-        return Values(pa.nulls(rows, target or pa.null()))
+    if leaf.names[1:]:
+        if not pa.types.is_struct(array.type):
+            return _of_another_type(array, target)
+        index = array.type.get_field_index(leaf.names[1])
+        member = pc.struct_field(array, [index]) if index >= 0 else None
+        return values_of(leaf._replace(names=leaf.names[1:]), member, rows)
+    misfits = 0
     if _is_text(array):
         array, misfits, _ = _in_pieces(array.cast(_BYTES_OF[array.type]), array.type)
     found = _typed(leaf, array, target)
