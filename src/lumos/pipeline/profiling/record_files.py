@@ -3,11 +3,13 @@
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
@@ -25,6 +27,19 @@ _LONGEST: Final = 64 * 1024 * 1024
 _RECORDS: Final = 16 * 1024
 _BETWEEN: Final = re.compile(r"[ \t\r\n,]*")
 _VALUE: Final = ("value",)
+_MOST: Final = 2**63 - 1
+# Times of Avro, in which unit they are told, and how many of it one of theirs is.
+_TIMES: Final = {
+    "int-date": ("datetime64[D]", 1),
+    "long-timestamp-millis": ("datetime64[us]", 1000),
+    "long-local-timestamp-millis": ("datetime64[us]", 1000),
+    "long-timestamp-micros": ("datetime64[us]", 1),
+    "long-local-timestamp-micros": ("datetime64[us]", 1),
+    "long-timestamp-nanos": ("datetime64[ns]", 1),
+    "long-local-timestamp-nanos": ("datetime64[ns]", 1),
+}
+
+_Logical: TypeAlias = Callable[[Any, Any, Any], Any]
 
 _quick = msgspec.json.Decoder()
 _slow = json.JSONDecoder()
@@ -210,7 +225,7 @@ def read_avro(
     """The records of a container file."""
     import fastavro
 
-    _add_codecs()
+    _extend_fastavro()
     reader: Any = fastavro.reader(io.BufferedReader(_Readable(file), _BLOCK))
     names = _names_of(reader.writer_schema, task, wanted)
     types = {own: wanted[name] for name, own in names.items()}
@@ -254,9 +269,11 @@ class _Readable(io.RawIOBase):
         return len(data)
 
 
-def _add_codecs() -> None:
-    """Lets fastavro read what Arrow can unfold, whatever other libraries are there."""
+@cache
+def _extend_fastavro() -> None:
+    """Lets fastavro unfold all that Arrow can, without other libraries, and read any time."""
     from fastavro import _read
+    from fastavro.read import LOGICAL_READERS
 
     # Neither is told of in its stubs.
     library: Any = _read
@@ -274,6 +291,24 @@ def _add_codecs() -> None:
             return io.BytesIO(unpacked.read())
 
     library.BLOCK_READERS.update(snappy=snappy, zstandard=zstandard)
+    usual = dict.fromkeys(_TIMES) | LOGICAL_READERS
+    LOGICAL_READERS.update((name, _unlimited(name, read)) for name, read in usual.items())
+
+
+def _unlimited(name: str, read: _Logical | None) -> _Logical:
+    """Reads what fits into none of Python's types, too: times as numpy has them, else as texts."""
+
+    def read_any(data: Any, written: Any = None, wanted: Any = None) -> Any:
+        try:
+            if read is not None:
+                return read(data, written, wanted)
+        except (ArithmeticError, ValueError):
+            pass
+        unit, factor = _TIMES.get(name, ("", 0))
+        is_time = factor and abs(data * factor) <= _MOST
+        return np.int64(data * factor).view(unit) if is_time else str(data)
+
+    return read_any
 
 
 def _snappy_size(data: bytes) -> int:

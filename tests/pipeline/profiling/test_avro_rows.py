@@ -1,0 +1,77 @@
+"""Rows of Avro with times that few calendars reach."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from lumos.pipeline.profiling.tallies import Tally
+from pipeline.profiling.test_reading import measured
+
+DAY = 86_400
+
+
+def tally(file: Path, type: dict[str, Any], values: list[Any]) -> Tally:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "t", "type": type}]}
+    with file.open("wb") as sink:
+        fastavro.writer(sink, schema, [{"t": value} for value in values])
+    found = measured(file)
+    assert (found.rows, found.files, found.problems) == (len(values), 1, [])
+    return found.tallies[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical", "per_second"),
+    [
+        pytest.param("long", "timestamp-millis", 1000, id="millis"),
+        pytest.param("long", "local-timestamp-millis", 1000, id="local millis"),
+        pytest.param("long", "timestamp-micros", 10**6, id="micros"),
+        pytest.param("long", "local-timestamp-micros", 10**6, id="local micros"),
+        pytest.param("int", "date", 1 / DAY, id="days"),
+    ],
+)
+def test_times_before_year_1_and_after_9999_are_read_as_others_are(
+    tmp_path: Path, kind: str, logical: str, per_second: float
+) -> None:
+    # A day of the years -8000, 1970 and 10000.
+    seconds = [-3_700_000 * DAY, 0, 2_932_897 * DAY]
+    found = tally(
+        tmp_path / "a.avro",
+        {"type": kind, "logicalType": logical},
+        [round(each * per_second) for each in seconds],
+    )
+    counted = [each // DAY if logical == "date" else each * 10**6 for each in seconds]
+    assert (found.low, found.high, found.misfits, found.nulls) == (counted[0], counted[2], 0, 0)
+
+
+@pytest.mark.parametrize("logical", ["timestamp-nanos", "local-timestamp-nanos"])
+def test_times_to_the_nanosecond(tmp_path: Path, logical: str) -> None:
+    values = [1_704_067_200_000_000_001, -5]
+    found = tally(tmp_path / "a.avro", {"type": "long", "logicalType": logical}, values)
+    assert (found.low, found.high, found.misfits) == (-5, values[0], 0)
+
+
+@pytest.mark.parametrize(
+    ("type", "values"),
+    [
+        pytest.param({"type": "long", "logicalType": "timestamp-millis"}, [0, 2**62], id="moment"),
+        pytest.param({"type": "int", "logicalType": "time-millis"}, [0, 99_999_999], id="hour"),
+        pytest.param(
+            {"type": "long", "logicalType": "timestamp-millis"},
+            [datetime(2024, 1, 1, tzinfo=UTC), -(2**62)],
+            id="moment before all",
+        ),
+    ],
+)
+def test_a_value_that_is_no_time_is_of_another_type(
+    tmp_path: Path, type: dict[str, Any], values: list[Any]
+) -> None:
+    assert tally(tmp_path / "a.avro", type, values).misfits == 1
+
+
+def test_days_of_all_years_stand_beside_each_other(tmp_path: Path) -> None:
+    values = [date(2024, 1, 1), 10_000_000]
+    found = tally(tmp_path / "a.avro", {"type": "int", "logicalType": "date"}, values)
+    assert (found.low, found.high, found.misfits) == (19_723, 10_000_000, 0)
