@@ -5,14 +5,18 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from time import monotonic
 
+import msgspec
+
 from lumos.config import Settings
+from lumos.config.written import check_free, write_sources
 from lumos.engine.ingest import Announce, report_progress
 from lumos.engine.recording import dataset_of
 from lumos.engine.reports import DatasetReport, DiscoverReport, DiscoverSummary
 from lumos.engine.samples import sampled
-from lumos.engine.scanning import Lake, places_of
+from lumos.engine.scanning import Lake, places_of, sections_of
 from lumos.engine.state import check_state
 from lumos.model.discovery import Discovery
 from lumos.sources import SampledSource, Source
@@ -21,9 +25,33 @@ from lumos.storage import USUAL, Access
 
 
 def discover(
-    settings: Settings, paths: Sequence[str], *, state: str, announce: Announce
+    settings: Settings,
+    paths: Sequence[str],
+    *,
+    state: str,
+    announce: Announce,
+    write_config: Path | None = None,
+    force: bool = False,
 ) -> DiscoverReport:
-    """Scans the paths afresh and tells what is there; store and configuration stay as they are."""
+    """Scans the paths afresh and tells what is there; nothing is recorded.
+
+    What is found may become a configuration, which replaces one that is there by `force` alone.
+    """
+    if write_config is None:
+        return _looked_at(settings, paths, state, announce)
+    check_free(write_config, force=force)
+    found = _looked_at(settings, paths, state, announce)
+    lines = [
+        f"{each.location.uri if each.location else each.urn}  {each.format}"
+        for each in found.datasets
+    ]
+    write_sources(write_config, sections_of(settings, paths), found=lines, force=force)
+    return msgspec.structs.replace(found, config=str(write_config))
+
+
+def _looked_at(
+    settings: Settings, paths: Sequence[str], state: str, announce: Announce
+) -> DiscoverReport:
     started = monotonic()
     places = places_of(settings, paths)
     looks: list[tuple[Source, Discovery]] = []

@@ -12,7 +12,6 @@ import msgspec
 
 from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
-from lumos.config.written import check_free, write_sources
 from lumos.engine.handlers import ChangeHandler, Handlers
 from lumos.engine.herald import Herald
 from lumos.engine.impact.tracking import BlastRadiusTracker
@@ -30,7 +29,7 @@ from lumos.engine.reports import (
     StoreReport,
     UpgradeReport,
 )
-from lumos.engine.scanning import platform_of, sections_of
+from lumos.engine.scanning import platform_of
 from lumos.model.change import EventType
 from lumos.store import Database, DatasetFilter, Facets, Listener, Store
 
@@ -176,7 +175,7 @@ class Lumos:
         ingested = ingest(
             self.settings,
             paths,
-            store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            store=self._made_store,
             state=self.state_uri,
             **{"announce": _say_nothing, **options},
         )
@@ -197,19 +196,14 @@ class Lumos:
         """What lies in some paths, without recording it; may write a configuration for them."""
         from lumos.engine.discover import discover
 
-        named = [str(path) for path in paths]
-        target = None if write_config is None else Path(write_config)
-        if target is not None:
-            check_free(target, force=force)
-        found = discover(self.settings, named, state=self.state_uri, announce=announce)
-        if target is None:
-            return found
-        lines = [
-            f"{each.location.uri if each.location else each.urn}  {each.format}"
-            for each in found.datasets
-        ]
-        write_sources(target, sections_of(self.settings, named), found=lines, force=force)
-        return msgspec.structs.replace(found, config=str(target))
+        return discover(
+            self.settings,
+            [str(path) for path in paths],
+            state=self.state_uri,
+            write_config=None if write_config is None else Path(write_config),
+            force=force,
+            announce=announce,
+        )
 
     def search(
         self,
@@ -268,7 +262,7 @@ class Lumos:
         return Snapshots(
             self.settings,
             self._store,
-            make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            make_store=self._made_store,
             mirror=self._written,
         )
 
@@ -281,7 +275,7 @@ class Lumos:
             self.settings,
             lambda: self.snapshot,
             self._store,
-            make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            make_store=self._made_store,
             scan=self._scan,
             folder=lambda: folder_beside(self.settings, self.database, "migrations"),
         )
@@ -294,7 +288,7 @@ class Lumos:
         return LineageDesk(
             self.settings,
             store=self._store,
-            make_store=lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            make_store=self._made_store,
             scribe=lambda: self.scribe,
             usage=lambda: self.usage,
             telling=self._herald.telling,
@@ -376,10 +370,7 @@ class Lumos:
     def _steps(self) -> "Steps":
         from lumos.engine.versions.steps import Steps
 
-        return Steps(
-            prefix=self.settings.cloud_version_prefix,
-            written=self._written,
-        )
+        return Steps(prefix=self.settings.cloud_version_prefix, written=self._written)
 
     @cached_property
     def _herald(self) -> Herald:
@@ -407,7 +398,7 @@ class Lumos:
         return UsageDesk(
             self.settings,
             self._store,
-            lambda: Store.open(self.database, create=True, listeners=self._listeners),
+            self._made_store,
             telling=self._herald.telling,
         )
 
@@ -423,11 +414,7 @@ class Lumos:
         """What costs are computed from: what jobs used, and what people set."""
         from lumos.engine.costs.sourcing import CostSources
 
-        return CostSources(
-            self.settings,
-            self._store,
-            lambda: Store.open(self.database, create=True, listeners=self._listeners),
-        )
+        return CostSources(self.settings, self._store, self._made_store)
 
     @cached_property
     def profiles(self) -> "ProfileDesk":
@@ -500,3 +487,7 @@ class Lumos:
 
     def _store(self) -> Store:
         return Store.open(self.database, listeners=self._listeners)
+
+    def _made_store(self) -> Store:
+        """The store, which is made where there is none yet."""
+        return Store.open(self.database, create=True, listeners=self._listeners)

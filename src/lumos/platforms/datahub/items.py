@@ -18,7 +18,8 @@ from lumos.platforms.datahub.writing import (
     sent,
 )
 from lumos.platforms.datahub_model.carrying import folded
-from lumos.platforms.datahub_model.items import Items, key_of
+from lumos.platforms.datahub_model.item_kinds import key_of
+from lumos.platforms.datahub_model.items import Items
 from lumos.platforms.datahub_model.statements import Entity, Statement, entity_of
 from lumos.platforms.interface import Item, Refused
 

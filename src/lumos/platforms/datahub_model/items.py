@@ -7,15 +7,13 @@ tags and domains are shown all the same.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import Other
 from lumos.model.codec import from_json, to_json
-from lumos.model.dataset import Owner, Ownership
-from lumos.platforms.datahub_model import facts
 from lumos.platforms.datahub_model.carrying import (
     CATALOG,
     carried_in,
@@ -28,15 +26,22 @@ from lumos.platforms.datahub_model.carrying import (
     without,
 )
 from lumos.platforms.datahub_model.foreign import Shown, shown_by, shown_in
-from lumos.platforms.datahub_model.lenses import State, changed, listed, values
-from lumos.platforms.datahub_model.names import entity_name, entity_urn, is_acceptable
+from lumos.platforms.datahub_model.item_kinds import (
+    KINDS,
+    WORDS,
+    Kind,
+    home_of,
+    key_of,
+    kind_and_key,
+)
+from lumos.platforms.datahub_model.lenses import State
+from lumos.platforms.datahub_model.names import entity_urn, is_acceptable
 from lumos.platforms.datahub_model.shapes import statements_of
 from lumos.platforms.datahub_model.statements import (
     Entity,
     Holder,
     Keeper,
     Statement,
-    entity_of,
 )
 from lumos.platforms.datahub_model.worded import Words
 from lumos.platforms.interface import Item
@@ -66,16 +71,16 @@ class Items:
         for entity in entities:
             if entity.type == "dataset" or self._only_shows(entity):
                 continue
-            kind, key = _kind_and_key(entity)
+            kind, key = kind_and_key(entity)
             if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
-                home = self._home(_KINDS[type(exact)], key_of(exact))
+                home = self._home(KINDS[type(exact)], key_of(exact))
                 if home is None or not statements_of(self._holder, home.urn):
                     yield self._with_edits(exact)
             elif (item := self.get(kind.type, key)) is not None:
                 yield item
 
     def get(self, type: type[Item], key: str) -> Item | None:
-        kind = _KINDS[type]
+        kind = KINDS[type]
         if self._is_loose(key):
             name = key.removeprefix(_LOOSE)
             return self._change(name) if name in self._holder.loose() else None
@@ -88,7 +93,7 @@ class Items:
 
     def settled(self, item: Item) -> Item:
         """The item that `get` gives back once this one is put."""
-        kind, key = _KINDS[type(item)], key_of(item)
+        kind, key = KINDS[type(item)], key_of(item)
         if CATALOG not in item.carried or self._is_loose(key):
             return item
         rendered = self._rendered(kind, key, item)
@@ -98,7 +103,7 @@ class Items:
 
     def put(self, item: Item) -> None:
         """Makes an item exactly this, natively as far as that goes."""
-        kind, key = _KINDS[type(item)], key_of(item)
+        kind, key = KINDS[type(item)], key_of(item)
         if self._is_loose(key):
             change = carried_in(item.carried)[""][0].body
             self._holder.add_loose(key.removeprefix(_LOOSE), change)
@@ -114,7 +119,7 @@ class Items:
             self._show(shown, item)
 
     def erase(self, item: Item) -> None:
-        kind, key = _KINDS[type(item)], key_of(item)
+        kind, key = KINDS[type(item)], key_of(item)
         if self._is_loose(key):
             self._holder.remove_loose(key.removeprefix(_LOOSE))
             return
@@ -126,14 +131,14 @@ class Items:
 
     def needed(self, type: type[Item], key: str) -> tuple[Entity, ...]:
         """The entities that an item is kept in, or would be."""
-        kind = _KINDS[type]
+        kind = KINDS[type]
         home, companion = self._home(kind, key), _companion(kind, key)
         if (shown := self._shown(key)) is not None:
             return companion, shown.entity
         if home is None:
             return (companion,)
         beside = shown_in(home)
-        shows = () if beside is None else (_companion(_KINDS[Other], beside.urn),)
+        shows = () if beside is None else (_companion(KINDS[Other], beside.urn),)
         return home, companion, *shows
 
     def needed_with(self, entity: Entity) -> tuple[Entity, ...]:
@@ -141,8 +146,8 @@ class Items:
         if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
             return self.needed(type(exact), key_of(exact))
         if (shown := shown_in(entity)) is not None:
-            return entity, _companion(_KINDS[Other], shown.urn)
-        kind, key = _kind_and_key(entity)
+            return entity, _companion(KINDS[Other], shown.urn)
+        kind, key = kind_and_key(entity)
         return self.needed(kind.type, key)
 
     # What shows things of other catalogs
@@ -155,7 +160,7 @@ class Items:
 
     def _is_ours(self, shown: Shown) -> bool:
         """Whether an entity was made to show something."""
-        return shown.entity.urn in self._noted(_companion(_KINDS[Other], shown.urn))
+        return shown.entity.urn in self._noted(_companion(KINDS[Other], shown.urn))
 
     def _noted(self, companion: Entity) -> list[str]:
         """The entities that were made to show what is kept in a companion."""
@@ -167,7 +172,7 @@ class Items:
         shown = shown_in(home)
         if shown is None or not self._is_ours(shown):
             return
-        kind = _KINDS[Other]
+        kind = KINDS[Other]
         exact = self._exact(_companion(kind, shown.urn))
         self._put_companion(kind, shown.urn, None if exact is None else self._with_edits(exact))
 
@@ -218,13 +223,13 @@ class Items:
     def _is_loose(self, key: str) -> bool:
         return self._holder.keeps_loose and key.startswith(_LOOSE)
 
-    def _home(self, kind: "_Kind", key: str) -> Entity | None:
+    def _home(self, kind: Kind, key: str) -> Entity | None:
         """The entity that an item is in DataHub, if its place holds such entities."""
-        home = _home(kind, key)
+        home = home_of(kind, key)
         is_held = home is not None and (self._keeper is None or self._keeper.holds(home))
         return home if is_held else None
 
-    def _rendered(self, kind: "_Kind", key: str, item: Item) -> "_Rendered":
+    def _rendered(self, kind: Kind, key: str, item: Item) -> "_Rendered":
         if (home := self._home(kind, key)) is None:
             return _Rendered([], item)
         bare = msgspec.structs.replace(item, carried=without(item.carried))
@@ -248,7 +253,7 @@ class Items:
         return _Rendered(stated(state, carried), exact)
 
     def _read(
-        self, kind: "_Kind", key: str, statements: list[Statement], exact: Item | None
+        self, kind: Kind, key: str, statements: list[Statement], exact: Item | None
     ) -> Item | None:
         """The item that statements are about, with those that must be carried along."""
         home = self._home(kind, key)
@@ -291,7 +296,7 @@ class Items:
     def _exact(self, companion: Entity) -> Item | None:
         """The item that Lumos laid into a platform resource, or nothing."""
         info = folded(statements_of(self._holder, companion.urn)).get(_INFO) or {}
-        kind = _WORDS.get(info.get("resourceType", ""))
+        kind = WORDS.get(info.get("resourceType", ""))
         if kind is None:
             return None
         try:
@@ -302,7 +307,7 @@ class Items:
         return exact
 
     def _put_companion(
-        self, kind: "_Kind", key: str, item: Item | None, *, shown: Shown | None = None
+        self, kind: Kind, key: str, item: Item | None, *, shown: Shown | None = None
     ) -> None:
         companion, statements = _companion(kind, key), []
         if item is not None:
@@ -317,16 +322,6 @@ class Items:
         self._holder.replace(companion, statements)
 
 
-class _Kind(NamedTuple):
-    """A kind of items, the type of entity that it is in DataHub, and how that is read."""
-
-    word: str
-    type: type[Any]
-    entity: str | None
-    read: Callable[[str, State], Any]
-    write: Callable[[State, Any], None]
-
-
 class _Rendered(NamedTuple):
     """What is said of an item as DataHub has it, and all of it where that is more."""
 
@@ -334,28 +329,7 @@ class _Rendered(NamedTuple):
     exact: Item | None
 
 
-def _kind_and_key(entity: Entity) -> tuple[_Kind, str]:
-    kind = _ENTITIES.get(entity.type)
-    name = None if kind is None else entity_name(entity.type, entity.urn)
-    # A name that Lumos would spell in another way stays what it is.
-    if kind is None or name is None or entity_urn(entity.type, name) != entity.urn:
-        return _KINDS[Other], entity.urn
-    return kind, name
-
-
-def key_of(item: Item) -> str:
-    """The name or URN that an item is known by."""
-    return item.urn if isinstance(item, Job | Other) else item.name
-
-
-def _home(kind: _Kind, key: str) -> Entity | None:
-    """The entity that an item is in DataHub."""
-    if kind.entity is not None:
-        return Entity(kind.entity, entity_urn(kind.entity, key))
-    return entity_of(key) if kind.type is Other and key.startswith("urn:li:") else None
-
-
-def _companion(kind: _Kind, key: str) -> Entity:
+def _companion(kind: Kind, key: str) -> Entity:
     urn = entity_urn(_RESOURCE, f"{kind.word}.{key}")
     if not is_acceptable(urn):
         mark = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -375,7 +349,7 @@ def _in_ascii(text: str) -> str:
     )
 
 
-def _since(kind: _Kind, shown: Any, exact: Any) -> Any:
+def _since(kind: Kind, shown: Any, exact: Any) -> Any:
     """The exact item, with what changed in DataHub since."""
     if exact is None:
         return shown
@@ -388,128 +362,3 @@ def _since(kind: _Kind, shown: Any, exact: Any) -> Any:
         if getattr(shown, field) != getattr(then, field)
     }
     return msgspec.structs.replace(exact, **now)
-
-
-def _read_user(name: str, state: State) -> User:
-    info = state.get("corpUserInfo") or {}
-    return User(
-        name=name,
-        display_name=info.get("displayName"),
-        email=info.get("email"),
-        title=info.get("title"),
-        active=info.get("active", True),
-        groups=_names(state.get("groupMembership"), "groups", "corpGroup"),
-        properties=info.get("customProperties") or {},
-    )
-
-
-def _write_user(state: State, user: User) -> None:
-    now = _read_user(user.name, state)
-    if "corpUserInfo" not in state or now != user:
-        facts = {"displayName": user.display_name, "email": user.email, "title": user.title}
-        changed(state, "corpUserInfo", active=user.active, **facts)
-    if now.properties != user.properties:
-        changed(state, "corpUserInfo", customProperties=user.properties)
-    if now.groups != user.groups:
-        _write_names(state, "groupMembership", "groups", "corpGroup", user.groups)
-
-
-def _read_group(name: str, state: State) -> Group:
-    info = state.get("corpGroupInfo") or {}
-    return Group(
-        name=name,
-        display_name=info.get("displayName"),
-        description=info.get("description"),
-        email=info.get("email"),
-        members=_names(info, "members", "corpuser"),
-    )
-
-
-def _write_group(state: State, group: Group) -> None:
-    now = _read_group(group.name, state)
-    if "corpGroupInfo" not in state or now != group:
-        changed(
-            state,
-            "corpGroupInfo",
-            {"admins": [], "members": [], "groups": []},
-            displayName=group.display_name,
-            description=group.description,
-            email=group.email,
-        )
-    if now.members != group.members:
-        _write_names(state, "corpGroupInfo", "members", "corpuser", group.members)
-
-
-def _read_term(name: str, state: State) -> GlossaryTerm:
-    info = state.get("glossaryTermInfo") or {}
-    owners = facts.read_ownership(state) or Ownership()
-    return GlossaryTerm(
-        name=name,
-        display_name=info.get("name"),
-        definition=info.get("definition") or None,
-        parent=entity_name("glossaryNode", info.get("parentNode") or ""),
-        related=_names(state.get("glossaryRelatedTerms"), "relatedTerms", "glossaryTerm"),
-        domain=facts.read_domain(state),
-        owners=tuple(owner.name for owner in owners.owners),
-        properties=info.get("customProperties") or {},
-    )
-
-
-def _write_term(state: State, term: GlossaryTerm) -> None:
-    now = _read_term(term.name, state)
-    if "glossaryTermInfo" not in state or now != term:
-        parent = entity_urn("glossaryNode", term.parent) if term.parent else None
-        changed(
-            state,
-            "glossaryTermInfo",
-            {"termSource": "INTERNAL"},
-            definition=term.definition or "",
-            name=term.display_name,
-            parentNode=parent,
-        )
-    if now.properties != term.properties:
-        changed(state, "glossaryTermInfo", customProperties=term.properties)
-    if now.related != term.related:
-        _write_names(state, "glossaryRelatedTerms", "relatedTerms", "glossaryTerm", term.related)
-    if now.domain != term.domain:
-        facts.write_domain(state, term.domain)
-    if now.owners != term.owners:
-        known = {owner.name: owner for owner in (facts.read_ownership(state) or Ownership()).owners}
-        owners = tuple(known.get(name) or Owner(name=name) for name in term.owners)
-        facts.write_ownership(state, Ownership(owners=owners))
-
-
-def _names(body: Any, key: str, entity: str) -> tuple[str, ...]:
-    return values((body or {}).get(key) or (), lambda urn: entity_name(entity, urn))
-
-
-def _write_names(state: State, aspect: str, key: str, entity: str, names: tuple[str, ...]) -> None:
-    urns = listed(
-        (state.get(aspect) or {}).get(key) or (),
-        lambda urn: entity_name(entity, urn),
-        names,
-        lambda name: entity_urn(entity, name),
-    )
-    changed(state, aspect, **{key: urns})
-
-
-def _read_other(urn: str, _state: State) -> Other:
-    return Other(urn=urn)
-
-
-def _write_nothing(_state: State, _item: Any) -> None:
-    """Lumos says nothing of these; whatever is said of them is carried."""
-
-
-_KINDS: Final[dict[type[Any], _Kind]] = {
-    kind.type: kind
-    for kind in (
-        _Kind("lumos-term", GlossaryTerm, "glossaryTerm", _read_term, _write_term),
-        _Kind("lumos-user", User, "corpuser", _read_user, _write_user),
-        _Kind("lumos-group", Group, "corpGroup", _read_group, _write_group),
-        _Kind("lumos-job", Job, None, _read_other, _write_nothing),
-        _Kind("lumos-other", Other, None, _read_other, _write_nothing),
-    )
-}
-_WORDS: Final = {kind.word: kind for kind in _KINDS.values()}
-_ENTITIES: Final = {kind.entity: kind for kind in _KINDS.values() if kind.entity is not None}
