@@ -278,6 +278,13 @@ def test_partitions_of_delta_by_moments_and_empty_texts(tmp_path: Path) -> None:
     assert (texts.nulls, texts.shortest) == (1, 1), "the protocol writes null as an empty text"
 
 
+def test_partitions_of_delta_by_bytes(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2, 3], "bytes": pa.array([b"\x01\xff", b"a", None], pa.binary())})
+    deltalake.write_deltalake(str(tmp_path), table, partition_by=["bytes"])
+    column = measured("delta", tmp_path)[1]["bytes"]
+    assert (column.shortest, column.longest, column.nulls) == (1, 2, 1)
+
+
 def test_position_deletes_of_iceberg(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     table = iceberg(lake).create_table("ns.t", schema=rows(0, 1).schema)

@@ -1,5 +1,6 @@
 """The live files of a table, each with what its log says of its rows."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -20,6 +21,8 @@ from lumos.pipeline.tables import Memory, live_files
 from lumos.storage.schemes import canonical
 
 _LOG: Final = "hudi-log"
+# How Delta's protocol writes bytes, which Spark writes as they are.
+_ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
 
 
 class TableFiles(NamedTuple):
@@ -36,13 +39,17 @@ def table_files(root: str, memory: Memory) -> TableFiles:
     known_as = identity_of(fields)
     names = tuple(field.name for field in facts.schema.fields)
     initial = _initial_values(facts.schema)
+    binary = {each.name for each in facts.schema.fields if kind_of_values(each.type) == "bytes"}
     files = []
     equality = 0
     for live, logs in _slices(live_files(memory)):
         equality += any(each.kind == "equality" for each in live.deletes)
         is_slice = bool(logs) or live.format == _LOG
         path = _absolute(root, live.path)
-        constants = tuple({**initial, **dict(_partition_values(live, memory.kind))}.items())
+        constants = initial | {
+            name: _of_delta(text, name in binary) if memory.kind == "delta" else text
+            for name, text in live.partition
+        }
         deletes = tuple(
             msgspec.structs.replace(each, path=each.path and _absolute(root, each.path))
             for each in live.deletes
@@ -54,7 +61,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
             HUDI_SLICE if is_slice else live.format,
             unit=0,
             names=names,
-            constants=constants,
+            constants=tuple(constants.items()),
             fields=fields,
             deletes=deletes,
             spelled=live.path,
@@ -92,11 +99,11 @@ def _absolute(root: str, path: str) -> str:
     return f"{root.rstrip('/')}/{path}"
 
 
-def _partition_values(live: LiveFile, kind: str) -> tuple[tuple[str, str | None], ...]:
-    if kind != "delta":
-        return live.partition
-    # By its protocol, an empty text is how null is written.
-    return tuple((name, value or None) for name, value in live.partition)
+def _of_delta(text: str | None, is_binary: bool) -> str | bytes | None:
+    """A partition's value as Delta's protocol has it: an empty text is how null is written."""
+    if is_binary and text and _ESCAPED.fullmatch(text):
+        return bytes.fromhex(text.replace(r"\u00", ""))
+    return text or None
 
 
 def _initial_values(schema: Schema) -> dict[str, str | bytes | None]:
