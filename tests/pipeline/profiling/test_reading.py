@@ -26,6 +26,7 @@ from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
 from lumos.pipeline.profiling.reading import FileTask, batches
 from lumos.pipeline.profiling.tallies import Tally
 from lumos.storage import USUAL, LocalStorage
+from lumos.storage.errors import StorageDenied
 
 COUNT = 500
 RECORDS: list[dict[str, Any]] = [
@@ -310,6 +311,29 @@ def test_times_of_spark_2_and_hive_reach_as_far_as_their_calendars(tmp_path: Pat
     (tally,) = measured(file).tallies
     bounds = table["t"].cast(pa.int64()).to_pylist()
     assert (tally.low, tally.high, tally.misfits) == (bounds[0], bounds[2], 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        pytest.param(StorageDenied("Access Denied (AccessDenied)"), "Access Denied (AccessDenied)",
+                     id="storage"),
+        pytest.param(PermissionError(13, "Permission denied", "/a"), "Permission denied", id="disk"),
+        pytest.param(TimeoutError(), "TimeoutError", id="without words"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_the_storage_is_told_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: OSError, words: str
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(lines([{"a": 1}]))
+
+    def fail(*_: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr("lumos.pipeline.profiling.job.batches", fail)
+    (problem,) = measured(file).problems
+    assert (problem.code, problem.reason) == ("unreadable", f"It could not be read: {words}")
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -137,7 +137,8 @@ def _part(
         except FileNotFoundError:
             facts.problems.append(_problem(task, "vanished", "The file is gone since the scan."))
         except OSError as problem:
-            reason = f"It could not be read: {type(problem).__name__}: {problem}"
+            words = problem.strerror or str(problem) or type(problem).__name__
+            reason = f"It could not be read: {words}"
             facts.problems.append(_problem(task, "unreadable", reason))
     for unit, facts in counted.items():
         first = [pa.array([unit], pa.int64()), pa.array([msgspec.msgpack.encode(facts)])]
