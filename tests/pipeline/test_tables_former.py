@@ -7,6 +7,8 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from lumos.pipeline.explanation import Lens
+from lumos.storage import USUAL
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose
 
@@ -93,3 +95,22 @@ def test_each_of_two_folders_named_alike_goes_on_as_its_own_table(lake: Path, sc
     for name in ("h", "h6"):
         found = scans.dataset(name)
         assert (found.renamed_from, found.merged_from) == (None, ())
+
+
+@pytest.mark.parametrize("table_comes", ["first", "later"])
+def test_files_that_would_be_called_as_a_table_is_have_another_name(
+    lake: Path, scans: Scans, table_comes: str
+) -> None:
+    for number in range(2):
+        write_loose(lake / f"refined/orders_2023/part-0000{number}.parquet")
+    if table_comes == "later":
+        assert scans.found() == {"refined/orders": "parquet"}
+    write_delta(lake / "refined/orders")
+    expected = {"refined/orders": "delta", "refined/orders_*": "parquet"}
+    for _ in range(2):
+        assert scans.found() == expected
+    assert scans.last is not None
+    assert len(scans.last.datasets) == 2
+    lens = Lens.of_scan(scans.selection, scans.manifest, state_access=USUAL)
+    (group,) = lens.groups
+    assert (group.dataset, len(list(lens.files_of(group)))) == (str(lake / "refined/orders_*"), 2)

@@ -267,7 +267,8 @@ def _collected(
     # Files that are no dataset's today may be tomorrow's, unopened.
     present = {place.full for place in places}
     before = _outside(known.settled, claims)
-    grouping = group(places, schemas, root=job.selection.root, before=before)
+    roots = {each.root for each in tables}
+    grouping = group(places, schemas, root=job.selection.root, before=before, tables=roots)
     merged: dict[str, Merged] = {
         each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
         for each in grouping.groups

@@ -170,8 +170,13 @@ class Lens:
 
     def _regroup(self) -> None:
         self._schemas = Schemas(self._manifest.schemas)
-        settled = self._manifest.settled
-        grouping = group(self._places, self._schemas, root=self._selection.root, before=settled)
+        grouping = group(
+            self._places,
+            self._schemas,
+            root=self._selection.root,
+            before=self._manifest.settled,
+            tables=self._manifest.tables,
+        )
         self._sidecars = {_key(place) for place in grouping.sidecars}
         self._groups = {_key(place): each for each in grouping.groups for place in each.places}
         self._crowds = [key for key in self._groups if ANY_NAME in key[1]]

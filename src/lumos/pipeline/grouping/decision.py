@@ -62,16 +62,18 @@ def group(
     *,
     root: str,
     before: Settlement = NOTHING_SETTLED,
+    tables: Collection[str] = (),
 ) -> Grouping:
     """The datasets that places make up, and what to remember of how that was settled.
 
     What an earlier scan settled stays: a file that comes, goes or breaks must not rename others,
-    and what was put together is not taken apart again.
+    and what was put together is not taken apart again. Only a table has its name to itself.
     """
     # In an order of their own, so that it does not matter which task was done first.
     every = sorted(places, key=key_of)
     fingerprint = fingerprint_of(every)
-    if fingerprint == before.fingerprint:
+    is_clear = not any(each.dataset in tables for each in before.groups)
+    if fingerprint == before.fingerprint and is_clear:
         return _recalled(every, before)
     hinted = hinted_datasets(each for each in every if hinted_location(each.pattern) is not None)
     free = [each for each in every if hinted_location(each.pattern) is None]
@@ -82,21 +84,23 @@ def group(
     kept = {dataset for some in olds for dataset in some}
     is_file = any(row.place.first_path == root for unit in units for row in unit.rows)
     top = root.rpartition("/")[0] if is_file else root.rstrip("/")
-    names = names_of(units, top=top)
-    fresh = iter(
-        names_of(
-            [unit for unit, old in zip(units, olds, strict=True) if not old],
-            top=top,
-            taken={*kept, *(each.dataset for each in hinted)},
-        )
-    )
+    names = names_of(units, top=top, tables=tables)
+    paths = [_path(name, old, kept) if old else None for name, old in zip(names, olds, strict=True)]
+    nameless = [
+        unit for unit, path in zip(units, paths, strict=True) if path is None or path in tables
+    ]
+    taken = {*kept, *(each.dataset for each in hinted)}
+    fresh = iter(names_of(nameless, top=top, taken=taken, tables=tables))
     groups = [
         *(_hinted_group(each, known.taken_over(each, kept, root)) for each in hinted),
         *(
             _group(
-                unit, name.location, old, next(fresh).path if not old else _path(name, old, kept)
+                unit,
+                name.location,
+                old,
+                next(fresh).path if path is None or path in tables else path,
             )
-            for unit, name, old in zip(units, names, olds, strict=True)
+            for unit, name, old, path in zip(units, names, olds, paths, strict=True)
         ),
     ]
     groups.sort(key=lambda each: each.dataset)

@@ -36,21 +36,25 @@ class Name(NamedTuple):
     location: str
 
 
-def names_of(units: Sequence[Unit], *, top: str, taken: Collection[str] = ()) -> list[Name]:
-    """A name for every unit, all different and none of those taken."""
+def names_of(
+    units: Sequence[Unit], *, top: str, taken: Collection[str] = (), tables: Collection[str] = ()
+) -> list[Name]:
+    """A name for every unit, all different and none of those taken, or of a table."""
     in_folder = Counter((unit.folders, unit.format) for unit in units)
     is_folder = [
         _is_named_by_folder(unit, alone=in_folder[unit.folders, unit.format] == 1) for unit in units
     ]
     neighbours = _Neighbours(units, top)
-    used = set(taken)
+    used = {*taken, *tables}
     names: dict[int, Name] = {}
     for index in sorted(range(len(units)), key=lambda each: _rank(units[each])):
         unit, place = units[index], _place(units[index], top)
         file = [] if is_folder[index] else [_file_name(unit)]
         path = "/".join([top, *map(literal, unit.address), *file])
         is_second = path in used
-        path = _other_path(path, unit, used) if is_second else path
+        if is_second:
+            beside = "/".join([top, *map(_glob, unit.folders)]) if path in tables else path
+            path = beside if beside not in used else _other_path(path, unit, used)
         used.add(path)
         names[index] = Name(path, _location(unit, place, neighbours, is_folder[index]))
         if is_second and is_folder[index]:
