@@ -80,27 +80,26 @@ def group(
     data, sidecars = _data_and_sidecars(free)
     known = Known(before)
     units = known.united(told_elsewhere(joined(units_of(data, schemas, root=root))))
-    olds = [known.datasets_of(unit) for unit in units]
+    olds = [[old for old in known.datasets_of(unit) if old not in tables] for unit in units]
     kept = {dataset for some in olds for dataset in some}
     is_file = any(row.place.first_path == root for unit in units for row in unit.rows)
     top = root.rpartition("/")[0] if is_file else root.rstrip("/")
     names = names_of(units, top=top, tables=tables)
-    paths = [_path(name, old, kept) if old else None for name, old in zip(names, olds, strict=True)]
-    nameless = [
-        unit for unit, path in zip(units, paths, strict=True) if path is None or path in tables
-    ]
-    taken = {*kept, *(each.dataset for each in hinted)}
-    fresh = iter(names_of(nameless, top=top, taken=taken, tables=tables))
+    fresh = iter(
+        names_of(
+            [unit for unit, old in zip(units, olds, strict=True) if not old],
+            top=top,
+            taken={*kept, *(each.dataset for each in hinted)},
+            tables=tables,
+        )
+    )
     groups = [
         *(_hinted_group(each, known.taken_over(each, kept, root)) for each in hinted),
         *(
             _group(
-                unit,
-                name.location,
-                old,
-                next(fresh).path if path is None or path in tables else path,
+                unit, name.location, old, next(fresh).path if not old else _path(name, old, kept)
             )
-            for unit, name, old, path in zip(units, names, olds, paths, strict=True)
+            for unit, name, old in zip(units, names, olds, strict=True)
         ),
     ]
     groups.sort(key=lambda each: each.dataset)
