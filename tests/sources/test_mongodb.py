@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,11 +13,15 @@ import pytest
 from bson.raw_bson import RawBSONDocument
 from pymongo.errors import OperationFailure
 
+from lumos.analysis.comparison import compare
+from lumos.analysis.compatibility import judge
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import MongodbSource as Settings
+from lumos.model.change import Verdict
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
 from lumos.sources import Observer, SourceNotUsable
+from lumos.sources.interface import Remembered
 from lumos.sources.mongodb.connection import MongoAccess
 from lumos.sources.mongodb.sampling import Answer, Sampler
 from lumos.sources.mongodb.source import MongodbSource
@@ -52,13 +56,13 @@ def only(discovery: Discovery) -> FoundDataset:
     return found
 
 
-def again(source: MongodbSource, known: Schema) -> FoundDataset:
-    """What the next sample comes to, in the light of a schema."""
+def again(source: MongodbSource, known: Schema, told: Mapping[str, str] = {}) -> FoundDataset:
+    """What the next sample comes to, in the light of what is known."""
 
     def here(pieces: list[bytes], observer: Observer) -> list[bytes]:
         return [observer(piece) for piece in pieces]
 
-    return only(source.sampled(here, lambda _path: known))
+    return only(source.sampled(here, lambda _path: Remembered(known, told)))
 
 
 def lines(schema: Schema) -> list[str]:
@@ -188,6 +192,21 @@ def test_an_empty_collection_keeps_what_was_known(wire: MongoWire, address: str)
     assert again(source_at(address), known).schema.full == known.full
 
 
+def test_the_first_document_of_an_empty_collection_breaks_nothing(
+    wire: MongoWire, address: str
+) -> None:
+    wire.databases["shop"]["orders"].documents = []
+    before = only(found_at(address)).schema
+    assert lines(before) == ["_id NULL NOT NULL KEY"]
+    wire.databases["shop"]["orders"].documents = [{"_id": 1, "total": 2}]
+    after = again(source_at(address), before).schema
+    assert lines(after) == ["_id INT32 NOT NULL KEY", "total INT32"]
+    findings = judge(compare(before, after), format="collection")
+    assert {(each.consumer, each.storage) for each in findings} == {
+        (Verdict.COMPATIBLE, Verdict.COMPATIBLE)
+    }
+
+
 VALIDATOR = {
     "$jsonSchema": {
         "bsonType": "object",
@@ -271,6 +290,29 @@ def test_views_are_told_with_their_pipeline_and_are_never_sampled_by_chance(
         "pipeline": '[{"$match":{"total":{"$gt":10}}}]',
     }
     assert not any("aggregate" in command or "listIndexes" in command for command in wire.asked)
+
+
+def view(documents: list[dict[str, Any]], *pipeline: dict[str, Any]) -> Served:
+    return Served(documents, type="view", options={"viewOn": "orders", "pipeline": list(pipeline)})
+
+
+@pytest.mark.parametrize(
+    ("stage", "size", "columns"),
+    [
+        pytest.param({"$match": {}}, 10, ["b INT32"], id="seen as a whole"),
+        pytest.param({"$match": {}}, 1, ["a INT32", "b INT32"], id="first documents"),
+        pytest.param({"$project": {"b": 1}}, 1, ["b INT32"], id="defined anew"),
+    ],
+)
+def test_a_view_loses_columns_where_it_is_seen_whole_or_is_another(
+    wire: MongoWire, address: str, stage: dict[str, Any], size: int, columns: list[str]
+) -> None:
+    views = wire.databases["shop"] = {"recent": view([{"a": 1}, {"a": 2}], {"$match": {}})}
+    before = only(found_at(address))
+    assert before.told is not None
+    views["recent"] = view([{"b": 1}, {"b": 2}], stage)
+    found = again(source_at(address, sample_size=size), before.schema, before.told.properties)
+    assert lines(found.schema) == columns
 
 
 def test_shards_are_told_by_their_key(wire: MongoWire, address: str) -> None:

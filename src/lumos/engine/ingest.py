@@ -10,7 +10,7 @@ from lumos.config import Settings
 from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
 from lumos.engine.reports import ChangeWord, DatasetReport, IngestReport, IngestSummary
-from lumos.engine.samples import known_schemas, sampled
+from lumos.engine.samples import known_datasets, sampled
 from lumos.engine.scanning import Lake, failure_of, places_of
 from lumos.engine.scans import Pass, Scanner
 from lumos.engine.state import check_state, state_folder
@@ -123,7 +123,7 @@ def _scan_tables(
 
     def look(_before: str | None, _after: str) -> AbstractContextManager[Discovery]:
         if isinstance(source, SampledSource):
-            known = known_schemas(scanner.store, source, settings.environment)
+            known = known_datasets(scanner.store, source, settings.environment)
             return nullcontext(sampled(source, known, settings, announce))
         return nullcontext(source.read(watch))
 

@@ -5,10 +5,10 @@ from functools import partial
 from typing import Final
 
 from lumos.config import Settings
+from lumos.engine.telling import told_before
 from lumos.model.discovery import Discovery
-from lumos.model.schema import Schema
 from lumos.sources import SampledSource
-from lumos.sources.interface import Known
+from lumos.sources.interface import Known, Remembered
 from lumos.store import Store
 
 # What executors of a cluster may not have; all of it is Python alone, or does without the rest.
@@ -33,13 +33,18 @@ def sampled(
         return source.sampled(partial(spread, session), known)
 
 
-def known_schemas(store: Store, source: SampledSource, environment: str) -> Known:
-    """The schemas that the store knows of a source's datasets, as far as they are there."""
+def known_datasets(store: Store, source: SampledSource, environment: str) -> Known:
+    """What the store knows of a source's datasets, as far as they are there."""
     before = store.known(source=f"{source.identity}:{source.scope}")
 
-    def known(path: str) -> Schema | None:
+    def known(path: str) -> Remembered | None:
         urn = str(source.urn(path, environment=environment))
         there = before.get(urn)
-        return None if there is None or there.state != "live" else store.get(urn).schema
+        if there is None or there.state != "live":
+            return None
+        dataset = store.get(urn)
+        if dataset.schema is None:
+            return None
+        return Remembered(dataset.schema, told_before(dataset))
 
     return known

@@ -26,7 +26,7 @@ _WORDS: Final = {_COMMENT: "description", _OWNER: "owner"}
 def tell(dataset: Dataset, told: Told, *, before: Dataset | None = None) -> Dataset:
     """The dataset with what its place tells now, where it said something else `before`."""
     before = before or dataset
-    said = _said(before)
+    said = told_before(before)
     return msgspec.structs.replace(
         dataset,
         documentation=_documentation(before.documentation, said.get(_COMMENT), told.description),
@@ -59,7 +59,7 @@ def told_words(told: Told, platform: str) -> dict[Key, str]:
 
 def is_of_place(dataset: Dataset, key: Key) -> bool:
     """Whether the place itself told last what a dataset says under a key."""
-    said = _said(dataset)
+    said = told_before(dataset)
     match key.slot:
         case "description":
             known = dataset.documentation
@@ -88,7 +88,7 @@ def _changed(before: Dataset, found: FoundDataset, told: Told) -> Iterator[str]:
     partitioning = before.location.partitioning if before.location else None
     if partitioning != found.location.partitioning:
         yield "partitioning"
-    old, new = _said(before), _facts(told)
+    old, new = told_before(before), _facts(told)
     for name in sorted((old.keys() | new.keys()) - _EVERY_TIME):
         if old.get(name) != new.get(name):
             yield _WORDS.get(name, name.replace("constraint.", "constraint "))
@@ -103,7 +103,7 @@ def _facts(told: Told) -> Properties:
     return {name: text for name, text in facts.items() if text is not None}
 
 
-def _said(dataset: Dataset) -> Properties:
+def told_before(dataset: Dataset) -> Properties:
     """What the place told last, without the platform's name before it."""
     mark = f"{dataset.platform}."
     return {

@@ -1,7 +1,7 @@
 """What the engine asks of a source."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -98,8 +98,15 @@ class Works(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-# What is known of a dataset at a path from earlier scans.
-Known: TypeAlias = Callable[[str], Schema | None]
+class Remembered(NamedTuple):
+    """What earlier scans know of a dataset: its schema, and what its place told beside it."""
+
+    schema: Schema
+    told: Mapping[str, str]
+
+
+# What is known of the dataset at a path.
+Known: TypeAlias = Callable[[str], Remembered | None]
 # Lets an observer look at pieces, wherever that is done, and gives what it saw.
 Spread: TypeAlias = Callable[[list[bytes], Observer], list[bytes]]
 

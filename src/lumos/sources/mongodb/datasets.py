@@ -9,9 +9,10 @@ from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset, Told
 from lumos.model.schema import Schema, fingerprint
 from lumos.model.types import quoted_text
+from lumos.sources.interface import Remembered
 from lumos.sources.mongodb.masking import masked
 from lumos.sources.mongodb.sampling import Answer
-from lumos.sources.mongodb.schema import Rules, observed_schema, steadied
+from lumos.sources.mongodb.schema import Rules, observed_schema, steadied, with_key
 
 # How options of a collection are called where people read them.
 _TOLD: Final = {
@@ -26,18 +27,21 @@ _TOLD: Final = {
     "clusteredIndex": "clustered_index",
 }
 
+# What a view is; under another one its documents have nothing of those before.
+_DEFINITION: Final = ("view_on", "pipeline")
+
 
 def path_of(database: str, name: str) -> str:
     """The one text for a collection's name, whatever marks are in it."""
     return "/".join(quote(part, safe="") for part in (database, name))
 
 
-def dataset_of(path: str, answer: Answer, known: Schema | None, address: str) -> FoundDataset:
+def dataset_of(path: str, answer: Answer, known: Remembered | None, address: str) -> FoundDataset:
     """A collection or view under the server's own names."""
     work = answer.work
     options: dict[str, Any] = msgspec.json.decode(work.options)
-    schema = _schema(answer, options, known)
     told = Told(properties=_properties(answer, options))
+    schema = _schema(answer, options, told, known)
     return FoundDataset(
         path=path,
         name=f"{work.database}.{work.name}",
@@ -55,7 +59,9 @@ def dataset_of(path: str, answer: Answer, known: Schema | None, address: str) ->
     )
 
 
-def _schema(answer: Answer, options: dict[str, Any], known: Schema | None) -> Schema:
+def _schema(
+    answer: Answer, options: dict[str, Any], told: Told, known: Remembered | None
+) -> Schema:
     validator = options.get("validator")
     rules = Rules.of(
         validator if isinstance(validator, dict) else {},
@@ -63,11 +69,14 @@ def _schema(answer: Answer, options: dict[str, Any], known: Schema | None) -> Sc
         enforced=options.get("validationAction", "error") != "warn"
         and options.get("validationLevel", "strict") == "strict",
     )
-    observed = observed_schema(answer.seen, rules, has_key=answer.work.kind == "collection")
+    has_key = answer.work.kind == "collection"
+    observed = observed_schema(answer.seen, rules, has_key=has_key)
     if known is None:
-        return observed
+        return with_key(observed) if has_key and not answer.seen.count else observed
+    is_other = any(known.told.get(name) != told.properties.get(name) for name in _DEFINITION)
     # Of an empty collection nothing can be said, so that what was known stays.
-    return steadied(observed, known, whole=answer.whole and answer.seen.count > 0)
+    whole = (answer.whole or is_other) and answer.seen.count > 0
+    return steadied(observed, known.schema, whole=whole)
 
 
 def _properties(answer: Answer, options: dict[str, Any]) -> dict[str, str]:

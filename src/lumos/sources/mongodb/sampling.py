@@ -120,12 +120,9 @@ class Sampler(Observer):
         # Documents stay as they came until they are counted, so that a damaged one harms no other.
         raw = collection.with_options(codec_options=_RAW)
         limit, size = self._access.milliseconds, work.sample_size
-        if work.kind == "view":
-            # Whoever asks a view for a sample by chance has it worked out as a whole.
-            documents.note_all(raw.find(limit=size, batch_size=_BATCH, max_time_ms=limit))
-            return documents, False
-        if count is not None and count <= size:
-            # The count may be old, so that one more is asked for.
+        # Whoever asks a view for a sample by chance has it worked out as a whole.
+        if work.kind == "view" or (count is not None and count <= size):
+            # The count may be old, or unknown, so that one more is asked for.
             documents.note_all(raw.find(limit=size + 1, batch_size=_BATCH, max_time_ms=limit))
             return documents, documents.seen.count + documents.damaged <= size
         sample = [{"$sample": {"size": size}}]

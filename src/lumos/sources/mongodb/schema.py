@@ -54,6 +54,14 @@ def observed_schema(seen: Seen, rules: Rules, *, has_key: bool) -> Schema:
     return Schema(fields=tuple(fields.values()))
 
 
+def with_key(schema: Schema) -> Schema:
+    """The schema of a collection that nobody has seen a document of; none will be without a key."""
+    if schema.field(KEY) is not None:
+        return schema
+    key = Field(name=KEY, type=NULL, key=True, nullable=False)
+    return Schema(fields=(key, *schema.fields))
+
+
 def steadied(observed: Schema, known: Schema, *, whole: bool) -> Schema:
     """What is known by now: a sample never takes anything back, the `whole` collection does."""
     fields = {field.name: field for field in observed.fields}
