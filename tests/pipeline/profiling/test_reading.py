@@ -303,6 +303,24 @@ def test_moments_and_exact_numbers_of_avro(tmp_path: Path) -> None:
     assert (either.nulls, either.misfits) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        pytest.param(["", "b", "c"], ["column_1", "b", "c"], id="none"),
+        pytest.param(["a", "b", "a"], ["a", "b", "a_3"], id="the same"),
+    ],
+)
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_columns_without_a_name_of_their_own_have_their_values(
+    tmp_path: Path, format: str, names: list[str], columns: list[str]
+) -> None:
+    table = pa.table([pa.array([number, number]) for number in (1, 2, 3)], names=names)
+    file = tmp_path / f"a.{format}"
+    (pq if format == "parquet" else orc).write_table(table, str(file))
+    assert [field.name for field in schema_of(file)[1].fields] == columns
+    assert [(each.low, each.high) for each in measured(file).tallies] == [(1, 1), (2, 2), (3, 3)]
+
+
 def test_times_of_spark_2_and_hive_reach_as_far_as_their_calendars(tmp_path: Path) -> None:
     far = [datetime(1, 1, 1), datetime(2024, 5, 1), datetime(9999, 12, 31)]
     table = pa.table({"t": pa.array(far, pa.timestamp("us"))})

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
+from lumos.formats.names import distinct_names
 from lumos.formats.orc import rows_of_stripes
 from lumos.formats.protobuf import fields as protobuf_fields
 from lumos.model.types import DataType
@@ -25,9 +26,10 @@ def read_parquet(
     parquet = pq.ParquetFile(file, pre_buffer=True, coerce_int96_timestamp_unit="us")
     footer = parquet.metadata
     fields = [each for each in task.fields or map(KnownField, wanted) if each.name in wanted]
-    places = places_of(fields, list(parquet.schema_arrow))
-    present = [parquet.schema_arrow.field(at).name for at in places]
-    known = dict(zip(present, places.values(), strict=True))
+    own = _own_fields(parquet.schema_arrow)
+    places = places_of(fields, own.fields)
+    present = [own.fields[at].name for at in places]
+    read = present if own.are_distinct else None
     groups, share = chosen(footer.num_row_groups, task)
     starts = [0]
     for group in range(footer.num_row_groups):
@@ -41,8 +43,12 @@ def read_parquet(
             yield Batch(start, rows, {}, share=share)
             continue
         at_once = batch_rows(footer.row_group(group).total_byte_size / rows)
-        for batch in parquet.iter_batches(at_once, row_groups=[group], columns=present):
-            columns = {known[name].name: named(batch.column(name), known[name]) for name in present}
+        for batch in parquet.iter_batches(at_once, row_groups=[group], columns=read):
+            found = own.columns(batch)
+            columns = {
+                each.name: named(found[name], each)
+                for name, each in zip(present, places.values(), strict=True)
+            }
             yield Batch(start, batch.num_rows, columns, share=share)
             start += batch.num_rows
 
@@ -52,19 +58,44 @@ def read_orc(
 ) -> Iterator[Batch]:
     """The wanted columns of a portion's stripes."""
     opened = orc.ORCFile(file)
-    present = [name for name in wanted if name in opened.schema.names]
+    own = _own_fields(opened.schema)
+    names = [field.name for field in own.fields]
+    present = [name for name in wanted if name in names]
     stripes, share = chosen(opened.nstripes, task)
     starts = _starts(opened)
     for stripe in stripes:
         start = starts[stripe]
         # Without any column there are no rows either.
-        rows = opened.read_stripe(stripe, columns=present or opened.schema.names[:1])
+        some = present or opened.schema.names[:1]
+        rows = opened.read_stripe(stripe, columns=some if own.are_distinct else None)
         table = pa.Table.from_batches([rows])
         size = table.nbytes / max(1, table.num_rows)
         for batch in table.to_batches(max_chunksize=batch_rows(size)):
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            found = own.columns(batch)
+            columns = {name: found[name] for name in present}
             yield Batch(start, batch.num_rows, columns, share=share)
             start += batch.num_rows
+
+
+class _Fields(NamedTuple):
+    """The columns of a file as its schema calls them, where it may have several of a name.
+
+    Such columns cannot be asked for by name, so that all of them have to be read.
+    """
+
+    fields: list[pa.Field]
+    are_distinct: bool
+
+    def columns(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The columns of some rows, by these names."""
+        names = batch.schema.names if self.are_distinct else [each.name for each in self.fields]
+        return dict(zip(names, batch.columns, strict=True))
+
+
+def _own_fields(schema: pa.Schema) -> _Fields:
+    names = distinct_names(schema.names)
+    fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+    return _Fields(fields, names == schema.names)
 
 
 def _starts(file: orc.ORCFile) -> list[int]:
