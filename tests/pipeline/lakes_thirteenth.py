@@ -296,4 +296,11 @@ THIRTEENTH = [
         a | csv | at:time soil:float leaf:float | vineyard/{Riesling_Nord,Riesling_Süd,Spätburgunder}/logger_{1,2}.csv
     """,
     ),
+    Lake(
+        "checkpoints of streams",
+        """
+        a | parquet | id:int amount:float | out/orders/part-0000{0..1}.parquet
+        - | json | id | checkpoints/orders/metadata; jobs/enrich/checkpoint/metadata
+    """,
+    ),
 ]

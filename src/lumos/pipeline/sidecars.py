@@ -26,9 +26,10 @@ _DESCRIBING: Final = re.compile(
     r"\.(?:json|avsc|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
 )
-# What services tell of an export: orders_manifest, manifest-files.json, export_info_x.json.
+# What services tell of an export: orders_manifest, manifest-files.json, export_info_x.json. Streams
+# of Spark keep their id in a file that is called metadata and nothing else.
 _OF_EXPORT: Final = re.compile(
-    r"(?:.*[-_.])?manifest(?:\.txt)?\Z|manifest[-_.].*\.(?:json|xml|txt)(?:\.gz)?\Z"
+    r"metadata\Z|(?:.*[-_.])?manifest(?:\.txt)?\Z|manifest[-_.].*\.(?:json|xml|txt)(?:\.gz)?\Z"
     r"|(?:export|unload|snapshot|backup|dump)[-_](?:[a-z]+[-_])*"
     r"(?:info|metadata|summary|status|manifest)(?:[-_.].*)?\.(?:json|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
