@@ -466,6 +466,24 @@ def test_a_connection_string_that_cannot_be_read_is_not_shown(string: str) -> No
     assert "mongodb://user:password@host" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("host/db?tls=maybe", "The value of tls must be 'true' or 'false'"),
+        ("host/db?authMechanism=FOO", "authmechanism must be in"),
+        ("host/db?bogus=1", "Unknown option: bogus."),
+        ("host/?tlsInsecure=true&tlsAllowInvalidCertificates=true", "specified simultaneously"),
+        (f"host/?tlsCertificateKeyFilePassword={HUSH}&tls=false", "TLS has not been enabled"),
+        ("host:99999/db", "Port must be an integer between 0 and 65535"),
+    ],
+)
+def test_a_wrong_option_is_named(place: str, told: str) -> None:
+    with pytest.raises(SourceNotUsable) as refused:
+        source_at(f"mongodb://reader:{HUSH}@{place}").check()
+    assert told in str(refused.value)
+    assert HUSH not in str(refused.value)
+
+
 def test_what_travels_to_executors_shows_no_secret(address: str) -> None:
     written = address.replace("://", f"://reader:{HUSH}@")
     sampler = source_at(written).observer()
@@ -479,6 +497,7 @@ def test_what_travels_to_executors_shows_no_secret(address: str) -> None:
         ("mongodb://a,b:27018/x?replicaSet=r", "mongodb://a,b:27018"),
         ("mongodb://u:p@[::1]:27017/", "mongodb://[::1]"),
         ("mongodb+srv://u:p@cluster.example/x", "mongodb+srv://cluster.example"),
+        ("mongodb://u:p@%2Ftmp%2Fm-27017.sock/x", "mongodb://%2Ftmp%2Fm-27017.sock"),
     ],
 )
 def test_an_address_is_shown_by_its_hosts(string: str, shown: str) -> None:

@@ -46,7 +46,8 @@ _TOLD: Final = (
 _CONTAINER: Final = re.compile(r"(?:abfs|wasb)s?://[^\s/:@?]+@[\w.-]+(?:/[^\s?]*)?", re.IGNORECASE)
 # What stands before a host where somebody left the scheme out.
 _ENTRY: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
-_HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?"
+# A host, or a socket's path, which is encoded.
+_HOST: Final = r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?|%2[Ff][A-Za-z0-9_.%-]+)"
 _URL: Final = re.compile(
     rf"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://
          (?:(?P<user>[^\s:/?\#@]*)(?P<password>:[^\s/?\#@]*)?@)?

@@ -29,6 +29,10 @@ _CONNECT_MILLISECONDS: Final = 10_000
 _DEFAULT_PORT: Final = 27017
 _SRV: Final = "mongodb+srv://"
 _MECHANISM: Final = "authmechanismproperties"
+# The driver goes on to describe the whole cluster, or guesses.
+_MORE: Final = re.compile(
+    r", full error:|, Timeout: |\(configured timeouts|\. Did you mean|\. Hint: |\n"
+)
 NOT_ALLOWED: Final = (13, 8000)
 _NO_ENTRY: Final = (18, 11, 334)
 
@@ -57,13 +61,15 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             # password would pass for a host, and be shown.
             if str(string) == MASK:
                 raise _unreadable()
-        return cls(
-            shown=_hosts(uri, string.hosts if string is not None else ()),
+        access = cls(
+            shown="",
             uri=uri,
             user=settings.user,
             password=settings.password.reveal() if settings.password else None,
             seconds=settings.statement_timeout,
         )
+        hosts = access._hosts(string.hosts if string is not None else ())
+        return msgspec.structs.replace(access, shown=hosts)
 
     def __repr__(self) -> str:
         return f"MongoAccess({self.shown!r})"
@@ -133,7 +139,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         elif isinstance(problem, ConfigurationError) and self.uri.startswith(_SRV):
             found, step = _NO_CLUSTER
         elif isinstance(problem, ConfigurationError | InvalidURI | ValueError):
-            return _unreadable()
+            return _unreadable(text)
         elif isinstance(problem, ConnectionFailure):
             found, step = _NO_ANSWER
         else:
@@ -146,12 +152,23 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         details = getattr(problem, "details", None)
         told = details.get("errmsg") if isinstance(details, dict) else None
         text = str(told or problem) or type(problem).__name__
-        # The driver goes on to describe the whole cluster.
-        text = re.split(r", full error:|, Timeout: |\(configured timeouts|\n", text)[0].strip()
+        text = _MORE.split(text)[0].strip()
         text = re.sub(r"^[^\s,]+:\d+: ", "", text)
         for secret in self._secrets():
             text = text.replace(secret, MASK)
         return redacted(text).rstrip(".")
+
+    def _hosts(self, named: tuple[str, ...]) -> str:
+        if self.uri.startswith(_SRV):
+            # Its real hosts stand in the DNS, which nobody asks yet.
+            return f"{_SRV}{','.join(named)}"
+        try:
+            nodes = parse_uri(self.uri)["nodelist"]
+        except (PyMongoError, ValueError) as problem:
+            raise _unreadable(self.words(problem)) from None
+        except OSError as problem:
+            raise _no_file(problem) from None
+        return f"mongodb://{','.join(_node(*node) for node in nodes)}"
 
     def _secrets(self) -> list[str]:
         place, _, query = self.uri.partition("://")[2].partition("?")
@@ -178,28 +195,17 @@ def _secrets_in(query: str) -> Iterator[str]:
             yield value
 
 
-def _hosts(uri: str, named: tuple[str, ...]) -> str:
-    if uri.startswith(_SRV):
-        # Its real hosts stand in the DNS, which nobody asks yet.
-        return f"{_SRV}{','.join(named)}"
-    try:
-        nodes = parse_uri(uri)["nodelist"]
-    except (PyMongoError, ValueError):
-        raise _unreadable() from None
-    except OSError as problem:
-        raise _no_file(problem) from None
-    return f"mongodb://{','.join(_node(*node) for node in nodes)}"
-
-
 def _node(host: str, port: int | None) -> str:
+    if host.startswith("/"):
+        return quote(host, safe="")
     shown = f"[{host}]" if ":" in host else host
     return shown if port in (None, _DEFAULT_PORT) else f"{shown}:{port}"
 
 
-def _unreadable() -> SourceNotUsable:
-    # What the driver says would show parts of it.
+def _unreadable(why: str = "") -> SourceNotUsable:
+    reason = f": {why}" if why else ""
     return SourceNotUsable(
-        "The connection string of a mongodb source cannot be read.",
+        f"The connection string of a mongodb source cannot be read{reason}.",
         "It looks like mongodb://user:password@host:27017/database, with special marks "
         "percent-encoded (@ is %40, / is %2F, # is %23).",
     )
