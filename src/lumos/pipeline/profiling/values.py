@@ -101,14 +101,24 @@ def values_of(leaf: Leaf, column: pa.Array | None, rows: int) -> Values:
     if leaf.names[1:]:
         if not pa.types.is_struct(array.type):
             return _of_another_type(array, target)
-        index = array.type.get_field_index(leaf.names[1])
-        member = pc.struct_field(array, [index]) if index >= 0 else None
+        member = _member(array, leaf.names[1])
         return values_of(leaf._replace(names=leaf.names[1:]), member, rows)
     misfits = 0
     if _is_text(array):
         array, misfits, _ = _in_pieces(array.cast(_BYTES_OF[array.type]), array.type)
     found = _typed(leaf, array, target)
     return found._replace(misfits=found.misfits + misfits)
+
+
+def _member(structs: pa.Array, name: str) -> pa.Array | None:
+    index = structs.type.get_field_index(name)
+    if index < 0:
+        return None
+    if pa.types.is_union(structs.type.field(index).type):
+        # Where such a struct is null, Arrow would end the process. Of unions nothing is measured
+        # but that they are there, which a type tells that no leaf has.
+        return pa.StructArray.from_arrays([structs.is_valid()], [name], mask=structs.is_null())
+    return pc.struct_field(structs, [index])
 
 
 def _typed(leaf: Leaf, array: pa.Array, target: pa.DataType | None) -> Values:
