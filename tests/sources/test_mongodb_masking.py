@@ -38,6 +38,27 @@ from lumos.sources.mongodb.sampling import as_json
         {"$set": {"a": {"$setField": {"field": "password", "input": "$a", "value": "HUSH"}}}},
         {"$set": {"a": {"$arrayToObject": {"$literal": [{"k": "password", "v": "HUSH"}]}}}},
         {"$search": {"text": {"path": ["password", "name"], "query": "HUSH"}}},
+        {
+            "$lookup": {
+                "let": {"pw": "$password"},
+                "pipeline": [{"$match": {"$expr": {"$eq": ["$$pw", "HUSH"]}}}],
+            }
+        },
+        {
+            "$lookup": {
+                "let": {"u": "$user"},
+                "pipeline": [{"$match": {"$expr": {"$eq": ["$$u.password", "HUSH"]}}}],
+            }
+        },
+        {"$let": {"vars": {"p": {"$toLower": "$token"}}, "in": {"$ne": ["HUSH", "$$p"]}}},
+        {
+            "$let": {
+                "vars": {"p": "$token"},
+                "in": {"$let": {"vars": {"q": "$$p"}, "in": {"$eq": ["$$q", "HUSH"]}}},
+            }
+        },
+        {"$filter": {"input": "$credentials", "as": "t", "cond": {"$eq": ["$$t", "HUSH"]}}},
+        {"$map": {"input": "$credentials", "in": {"$eq": ["$$this", "HUSH"]}}},
         {"$where": "this.password == 'HUSH'"},
         {"$where": {"$code": "this.password == 'HUSH'"}},
         {"$expr": {"$function": {"body": "function(token) { return token == 'HUSH' }"}}},
@@ -70,6 +91,9 @@ def test_what_is_compared_to_a_secret_or_put_in_its_place_is_masked(value: Any) 
         {"$expr": {"$regexMatch": {"input": "$state", "regex": "^o"}}},
         {"$facet": {"token": [{"$lookup": {"from": "tokens", "as": "found"}}]}},
         {"$where": "this.state == 'open'"},
+        {"$lookup": {"let": {"pw": "$password", "s": "$state"}, "pipeline": [
+            {"$match": {"$expr": {"$and": [
+                {"$eq": ["$$pw", "$password"]}, {"$eq": ["$$s", "open"]}]}}}]}},
         {"$unwind": {"path": "$token", "includeArrayIndex": "place"}},
     ],
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Values in pipelines, validators and indexes that look like secrets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
 from lumos.config.secret import MASK, names_secret, redacted
@@ -23,6 +23,11 @@ _COMPARING: Final = (
 _MEANT: Final = ("$getField", "input", "field", "path", "k")
 _GIVEN: Final = ("value", "regex", "find", "query", "v")
 
+# Where variables are given their names, and how those are called that nobody names.
+_VARIABLES: Final = ("let", "vars")
+_EACH: Final = ("this", "value")
+# Put after a variable that stands for a secret, and taken away again.
+_MARK: Final = ".\0secret"
 # Programs, which hold values anywhere.
 _CODE: Final = ("$where", "$code", "body", "init", "accumulate", "merge", "finalize")
 
@@ -32,6 +37,41 @@ def masked(value: Any) -> Any:
 
     A validator's rules for a key that is called `password` are no secret.
     """
+    return _unmarked(_masked(_marked(value, frozenset())))
+
+
+def _marked(value: Any, stand_ins: frozenset[str]) -> Any:
+    """The value, in which variables that stand for a secret's key name a secret, too."""
+    if isinstance(value, Mapping):
+        inside = stand_ins | set(_stand_ins(value, stand_ins))
+        return {key: _marked(each, inside) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_marked(each, stand_ins) for each in value]
+    if _is_field(value) and value.removeprefix("$$").partition(".")[0] in stand_ins:
+        return value + _MARK
+    return value
+
+
+def _stand_ins(value: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    """The variables that an operator gives to what is in it, as far as they are secrets."""
+    for holder in _VARIABLES:
+        if isinstance(variables := value.get(holder), Mapping):
+            yield from (
+                name for name, each in variables.items() if _means_secret(_marked(each, known))
+            )
+    if "input" in value and _names(_marked(value["input"], known)):
+        yield from _EACH if "as" not in value else (str(value["as"]),)
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _unmarked(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_unmarked(each) for each in value]
+    return value.removesuffix(_MARK) if _is_field(value) else value
+
+
+def _masked(value: Any) -> Any:
     if isinstance(value, Mapping):
         is_meant = any(_names(value[key]) for key in _MEANT if key in value)
         return {
@@ -42,7 +82,7 @@ def masked(value: Any) -> Any:
         # `["$password", ...]` compares whatever the operator is.
         is_secret = any(_is_field(each) and names_secret(each) for each in value)
         return [
-            _hidden(each) if is_secret and not _is_field(each) else masked(each) for each in value
+            _hidden(each) if is_secret and not _is_field(each) else _masked(each) for each in value
         ]
     return redacted(value) if isinstance(value, str) else value
 
@@ -53,10 +93,10 @@ def _under(key: str, value: Any) -> Any:
     if key == _DECLARATION:
         return _declared(value, of_secret=False)
     if isinstance(value, Mapping) and key == _PIPELINES:
-        return {name: masked(each) for name, each in value.items()}
+        return {name: _masked(each) for name, each in value.items()}
     if isinstance(value, list) and key in _COMPARING and any(map(_means_secret, value)):
         return [_compared(each) for each in value]
-    return masked(value)
+    return _masked(value)
 
 
 def _compared(value: Any) -> Any:
@@ -76,7 +116,7 @@ def _declared(value: Any, *, of_secret: bool) -> Any:
     if isinstance(value, list):
         return [_declared(each, of_secret=of_secret) for each in value]
     if not isinstance(value, Mapping):
-        return masked(value)
+        return _masked(value)
     rules = {}
     for rule, each in value.items():
         if rule in _OF_KEYS and isinstance(each, Mapping):
@@ -95,7 +135,7 @@ def _hidden(value: Any) -> Any:
     """The value's form without anything that is in it."""
     if isinstance(value, Mapping):
         return {
-            key: masked(each) if key in _OF_FORM else _hidden(each) for key, each in value.items()
+            key: _masked(each) if key in _OF_FORM else _hidden(each) for key, each in value.items()
         }
     if isinstance(value, list):
         return [_hidden(each) for each in value]
