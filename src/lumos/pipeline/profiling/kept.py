@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -60,14 +60,16 @@ class KeptUnits:
             if unit.spec == spec:
                 yield unit
 
-    def write(self, units: list[Unit]) -> None:
-        """Keeps these units and no others."""
-        before = set(self._storage.files(self._folder))
-        for unit in units:
-            if unit.name not in before:
-                path = f"{self._folder}/{unit.name}"
-                self._storage.write(path, msgspec.msgpack.encode(unit))
-        gone = before - {unit.name for unit in units}
+    def replace(self, kept: Iterable[Unit], fresh: Iterable[Unit]) -> None:
+        """Keeps units that it gave, and fresh ones, but no others.
+
+        A fresh one replaces what has its name: the same files, measured otherwise or damaged.
+        """
+        names = {unit.name for unit in kept}
+        for unit in fresh:
+            names.add(unit.name)
+            self._storage.write(f"{self._folder}/{unit.name}", msgspec.msgpack.encode(unit))
+        gone = {*self._storage.files(self._folder)} - names
         self._storage.discard([f"{self._folder}/{name}" for name in gone])
 
 

@@ -69,7 +69,7 @@ def profile(
     division = divide(files, known, leaves=len(leaves))
     fresh = _measured(spark, division, leaves, place, watch)
     if keep:
-        kept.write([*division.kept, *_units(spec, division, fresh)])
+        kept.replace(division.kept, _units(spec, division, fresh))
     parts = [*(unit.measured for unit in division.kept), *fresh.values()]
     facts = Facts(0, 0, [Tally() for _ in leaves])
     for part in parts:
