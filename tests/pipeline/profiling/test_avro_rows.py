@@ -1,4 +1,4 @@
-"""Rows of Avro with times that few calendars reach."""
+"""Rows of Avro: times that few calendars reach, and files of no records."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -75,3 +75,22 @@ def test_days_of_all_years_stand_beside_each_other(tmp_path: Path) -> None:
     values = [date(2024, 1, 1), 10_000_000]
     found = tally(tmp_path / "a.avro", {"type": "int", "logicalType": "date"}, values)
     assert (found.low, found.high, found.misfits) == (19_723, 10_000_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("schema", "values", "lengths"),
+    [
+        pytest.param("string", ["a", "bb"], (1, 2), id="texts"),
+        pytest.param({"type": "map", "values": "int"}, [{"x": 1}, {}], (0, 1), id="maps"),
+        pytest.param(["null", "string"], [None, "bb"], (2, 2), id="texts or null"),
+    ],
+)
+def test_values_that_are_no_records_are_the_column_that_stands_for_them(
+    tmp_path: Path, schema: Any, values: list[Any], lengths: tuple[int, int]
+) -> None:
+    file = tmp_path / "a.avro"
+    with file.open("wb") as sink:
+        fastavro.writer(sink, schema, values)
+    (found,) = measured(file).tallies
+    assert (found.rows, found.nulls) == (2, values.count(None))
+    assert (found.shortest, found.longest) == lengths

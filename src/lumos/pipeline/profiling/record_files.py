@@ -227,9 +227,13 @@ def read_avro(
 
     _extend_fastavro()
     reader: Any = fastavro.reader(io.BufferedReader(_Readable(file), _BLOCK))
-    names = _names_of(reader.writer_schema, task, wanted)
-    types = {own: wanted[name] for name, own in names.items()}
     records = iter(reader)
+    if _is_record(reader.writer_schema):
+        names = _names_of(reader.writer_schema, task, wanted)
+    else:
+        names = {name: name for name in _VALUE if name in wanted}
+        records = ({_VALUE[0]: value} for value in records)
+    types = {own: wanted[name] for name, own in names.items()}
     start = 0
     while some := list(islice(records, _RECORDS)):
         columns = columns_of(some, types)
@@ -238,9 +242,13 @@ def read_avro(
         start += len(some)
 
 
+def _is_record(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") in ("record", "error")
+
+
 def _names_of(schema: Any, task: FileTask, wanted: Iterable[str]) -> dict[str, str]:
     """What a file calls the wanted columns that it has; Iceberg's tell them by ids."""
-    fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
+    fields = schema["fields"]
     by_id = {field["field-id"]: field["name"] for field in fields if "field-id" in field}
     present = {field["name"] for field in fields}
     known = {each.name: each for each in task.fields}
