@@ -16,7 +16,7 @@ ALL = 1_000_000
 def lumos(kind: str, root: str, memory: str) -> Callable[[], dict[str, Any]]:
     """Lumos, with what an earlier reading left, if any; it leaves that for the next."""
     from lumos.formats.tables import READERS, Entry
-    from lumos.pipeline.tables import StoredFolder
+    from lumos.pipeline.table_folder import StoredFolder
     from lumos.storage import LocalStorage
 
     class Counted(StoredFolder):

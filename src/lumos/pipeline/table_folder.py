@@ -15,10 +15,16 @@ from lumos.storage.schemes import canonical
 
 # The log of a table is read file by file, each as a whole. One commit may add a million files.
 LONGEST_FILE: Final = 1024**3
+# A longer listing is made anew each time, rather than held in memory.
+_MOST_KEPT: Final = 50_000
 
 
 class StoredFolder:
-    """A table's root in some storage; what lies in `left_out` is no part of it."""
+    """A table's root in some storage; what lies in `left_out` is no part of it.
+
+    Its folders are as they were when they were listed first, so that a reading and the signature
+    before it are of the same table.
+    """
 
     def __init__(self, storage: Storage, root: str, *, left_out: str = "") -> None:
         self.root = root
@@ -26,17 +32,26 @@ class StoredFolder:
         self._inside = f"{root.rstrip('/')}/"
         self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
         self._too_long: set[str] = set()
+        self._listings: dict[str, list[Entry]] = {}
 
     def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+        if (known := self._listings.get(folder)) is not None:
+            yield from (entry for entry in known if entry.name > after)
+            return
         path = self._inside + folder if folder else self.root
+        kept: list[Entry] = []
         for listed in self._storage.entries(path, after=after):
-            yield self._entry(listed)
+            entry = self._entry(listed)
+            yield entry
+            if len(kept) <= _MOST_KEPT:
+                kept.append(entry)
+        if not after and len(kept) <= _MOST_KEPT:
+            self._listings[folder] = kept
 
     def below(self) -> Iterator[Entry]:
-        for listed in self._storage.entries(self.root, deep=True):
+        for listed in self._storage.entries(self.root, deep=True, without=LOGS):
             name = listed.path[len(self._inside) :]
-            in_state = self._left_out and listed.path.startswith(self._left_out)
-            if not in_state and name.partition("/")[0] not in LOGS:
+            if not self._left_out or not listed.path.startswith(self._left_out):
                 yield Entry(name, listed.size, listed.modified, listed.etag)
 
     def read(self, path: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -102,10 +102,13 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
+    def entries(
+        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+    ) -> Iterator[Listed]:
         """The files right in a folder, or all below it, hidden ones too, in the order of names.
 
         Only those whose path behind the folder sorts after `after`; none where there is no folder.
+        What lies in the folders `without` right in it is left out.
         """
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:

@@ -4,7 +4,7 @@ import errno
 import os
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -56,9 +56,11 @@ class LocalStorage(Storage):
             yield from found
             folders.extend(below if stretch.deep else ())
 
-    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
+    def entries(
+        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+    ) -> Iterator[Listed]:
         inside = f"{folder.rstrip('/')}/"
-        found = _files(folder, deep=deep)
+        found = _files(folder, deep=deep, without=without)
         yield from sorted(each for each in found if each.path[len(inside) :] > after)
 
     @contextmanager
@@ -147,7 +149,7 @@ def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[Marker]:
                 yield Marker(folder, "iceberg")
 
 
-def _files(folder: str, *, deep: bool) -> Iterator[Listed]:
+def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterator[Listed]:
     """All files in a folder, hidden ones too; links to folders are not followed."""
     try:
         entries = list(os.scandir(folder))
@@ -155,7 +157,7 @@ def _files(folder: str, *, deep: bool) -> Iterator[Listed]:
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            if deep:
+            if deep and entry.name not in without:
                 yield from _files(entry.path, deep=True)
         elif entry.is_file():
             # A name that is not valid UTF-8 is none that a log could hold.

@@ -6,9 +6,11 @@ and a schema that is known to be flat and to cost bytes for every value.
 """
 
 import bz2
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import fastavro
@@ -20,6 +22,7 @@ from lumos.formats.varints import CutOff, Malformed, signed, within
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16
+_LONGEST_KEPT: Final = 100_000
 LONGEST_BLOCK: Final = 64 * 1024 * 1024
 LONGEST_CONTENT: Final = 256 * 1024 * 1024
 _DEEPEST: Final = 32
@@ -41,28 +44,30 @@ class Container:
             raise Malformed("It does not begin as Avro does.")
         self._data = data
         self.metadata, self._start = _header(data)
-        try:
-            self.schema: Any = msgspec.json.decode(self.metadata.get("avro.schema", b""))
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise Malformed("Its schema is no JSON.") from None
-        self._plain = _Plain().schema(self.schema, keep=None)
+        self._text = self.metadata.get("avro.schema", b"")
+        self.schema: Any = _checked(self._text, None)[0]
 
     def records(self, keep: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
         """The records with raw values; of those and of records inside, only the fields to keep."""
-        header = _Header(self._plain)
-        wanted = None if keep is None else _Plain().schema(self.schema, keep=keep)
-        stream: Any = _Stream(header.bytes, self._blocks(header.sync))
         try:
-            for record in fastavro.reader(stream, reader_schema=wanted):
-                if not isinstance(record, dict):
-                    raise Malformed("It does not hold records.")
-                yield record
+            _, written = _checked(self._text, None)
+            _, wanted = (None, None) if keep is None else _checked(self._text, frozenset(keep))
+            for count, block in self._blocks():
+                stream = io.BytesIO(block)
+                for _ in range(count):
+                    record = fastavro.schemaless_reader(stream, written, wanted)
+                    if not isinstance(record, dict):
+                        raise Malformed("It does not hold records.")
+                    yield record
+                if stream.read(1):
+                    raise Malformed("A block holds more than its records.")
         except (CutOff, Malformed):
             raise
         except _FAULTS_OF_THE_LIBRARY as problem:
             raise Malformed(f"A record cannot be read ({type(problem).__name__}).") from None
 
-    def _blocks(self, sync: bytes) -> Iterator[bytes]:
+    def _blocks(self) -> Iterator[tuple[int, bytes]]:
+        """The number of records and the bytes of each block, one after the other."""
         codec = self.metadata.get("avro.codec", b"null")
         unfold = _CODECS.get(codec)
         if unfold is None:
@@ -83,39 +88,29 @@ class Container:
             if count > len(block):
                 raise Malformed("A block counts more records than it can hold.")
             left -= len(block)
-            yield _long(count) + _long(len(block)) + block + sync
+            yield count, block
             position = end
 
 
-class _Header:
-    """The beginning of a file that holds the same records, not compressed."""
-
-    sync: Final = bytes(_SYNC)
-
-    def __init__(self, schema: object) -> None:
-        told = (b"avro.codec", b"null", b"avro.schema", msgspec.json.encode(schema))
-        self.bytes = b"".join((_MAGIC, _long(2), *map(_text, told), _long(0), self.sync))
+def _checked(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
+    """A schema as it stands there, and as the library may be given it."""
+    return (_checked_once if len(text) <= _LONGEST_KEPT else _checked_now)(text, keep)
 
 
-class _Stream:
-    """What the library reads: one block after the other, never all of them."""
+def _checked_now(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
+    try:
+        schema = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise Malformed("Its schema is no JSON.") from None
+    plain = _Plain().schema(schema, keep=keep)
+    try:
+        return schema, fastavro.parse_schema(plain)
+    except _FAULTS_OF_THE_LIBRARY as problem:
+        raise Malformed(f"Its schema cannot be used ({type(problem).__name__}).") from None
 
-    def __init__(self, beginning: bytes, rest: Iterator[bytes]) -> None:
-        self._now = memoryview(beginning)
-        self._rest = rest
 
-    def read(self, length: int = -1) -> bytes:
-        found = b""
-        while length < 0 or len(found) < length:
-            if not self._now:
-                following = next(self._rest, None)
-                if following is None:
-                    break
-                self._now = memoryview(following)
-            step = len(self._now) if length < 0 else length - len(found)
-            found += self._now[:step]
-            self._now = self._now[step:]
-        return found
+# Thousands of files of one table have the same schema.
+_checked_once: Final = lru_cache(maxsize=16)(_checked_now)
 
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
@@ -139,20 +134,6 @@ def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
         raise Malformed("A text is shorter than nothing.")
     end = within(data, position + length)
     return data[position:end], end
-
-
-def _long(number: int) -> bytes:
-    rest = number << 1
-    steps = bytearray()
-    while rest > 0x7F:
-        steps.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    steps.append(rest)
-    return bytes(steps)
-
-
-def _text(text: bytes) -> bytes:
-    return _long(len(text)) + text
 
 
 class _Plain:

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Final, NamedTuple
 
@@ -99,8 +99,10 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         except StorageFault as problem:
             yield self._unlisted(stretch.folder, problem)
 
-    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
-        yield from sorted(super().entries(folder, after=after, deep=deep))
+    def entries(
+        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+    ) -> Iterator[Listed]:
+        yield from sorted(super().entries(folder, after=after, deep=deep, without=without))
 
     def files(self, folder: str) -> list[str]:
         return sorted(super().files(folder))

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -129,11 +129,13 @@ class HdfsStorage(Storage):
                     yield from found
                     waiting.extend(below if stretch.deep else ())
 
-    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
+    def entries(
+        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+    ) -> Iterator[Listed]:
         if deep:
             inside = f"{folder.rstrip('/')}/"
-            below = (each for each in self._below(folder) if each.path[len(inside) :] > after)
-            yield from sorted(below)
+            below = self._below(folder, without)
+            yield from sorted(each for each in below if each.path[len(inside) :] > after)
             return
         client, path = self._at(folder)
         with suppress(FileNotFoundError):
@@ -141,12 +143,12 @@ class HdfsStorage(Storage):
                 if status.is_file:
                     yield _listed(f"{folder.rstrip('/')}/{status.name}", status)
 
-    def _below(self, folder: str) -> Iterator[Listed]:
+    def _below(self, folder: str, without: Collection[str] = ()) -> Iterator[Listed]:
         client, path = self._at(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path):
                 at = f"{folder.rstrip('/')}/{status.name}"
-                if status.is_folder:
+                if status.is_folder and status.name not in without:
                     yield from self._below(at)
                 elif status.is_file:
                     yield _listed(at, status)

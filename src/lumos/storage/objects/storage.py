@@ -1,7 +1,7 @@
 """Stores of objects as a storage."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import ClassVar, Final, Generic, TypeVar
@@ -96,13 +96,17 @@ class ObjectStorage(Storage, Generic[AnyBucket]):
         except StorageFault as problem:
             yield self._unlisted(stretch.folder, problem)
 
-    def entries(self, folder: str, *, after: str = "", deep: bool = False) -> Iterator[Listed]:
+    def entries(
+        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+    ) -> Iterator[Listed]:
         bucket, prefix = self._place(folder)
         later = after and prefix + after
+        passed_over = tuple(f"{prefix}{name}/" for name in without)
         for page in bucket.pages(prefix, after=later, folders=not deep):
             for entry in page.entries:
                 is_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
-                if entry.key > later and not is_marker:
+                is_passed_over = is_marker or entry.key.startswith(passed_over)
+                if entry.key > later and not is_passed_over:
                     yield self._listed(bucket, entry)
 
     @contextmanager
