@@ -114,3 +114,17 @@ def test_files_that_would_be_called_as_a_table_is_have_another_name(
     lens = Lens.of_scan(scans.selection, scans.manifest, state_access=USUAL)
     (group,) = lens.groups
     assert (group.dataset, len(list(lens.files_of(group)))) == (str(lake / "refined/orders_*"), 2)
+
+
+def test_a_table_made_above_datasets_takes_over_none_that_its_log_does_not_name(
+    lake: Path, scans: Scans
+) -> None:
+    for name in ("orders", "customers"):
+        write_loose(lake / f"shop/{name}/part-00000.parquet", pa.table({name: [1]}))
+    before = scans.found()
+    assert set(before) == {"shop/orders", "shop/customers"}
+    write_delta(lake / "shop")
+    (table,) = scans.scan().datasets
+    assert (table.format, table.renamed_from, table.merged_from) == ("delta", None, ())
+    shutil.rmtree(lake / "shop/_delta_log")
+    assert before.items() <= scans.found().items()

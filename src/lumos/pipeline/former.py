@@ -1,14 +1,18 @@
 """Which datasets of loose files turn out to be tables, that go on with their names and history."""
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from lumos.pipeline.claims import Claims
 from lumos.pipeline.grouping import key_of
 from lumos.pipeline.manifest import Manifest
 from lumos.pipeline.parts import LOST, read_identities
-from lumos.pipeline.tables import TableDone
+from lumos.pipeline.tables import TableDone, live_paths, memory_of
 from lumos.storage import Access, Selection, storage_of
 from lumos.storage.markers import METADATA
+
+# What writers of tables call the folders that they make, beside those of partitions.
+_OWN_FOLDERS: Final = frozenset({"data", METADATA})
 
 
 def former_of(
@@ -22,31 +26,59 @@ def former_of(
     """Which datasets of the scan before are tables now, by root, since their files are.
 
     `present` are the datasets of loose files that there still are. A dataset whose files were
-    removed is gone, whatever table was made nearby: its files must lie in the table now. Of several
-    tables that were taken for one dataset, the first goes on with it. What lay in a folder of
-    metadata comes last: a table rather goes on with the history of its data.
+    removed is gone, whatever table was made nearby: its files must lie in the table now, as a
+    table's files do or since its log names them. Of several tables that were taken for one dataset,
+    the first goes on with it. What lay in a folder of metadata comes last: a table rather goes on
+    with the history of its data.
     """
     gone = {each.dataset for each in before.settled.places if not each.missed}.difference(present)
     if not tables or not gone:
         return {}
-    owners = {folder: each.root for each in tables for folder in (each.root, *each.kept.claims)}
-    storage = storage_of(selection.root, selection.access)
+    owners = {folder: each for each in tables for folder in (each.root, *each.kept.claims)}
     claims = Claims(owners)
+    logs = Claims(each.kept.log for each in tables if each.kept.log)
     roots = {each.root: each.root for each in tables if each.root in gone}
+    # By table, the files of datasets that may have been its own, or only lay in its way.
+    named: dict[str, dict[str, str]] = {}
     for dataset, path in sorted(_files(before, gone - roots.keys(), state_access)):
         claim = claims.of(path)
-        if dataset in roots or claim is None:
+        if claim is None or not _is_there(path, selection):
             continue
-        try:
-            with storage.open(path):
-                roots[dataset] = owners[claim]
-        except OSError:
-            continue
+        root = owners[claim].root
+        if _is_laid_out(dataset, root) or _is_metadata(path, logs):
+            roots.setdefault(dataset, root)
+        else:
+            named.setdefault(root, {})[path] = dataset
+    for table in tables:
+        for path in _live(table, named.get(table.root, {}), state_access):
+            roots.setdefault(named[table.root][path], table.root)
     found: dict[str, list[str]] = {}
-    logs = Claims(each.kept.log for each in tables if each.kept.log)
     for path in sorted(roots, key=lambda each: (_is_metadata(each, logs), each)):
         found.setdefault(roots[path], []).append(path)
     return found
+
+
+def _is_there(path: str, selection: Selection) -> bool:
+    try:
+        with storage_of(selection.root, selection.access).open(path):
+            return True
+    except OSError:
+        return False
+
+
+def _is_laid_out(dataset: str, root: str) -> bool:
+    """Whether a dataset lies in a table as the files of tables do, rather than beside them."""
+    if not dataset.startswith(f"{root}/"):
+        return False
+    folders = dataset[len(root) + 1 :].split("/")
+    return all("=" in each or each in _OWN_FOLDERS for each in folders)
+
+
+def _live(table: TableDone, wanted: Collection[str], access: Access) -> Iterator[str]:
+    """Which of some files the table's log names."""
+    memory = memory_of(table.kept, access) if wanted else None
+    if memory is not None:
+        yield from (path for path in live_paths(table.root, memory) if path in wanted)
 
 
 def _files(

@@ -149,6 +149,13 @@ def live_files(memory: Memory) -> Iterator[LiveFile]:
     return READERS[memory.kind].live(memory.memory)
 
 
+def live_paths(root: str, memory: Memory) -> Iterator[str]:
+    """Where the files of a table's current version lie."""
+    for file in live_files(memory):
+        is_elsewhere = "://" in file.path or file.path.startswith("/")
+        yield canonical(file.path) if is_elsewhere else f"{root}/{file.path}"
+
+
 def _do(job: TableJob, work: TableWork) -> TableDone:
     storage = storage_of(job.selection.root, job.selection.access)
     if work.log and work.root != work.log and not _shows_metadata(storage, work.log):
