@@ -88,13 +88,15 @@ def test_the_lowest_and_highest_values_only_leave_where_that_is_asked_for(
     lumos: Lumos, workplace: Path, asked: bool
 ) -> None:
     column = ColumnStatistics(null_count=3, minimum="17", maximum="4711")
-    entry = msgspec.structs.replace(customers(), statistics=Statistics(columns={"id": column}))
+    statistics = Statistics(columns={"id": column, "`e-mail`": column})
+    entry = msgspec.structs.replace(customers(), statistics=statistics, governance=None)
     fill(lumos, {"datasets": [entry]})
     lumos.snapshot.export("a.json", include_ranges=asked)
     (found,) = opened(workplace / "a.json").datasets()
     assert found.statistics is not None
     expected = column if asked else ColumnStatistics(null_count=3)
     assert found.statistics.columns["id"] == expected
+    assert found.statistics.columns["`e-mail`"] == ColumnStatistics(null_count=3), "it is private"
     assert ("4711" in (workplace / "a.json").read_text()) is asked
 
 

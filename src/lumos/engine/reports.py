@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from lumos.analysis.report import ChangeRow, change_rows
-from lumos.engine.profiles.privacy import guarded
+from lumos.engine.profiles.privacy import guarded, guarded_statistics
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import to_plain
 from lumos.model.dataset import (
@@ -177,7 +177,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
             format=dataset.format,
             location=LocationReport.of(dataset.location),
             schema=SchemaReport.of(dataset.schema),
-            statistics=StatisticsReport.of(dataset.statistics),
+            statistics=StatisticsReport.of(guarded_statistics(dataset)),
             versioning=VersioningReport.of(dataset.versioning),
             change=change,
             changes=() if event is None else change_rows(dataset.urn, event.findings),
@@ -342,7 +342,7 @@ class ShowReport(Report, frozen=True, kw_only=True):
     def of(cls, dataset: Dataset, *, state: State) -> "ShowReport":
         plain = to_plain(msgspec.structs.replace(dataset, quality=guarded(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
-        plain["statistics"] = to_plain(StatisticsReport.of(dataset.statistics))
+        plain["statistics"] = to_plain(StatisticsReport.of(guarded_statistics(dataset)))
         plain["location"] = to_plain(LocationReport.of(dataset.location))
         plain["flags"] = list(flags_of(dataset.schema))
         return cls(state=state, dataset=plain)

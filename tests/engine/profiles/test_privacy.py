@@ -15,14 +15,18 @@ from lumos.engine.profiles.privacy import (
     private_paths,
 )
 from lumos.engine.profiles.recording import with_profile
+from lumos.engine.reports import DatasetReport, ShowReport
 from lumos.model.catalog import Entry
+from lumos.model.codec import to_plain
 from lumos.model.dataset import (
     ColumnProfile,
+    ColumnStatistics,
     Dataset,
     Governance,
     Profile,
     Quality,
     QualityCheck,
+    Statistics,
     ValueCount,
 )
 from lumos.model.schema import Field, NestedField, Schema
@@ -198,6 +202,20 @@ def test_a_column_that_is_gone_tells_no_values_since_its_labels_went_with_it(
     assert quality is not None
     assert quality.profile is not None
     assert quality.profile.columns == {measured: column if told else COUNTS}
+
+
+def test_the_range_of_a_private_column_is_not_told_from_its_statistics() -> None:
+    column = ColumnStatistics(null_count=3, minimum="17", maximum="4711")
+    statistics = Statistics(columns={"a": column})
+    told = {}
+    for tags in ((), ("PII",)):
+        found = msgspec.structs.replace(dataset("INT64", tags=tags), statistics=statistics)
+        shown = ShowReport.of(found, state="live").dataset["statistics"]["columns"]["a"]
+        scanned = DatasetReport.of(found, change="unchanged").statistics
+        assert scanned is not None
+        assert shown == to_plain(scanned.columns["a"])
+        told[tags] = scanned.columns["a"]
+    assert told == {(): column, ("PII",): ColumnStatistics(null_count=3)}
 
 
 def test_catalogs_hear_of_counts_alone() -> None:

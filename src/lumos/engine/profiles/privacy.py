@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from lumos.model.dataset import ColumnProfile, Dataset, Governance, Profile, Quality, ValueCount
+from lumos.model.dataset import (
+    ColumnProfile,
+    Dataset,
+    Governance,
+    Profile,
+    Quality,
+    Statistics,
+    ValueCount,
+)
 from lumos.model.schema import Field, Schema
 from lumos.model.types import quoted_name
 
@@ -165,6 +173,26 @@ def guarded(dataset: Dataset) -> Quality | None:
     private = private_paths(dataset.schema, quality.profile.columns, dataset.governance)
     profile = without_values(quality.profile, private | _gone(dataset.schema, quality.profile))
     return msgspec.structs.replace(quality, profile=profile)
+
+
+def without_ranges(statistics: Statistics, paths: Collection[str] | None = None) -> Statistics:
+    """The statistics without the lowest and highest values of some columns, or of all."""
+    columns = {
+        path: msgspec.structs.replace(column, minimum=None, maximum=None)
+        if paths is None or path in paths
+        else column
+        for path, column in statistics.columns.items()
+    }
+    return msgspec.structs.replace(statistics, columns=columns)
+
+
+def guarded_statistics(dataset: Dataset) -> Statistics | None:
+    """The statistics as they may be told: no range of a private column."""
+    statistics = dataset.statistics
+    if statistics is None:
+        return None
+    private = private_paths(dataset.schema, statistics.columns, dataset.governance)
+    return without_ranges(statistics, private)
 
 
 def _gone(schema: Schema | None, profile: Profile) -> set[str]:

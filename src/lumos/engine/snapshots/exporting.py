@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from lumos import __version__
-from lumos.engine.profiles.privacy import guarded, without_values
+from lumos.engine.profiles.privacy import (
+    guarded,
+    guarded_statistics,
+    without_ranges,
+    without_values,
+)
 from lumos.engine.snapshots.catalogs import Catalog
 from lumos.engine.snapshots.reports import ExportReport
 from lumos.errors import MisuseError
 from lumos.model.catalog import Entry
-from lumos.model.dataset import Statistics
 from lumos.model.pattern import DatasetPattern
 from lumos.snapshot import Base, Facts, Header, Selection, open_snapshot, write_snapshot
 from lumos.snapshot.codec import canonical, digest
@@ -215,9 +219,11 @@ class _Portion:
 
     def _portable(self, entry: Entry) -> Entry:
         changes: dict[str, Any] = dict.fromkeys(self._wanted.omitted)
-        statistics = entry.statistics
-        if statistics is not None and "statistics" not in changes and not self._wanted.ranges:
-            changes["statistics"] = _without_ranges(statistics)
+        statistics = guarded_statistics(entry)
+        if statistics is not None and "statistics" not in changes:
+            # The lowest and highest values of columns are data, and data stays where it is.
+            told = statistics if self._wanted.ranges else without_ranges(statistics)
+            changes["statistics"] = told
         quality = guarded(entry)
         if quality is not None and quality.profile is not None and "quality" not in changes:
             profile = quality.profile if self._wanted.values else without_values(quality.profile)
@@ -284,15 +290,6 @@ def _tags(entry: Entry) -> Iterator[str]:
 
 def _owners(entry: Entry) -> Iterator[str]:
     return (owner.name for owner in (entry.ownership.owners if entry.ownership else ()))
-
-
-def _without_ranges(statistics: Statistics) -> Statistics:
-    """The lowest and highest values of columns are data, and data stays where it is."""
-    columns = {
-        name: msgspec.structs.replace(column, minimum=None, maximum=None)
-        for name, column in statistics.columns.items()
-    }
-    return msgspec.structs.replace(statistics, columns=columns)
 
 
 def _tombstone(entry: Entry) -> Entry:
