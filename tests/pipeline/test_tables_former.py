@@ -6,6 +6,7 @@ from pathlib import Path
 import deltalake
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
 
 from lumos.pipeline.explanation import Lens
 from lumos.storage import USUAL
@@ -128,3 +129,14 @@ def test_a_table_made_above_datasets_takes_over_none_that_its_log_does_not_name(
     assert (table.format, table.renamed_from, table.merged_from) == ("delta", None, ())
     shutil.rmtree(lake / "shop/_delta_log")
     assert before.items() <= scans.found().items()
+
+
+def test_a_table_elsewhere_takes_files_in_but_no_name(lake: Path, scans: Scans) -> None:
+    write_loose(lake / "raw/events/part-0.parquet")
+    assert set(scans.found()) == {"raw/events"}
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("m")
+    table = catalog.create_table("m.copy", ROWS.schema)
+    table.add_files([str(lake / "raw/events/part-0.parquet")])
+    copy = next(each for each in scans.scan().datasets if each.path.endswith("/copy"))
+    assert (copy.renamed_from, copy.merged_from) == (None, (str(lake / "raw/events"),))

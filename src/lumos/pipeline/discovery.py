@@ -14,7 +14,7 @@ from lumos.model.codec import from_json
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.pipeline.absence import Absence
 from lumos.pipeline.claims import Claims, may_meet
-from lumos.pipeline.former import former_of
+from lumos.pipeline.former import Former, former_of
 from lumos.pipeline.grouping import Settlement, group
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
@@ -327,11 +327,11 @@ def _found(
         if each.facts is None:
             continue
         found = found_of(each.root, from_json(each.facts, TableFacts))
-        earlier = [path for path in former.get(each.root, ()) if path != each.root]
-        # A dataset of files at the root itself has the table's name already.
-        is_named = each.root in former.get(each.root, ()) or each.root in known.tables
-        if is_named or not earlier:
-            yield msgspec.structs.replace(found, merged_from=tuple(earlier))
-        else:
-            first, *others = earlier
-            yield msgspec.structs.replace(found, renamed_from=first, merged_from=tuple(others))
+        earlier = former.get(each.root, Former())
+        # A dataset of files at the root itself has the table's name already. Of one that lies
+        # elsewhere it only took in the files: that place may have others tomorrow.
+        is_named = each.root in earlier.own or each.root in known.tables
+        first = None if is_named else next(iter(earlier.own), None)
+        taken_in = (*earlier.own, *earlier.elsewhere)
+        others = tuple(path for path in taken_in if path not in (first, each.root))
+        yield msgspec.structs.replace(found, renamed_from=first, merged_from=others)

@@ -1,7 +1,7 @@
 """Which datasets of loose files turn out to be tables, that go on with their names and history."""
 
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from lumos.pipeline.claims import Claims
 from lumos.pipeline.grouping import key_of
@@ -15,6 +15,13 @@ from lumos.storage.markers import METADATA
 _OWN_FOLDERS: Final = frozenset({"data", METADATA})
 
 
+class Former(NamedTuple):
+    """Datasets that are part of a table now; of some the files lie in its own folder."""
+
+    own: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+
+
 def former_of(
     tables: Collection[TableDone],
     before: Manifest,
@@ -22,7 +29,7 @@ def former_of(
     present: Collection[str],
     selection: Selection,
     state_access: Access,
-) -> dict[str, list[str]]:
+) -> dict[str, Former]:
     """Which datasets of the scan before are tables now, by root, since their files are.
 
     `present` are the datasets of loose files that there still are. A dataset whose files were
@@ -38,6 +45,7 @@ def former_of(
     claims = Claims(owners)
     logs = Claims(each.kept.log for each in tables if each.kept.log)
     roots = {each.root: each.root for each in tables if each.root in gone}
+    lay_elsewhere: set[str] = set()
     # By table, the files of datasets that may have been its own, or only lay in its way.
     named: dict[str, dict[str, str]] = {}
     for dataset, path in sorted(_files(before, gone - roots.keys(), state_access)):
@@ -51,10 +59,17 @@ def former_of(
             named.setdefault(root, {})[path] = dataset
     for table in tables:
         for path in _live(table, named.get(table.root, {}), state_access):
-            roots.setdefault(named[table.root][path], table.root)
-    found: dict[str, list[str]] = {}
+            dataset = named[table.root][path]
+            if dataset not in roots and not path.startswith(f"{table.root}/"):
+                lay_elsewhere.add(dataset)
+            roots.setdefault(dataset, table.root)
+    found: dict[str, Former] = {}
     for path in sorted(roots, key=lambda each: (_is_metadata(each, logs), each)):
-        found.setdefault(roots[path], []).append(path)
+        so_far = found.get(roots[path], Former())
+        if path in lay_elsewhere:
+            found[roots[path]] = so_far._replace(elsewhere=(*so_far.elsewhere, path))
+        else:
+            found[roots[path]] = so_far._replace(own=(*so_far.own, path))
     return found
 
 
