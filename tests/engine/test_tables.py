@@ -10,6 +10,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import DoubleType
 
 from files import write_parquet
@@ -221,6 +222,55 @@ def test_a_new_partition_column_is_no_older_than_the_scan_before(lake: Path) -> 
     (event,) = lumos.changes(types=["SCHEMA_CHANGED"])
     assert asked <= event.timestamp <= datetime.now(UTC)
     assert event.metadata["time"] == "approximate"
+
+
+def test_what_a_table_tells_of_itself_is_taken_over_without_new_data(lake: Path) -> None:
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.accounts", A.schema)
+    table.append(A)
+    delta(lake / "n/orders", A)
+    lumos = Lumos()
+    lumos.ingest(lake)
+
+    def changed() -> dict[str, str]:
+        seen = list(lumos.changes(types=["METADATA_CHANGED"]))
+        urns = [each.urn for each in lumos.ingest(lake).datasets if each.change == "changed"]
+        new = {
+            event.urn.rpartition("/")[2]: event.summary
+            for event in lumos.changes(types=["METADATA_CHANGED"])
+            if event not in seen
+        }
+        assert {urn.rpartition("/")[2] for urn in urns} == set(new)
+        return new
+
+    with table.transaction() as change:
+        change.set_properties(team="blue", comment="all of them")
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    table.manage_snapshots().create_tag(snapshot.snapshot_id, "audited").commit()
+    catalog.create_table("n.orders", A.schema, location=f"file://{lake}/n/orders")
+    assert changed() == {
+        "accounts": "description, iceberg.tags, team changed",
+        "orders": "also changed",
+    }
+    assert changed() == {}
+    shown = lumos.show("accounts").dataset
+    assert shown["properties"]["file.team"] == "blue"
+    assert shown["documentation"]["description"] == "all of them"
+    with table.update_spec() as spec:
+        spec.add_field("id", BucketTransform(4))
+    assert changed() == {"accounts": "partitioning changed"}
+    assert lumos.show("accounts").dataset["location"]["partitioning"] == "bucket[4](id)"
+    lumos.people.docs.set("accounts", "what people say")
+    with table.transaction() as change:
+        change.remove_properties("team", "comment")
+    shutil.rmtree(lake / "n/orders/metadata")
+    assert changed() == {"accounts": "description, team changed", "orders": "also changed"}
+    assert changed() == {}
+    shown = lumos.show("accounts").dataset
+    assert "file.team" not in shown["properties"]
+    assert shown["documentation"]["description"] == "what people say"
 
 
 def test_a_file_that_two_tables_have_is_explained_by_the_one_it_lies_in(lake: Path) -> None:

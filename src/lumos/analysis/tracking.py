@@ -13,12 +13,14 @@ from lumos.model.version import CloudVersion, SchemaVersion
 class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset's schema and content fingerprint at one time.
 
-    The content is that of its files or, where it is `told`, what its place says of it.
+    The content is that of its files or, where it is `told`, what its place says of it. `retold`
+    says that a table, which is both, tells something else of itself than before.
     """
 
     schema: Schema
     content: str
     told: bool = False
+    retold: bool = False
     format: str | None = None
     reverted: bool = False
 
@@ -75,6 +77,6 @@ def _event(seen: Sighting, known: OnRecord, findings: tuple[Finding, ...]) -> Ev
     if seen.schema.shape != known.schema.shape:
         return EventType.SCHEMA_CHANGED
     is_as_before = seen.content == known.content
-    if findings or (seen.told and not is_as_before):
+    if findings or (seen.retold if is_as_before else seen.told):
         return EventType.METADATA_CHANGED
     return None if is_as_before else EventType.MODIFIED

@@ -13,7 +13,7 @@ from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
 from lumos.engine.table_history import Calendar, Moment, Reached, way_to, went_on
-from lumos.engine.telling import TOLD_ASPECTS, differences, tell
+from lumos.engine.telling import TOLD_ASPECTS, differences, is_as_told, says_as_before, tell
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Location, Properties, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, Told
@@ -59,6 +59,10 @@ class Recorder:
     @cached_property
     def _statistics(self) -> dict[str, Statistics]:
         return self._store.aspects("statistics", source=self._source)
+
+    @cached_property
+    def _properties(self) -> dict[str, Properties]:
+        return self._store.aspects("properties", source=self._source)
 
     @cached_property
     def _said(self) -> dict[str, Said]:
@@ -132,10 +136,13 @@ class Recorder:
 
     def _tell_more(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
         """Keeps what is new about the same data: statistics, how it is told apart, old words."""
-        for name, value in (("statistics", found.statistics), ("location", found.location)):
-            if transaction.aspect(urn, name) != value:
-                transaction.save_aspect(urn, name, value, writer=_WRITER, at=self._at)
+        self._keep(transaction, urn, "statistics", found.statistics)
+        self._keep(transaction, urn, "location", found.location)
         self._heard(transaction, found, Urn.parse(urn), transaction.known(urn))
+
+    def _keep(self, transaction: Transaction, urn: str, name: str, value: object) -> None:
+        if transaction.aspect(urn, name) != value:
+            transaction.save_aspect(urn, name, value, writer=_WRITER, at=self._at)
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""
@@ -166,10 +173,15 @@ class Recorder:
             known.state == "live"
             and known.content == found.content
             and known.fingerprint == found.schema.full
-            and not (
-                found.table is not None
-                and went_on(found.table, since=known.updated_at, now=self._at)
-            )
+            and (found.table is None or self._is_table_as_known(found, known))
+        )
+
+    def _is_table_as_known(self, found: FoundDataset, known: KnownDataset) -> bool:
+        """Whether a table with the same data has nothing else to tell of itself, or of its past."""
+        assert found.table is not None
+        recorded = self._properties.get(known.urn), self.locations.get(known.urn)
+        return is_as_told(found, *recorded, known.platform) and not went_on(
+            found.table, since=known.updated_at, now=self._at
         )
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
@@ -184,18 +196,23 @@ class Recorder:
             before = self._before(transaction, known)
         past = self._past(transaction, found, urn, known, said)
         found = _as_written(found, said)
+        dataset = dataset_of(found, urn)
+        if told is not None and before is not None:
+            dataset = retold(tell(dataset, told, before=before), said)
         seen = _sighting(found)
+        if found.table is not None and before is not None:
+            seen = msgspec.structs.replace(seen, retold=not says_as_before(before, dataset))
         decision = decide(seen, self._on_record(transaction, past.known), prefix=self._prefix)
         if decision is None:
             assert past.known is not None
-            if found.is_told_alone:
+            if told is not None:
                 self._tell_more(transaction, found, str(urn))
+            if found.table is not None and before is not None:
+                self._keep(transaction, str(urn), "properties", dataset.properties)
             return msgspec.structs.replace(_unchanged(found, urn, past.known), event=moved)
         if known is None or known.state == "missing":
             transaction.drop_alias(str(urn))
-        dataset = _dataset(found, urn, str(decision.cloud_version), str(decision.schema_version))
-        if told is not None and before is not None:
-            dataset = retold(tell(dataset, told, before=before), said)
+        dataset = _versioned(dataset, str(decision.cloud_version), str(decision.schema_version))
         moment = past.present if decision.schema_changed else None
         event = self._save(
             transaction, found, urn, decision, past.known, before, moment or Moment(self._at)
@@ -446,12 +463,13 @@ def _as_written(found: FoundDataset, said: Said) -> FoundDataset:
 
 
 def _unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
-    return Outcome(dataset=_dataset(found, urn, known.cloud_version, known.schema_version))
+    dataset = dataset_of(found, urn)
+    return Outcome(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
 
 
-def _dataset(found: FoundDataset, urn: Urn, cloud_version: str, schema_version: str) -> Dataset:
+def _versioned(dataset: Dataset, cloud_version: str, schema_version: str) -> Dataset:
     versioning = Versioning(cloud_version=cloud_version, schema_version=schema_version)
-    return msgspec.structs.replace(dataset_of(found, urn), versioning=versioning)
+    return msgspec.structs.replace(dataset, versioning=versioning)
 
 
 def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:

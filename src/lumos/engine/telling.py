@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from lumos.analysis.words import owner_name, owner_of
-from lumos.model.dataset import Dataset, Documentation, Owner, Ownership, Properties
+from lumos.model.dataset import Dataset, Documentation, Location, Owner, Ownership, Properties
 from lumos.model.discovery import OF_TABLE, FoundDataset, Told
 from lumos.model.words import Key
 
@@ -33,6 +33,25 @@ def tell(dataset: Dataset, told: Told, *, before: Dataset | None = None) -> Data
         ownership=_ownership(before.ownership, said.get(_OWNER), told.owner),
         definition=told.definition,
         properties=_properties(before, told),
+    )
+
+
+def is_as_told(
+    found: FoundDataset, properties: Properties | None, location: Location | None, platform: str
+) -> bool:
+    """Whether a place tells what is on record of a dataset already."""
+    return (
+        _told_in(properties, platform) == _facts(found.told or Told())
+        and location is not None
+        and location.partitioning == found.location.partitioning
+    )
+
+
+def says_as_before(before: Dataset, now: Dataset) -> bool:
+    """Whether nothing that is told changed, but for what does so by itself."""
+    old, new = told_before(before), told_before(now)
+    return _partitioning(before) == _partitioning(now) and all(
+        old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - _EVERY_TIME
     )
 
 
@@ -85,13 +104,16 @@ def _changed(before: Dataset, found: FoundDataset, told: Told) -> Iterator[str]:
         yield "kind"
     if before.definition != told.definition:
         yield "query"
-    partitioning = before.location.partitioning if before.location else None
-    if partitioning != found.location.partitioning:
+    if _partitioning(before) != found.location.partitioning:
         yield "partitioning"
     old, new = told_before(before), _facts(told)
     for name in sorted((old.keys() | new.keys()) - _EVERY_TIME):
         if old.get(name) != new.get(name):
             yield _WORDS.get(name, name.replace("constraint.", "constraint "))
+
+
+def _partitioning(dataset: Dataset) -> str | None:
+    return dataset.location.partitioning if dataset.location else None
 
 
 def _facts(told: Told) -> Properties:
@@ -105,10 +127,14 @@ def _facts(told: Told) -> Properties:
 
 def told_before(dataset: Dataset) -> Properties:
     """What the place told last, without the platform's name before it."""
-    mark = f"{dataset.platform}."
+    return _told_in(dataset.properties, dataset.platform)
+
+
+def _told_in(properties: Properties | None, platform: str) -> Properties:
+    mark = f"{platform}."
     return {
         name.removeprefix(mark): text
-        for name, text in (dataset.properties or {}).items()
+        for name, text in (properties or {}).items()
         if name.startswith(mark)
     }
 
