@@ -87,7 +87,8 @@ def time_of(instant: str, modified: int, *, is_in_utc: bool) -> tuple[datetime, 
 
 def _told(instant: str) -> datetime | None:
     try:
-        told = datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        # Many times as quick as naming the parts of this form.
+        told = datetime.fromisoformat(f"{instant[:8]}T{instant[8:14]}+00:00")
     except ValueError:
         return None
     return told + timedelta(milliseconds=int(instant[14:] or 0))

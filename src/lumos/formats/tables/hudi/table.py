@@ -275,9 +275,13 @@ class _Reading:
         carrying = [write for write in writes if write.schema is not None]
         declaring = [write for write in carrying if write.declares_schema]
         last: Schema | None = None
+        index: int | None = None
         # A service's schema counts only where nothing better is left.
         for write in declaring or carrying[-1:]:
             assert write.schema is not None
+            if write.schema == index:
+                continue
+            index = write.schema
             schema = schema_of(*self.schemas[write.schema], self.properties)
             if schema == last:
                 continue
