@@ -9,7 +9,7 @@ import pytest
 from lumos.storage import Listed, LocalStorage, Marker, Selection, Storage, Stretch
 from lumos.storage.markers import Met, marker_in, outermost
 from lumos.storage.s3 import S3Access, S3Storage
-from lumos.storage.schemes import canonical
+from lumos.storage.schemes import absolute, canonical
 from s3_server import S3Server
 
 UUID = "3f1c8a52-0b1e-4c62-9a53-0d3f7b0f5a11"
@@ -218,3 +218,25 @@ def test_a_failure_stands_in_its_file_s_place_among_many(tmp_path: Path) -> None
         b"%d" % n for n in range(50) if n != 7
     ]
     assert isinstance(found[7], FileNotFoundError)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "meant"),
+    [
+        ("hdfs://nn:8020/lake/x", "hdfs://nn/lake/x"),
+        ("hdfs:///lake/x", "hdfs://nn/lake/x"),
+        ("/lake/x", "hdfs://nn/lake/x"),
+        ("hdfs://other:8020/lake/x", "hdfs://other:8020/lake/x"),
+        ("s3://me:hush@bucket/x", "s3://bucket/x"),
+        ("part/x", "hdfs://nn/lake/t/part/x"),
+    ],
+)
+def test_addresses_without_name_node_or_port_are_of_the_place_they_are_met_in(
+    spelled: str, meant: str
+) -> None:
+    assert absolute(spelled, "hdfs://nn/lake/t") == meant
+
+
+def test_name_nodes_with_other_ports_are_others() -> None:
+    assert canonical("hdfs://nn:9000/x", "hdfs://nn:8020/y") == "hdfs://nn:9000/x"
+    assert canonical("hdfs://nn/x", "hdfs://nn:8020/y") == "hdfs://nn:8020/x"

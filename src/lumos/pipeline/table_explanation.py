@@ -21,7 +21,7 @@ from lumos.storage import (
     storage_of,
 )
 from lumos.storage.markers import METADATA, marker_in, outermost, strays_from
-from lumos.storage.schemes import canonical
+from lumos.storage.schemes import absolute
 
 TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
 # A file lies no deeper in its table than this, partitions and all.
@@ -87,9 +87,9 @@ class SeenTable:
             return InTable("unreadable", self.reason)
         here = 0
         for file in live_files(self._memory):
-            place = self._place(file.path)
+            place = absolute(file.path, self.root)
             here += place == path or place.startswith(below)
-            if any(self._place(each.path) == path for each in file.deletes):
+            if any(absolute(each.path, self.root) == path for each in file.deletes):
                 reason = f"it says which rows of the table {self.root} are deleted"
                 return InTable("log", reason)
         if here or path == self.root:
@@ -110,10 +110,6 @@ class SeenTable:
             yield f"{self.root}/{folders[kind]}"
         if self._kept.log:
             yield self._kept.log
-
-    def _place(self, path: str) -> str:
-        is_elsewhere = "://" in path or path.startswith("/")
-        return canonical(path) if is_elsewhere else f"{self.root}/{path}"
 
 
 class Tables:

@@ -66,8 +66,8 @@ class StoredFolder:
             yield from [_refused(place)] if place in self._too_long else islice(short, 1)
 
     def inside(self, uri: str, location: str) -> str | None:
-        place = canonical(uri)
-        for root in (canonical(location), self.root):
+        place = canonical(uri, self.root)
+        for root in (canonical(location, self.root), self.root):
             if root and (path := _below(place, root)) is not None:
                 return path
         return None
@@ -121,7 +121,7 @@ class ApartFolder(StoredFolder):
         has_data = self.root != self.log
         if has_data and (path := super().inside(uri, self._location or location)) is not None:
             return path
-        place = canonical(uri)
+        place = canonical(uri, self.root)
         for log in filter(None, (self._told, self.log)):
             if (path := _below(place, log)) is not None:
                 return f"{METADATA}/{path}" if has_data else path
@@ -154,8 +154,8 @@ def home_around(storage: Storage, log: str, *, scanned: str, left_out: str = "")
     Of a lake that was moved or copied as a whole, the table lies beside its metadata as before.
     """
     home = home_of(ApartFolder(storage, log, log))
-    told = canonical(home.metadata).rstrip("/")
-    location = canonical(home.location).rstrip("/")
+    told = canonical(home.metadata, log).rstrip("/")
+    location = canonical(home.location, log).rstrip("/")
     root = _moved(location, told, log)
     if root != log and _below(root, log) is not None:
         raise UnreadableFile(

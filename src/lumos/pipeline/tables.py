@@ -1,5 +1,6 @@
 """Tables of a lake: read by their own logs, each in a task, and only where something changed."""
 
+import re
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,11 +18,12 @@ from lumos.pipeline.arrays import column
 from lumos.pipeline.table_folder import StoredFolder, folder_of, home_around
 from lumos.storage import Access, Selection, Storage, storage_of
 from lumos.storage.markers import LOGS, METADATA, is_iceberg
-from lumos.storage.schemes import canonical
+from lumos.storage.schemes import absolute, canonical
 
 RESULT: Final = pa.schema([("result", pa.binary())])
 _MOST_CLAIMS: Final = 20_000
 _MEMORY: Final = ".table"
+_LOGIN: Final = re.compile(r"//[^/@\s:]*:[^/@\s]*@")
 # A file lies no deeper in its table than this, partitions and all.
 _DEEPEST: Final = 12
 # Raised whenever tables must be read anew because Lumos understands them better.
@@ -151,9 +153,7 @@ def live_files(memory: Memory) -> Iterator[LiveFile]:
 
 def live_paths(root: str, memory: Memory) -> Iterator[str]:
     """Where the files of a table's current version lie."""
-    for file in live_files(memory):
-        is_elsewhere = "://" in file.path or file.path.startswith("/")
-        yield canonical(file.path) if is_elsewhere else f"{root}/{file.path}"
+    return (absolute(file.path, root) for file in live_files(memory))
 
 
 def _do(job: TableJob, work: TableWork) -> TableDone:
@@ -293,21 +293,26 @@ def _as_before(job: TableJob, work: TableWork, problems: list[Problem]) -> Table
 
 
 def _problem(root: str, code: str, reason: str) -> Problem:
-    words = " ".join(reason.split()).rstrip(".")
+    words = _scrubbed(" ".join(reason.split()).rstrip("."))
     return Problem(path=root, code=code, reason=f"{words}.", remark=code == STRAY)
+
+
+def _scrubbed(reason: str) -> str:
+    """A reason without the logins of addresses that a log holds."""
+    return _LOGIN.sub("//***@", reason)
 
 
 def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     remarks = list(facts.remarks)
     scanned = f"{job.selection.root.rstrip('/')}/"
-    places = map(canonical, facts.claims)
+    places = (canonical(each, root) for each in facts.claims)
     elsewhere = (each for each in places if not f"{each.rstrip('/')}/".startswith(scanned))
     if outside := sorted(set(islice(map(_folder, elsewhere), _MOST_CLAIMS))):
         told = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
         reason = f"Live files lie outside of what is scanned, in {told}; its log tells of them."
         remarks.append(Remark("outside_data", reason))
     return [
-        Problem(path=root, code=remark.code, reason=remark.reason, remark=True)
+        Problem(path=root, code=remark.code, reason=_scrubbed(remark.reason), remark=True)
         for remark in remarks
     ]
 
@@ -327,7 +332,7 @@ def _claims(facts: TableFacts, root: str, scanned: str, *, log: str) -> tuple[st
     """
     inside = f"{scanned.rstrip('/')}/"
     own = f"{root}/"
-    owned = {canonical(each).rstrip("/") for each in facts.claims}
+    owned = {canonical(each, root).rstrip("/") for each in facts.claims}
     met = {each for each in owned if each.startswith(inside) and not each.startswith(own)}
     if len(met) > _MOST_CLAIMS:
         met = {_folder(each) for each in met}

@@ -11,17 +11,44 @@ _SAME: Final = {
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _BLOB_HOST: Final = re.compile(r"(?<=\.)blob(?=\.core\.)")
 
+_HADOOP: Final = "hdfs://"
 
-def canonical(address: str) -> str:
-    """An address of a file or folder as storages spell it; a path of this machine stays one."""
+
+def canonical(address: str, near: str = "") -> str:
+    """An address of a file or folder as storages spell it; a path of this machine stays one.
+
+    Logins in it are left out. In Hadoop, addresses may lack the name node or its port: those are of
+    the place that they are met `near`.
+    """
     local = _LOCAL.match(address)
     if local is not None:
         return address[local.end() :]
     scheme, is_address, rest = address.partition("://")
     if not is_address:
-        return address
+        is_of_hadoop = near.startswith(_HADOOP) and address.startswith("/")
+        return f"{_authority(near)}{address}" if is_of_hadoop else address
     scheme = _SAME.get(scheme.lower(), scheme.lower())
     host, slash, path = rest.partition("/")
-    if scheme == "abfss":
-        host = _BLOB_HOST.sub("dfs", host)
-    return f"{scheme}://{host}{slash}{path}"
+    host = _BLOB_HOST.sub("dfs", host) if scheme == "abfss" else host.rpartition("@")[2]
+    found = f"{scheme}://{host}"
+    if found.startswith(_HADOOP) and near.startswith(_HADOOP) and _is_one(host, near):
+        found = _authority(near)
+    return f"{found}{slash}{path}"
+
+
+def absolute(path: str, root: str) -> str:
+    """Where a path that is told below a root lies; it may be an address elsewhere."""
+    if "://" in path or path.startswith("/"):
+        return canonical(path, root)
+    return f"{root.rstrip('/')}/{path}"
+
+
+def _authority(address: str) -> str:
+    return "/".join(address.split("/", 3)[:3])
+
+
+def _is_one(host: str, near: str) -> bool:
+    """Whether two name nodes are one: what is left out is not known to be another."""
+    name, _, port = host.partition(":")
+    its_name, _, its_port = _authority(near).removeprefix(_HADOOP).partition(":")
+    return name in ("", its_name) and (not port or not its_port or port == its_port)

@@ -18,7 +18,7 @@ from lumos.pipeline.profiling.naming import known_fields
 from lumos.pipeline.profiling.planning import SourceFile, identity_of
 from lumos.pipeline.profiling.reading import HUDI_SLICE, FileTask
 from lumos.pipeline.tables import Memory, live_files
-from lumos.storage.schemes import canonical
+from lumos.storage.schemes import absolute
 
 _LOG: Final = "hudi-log"
 # How Delta's protocol writes bytes, which Spark writes as they are.
@@ -45,13 +45,13 @@ def table_files(root: str, memory: Memory) -> TableFiles:
     for live, logs in _slices(live_files(memory)):
         equality += any(each.kind == "equality" for each in live.deletes)
         is_slice = bool(logs) or live.format == _LOG
-        path = _absolute(root, live.path)
+        path = absolute(live.path, root)
         constants = initial | {
             name: _of_delta(text, name in binary) if memory.kind == "delta" else text
             for name, text in live.partition
         }
         deletes = tuple(
-            msgspec.structs.replace(each, path=each.path and _absolute(root, each.path))
+            msgspec.structs.replace(each, path=each.path and absolute(each.path, root))
             for each in live.deletes
             if each.kind != "equality"
         )
@@ -91,12 +91,6 @@ def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile
 def _group(file: LiveFile) -> tuple[str, str]:
     folder, _, name = file.path.rpartition("/")
     return folder, name.lstrip(".").partition("_")[0]
-
-
-def _absolute(root: str, path: str) -> str:
-    if "://" in path or path.startswith("/"):
-        return canonical(path)
-    return f"{root.rstrip('/')}/{path}"
 
 
 def _of_delta(text: str | None, is_binary: bool) -> str | bytes | None:
