@@ -94,7 +94,8 @@ class HudiTable:
 
     @property
     def timeline(self) -> str:
-        return ".hoodie/timeline" if self.version >= 8 else ".hoodie"
+        named = self.properties.get("hoodie.timeline.path", "timeline")
+        return f".hoodie/{named}" if self.version >= 8 else ".hoodie"
 
     def save_properties(self) -> None:
         lines = [

@@ -462,6 +462,17 @@ def test_the_signature_changes_with_writes_and_not_with_their_beginnings(version
     assert READER.signature(folder_of(table)) != before
 
 
+def test_a_signature_follows_the_timeline_that_the_properties_name() -> None:
+    table = HudiTable(9, properties={"hoodie.timeline.path": "instants"})
+    table.write({"a": 1})
+    before, files = READER.signature(folder_of(table)), facts_of(table).files
+    table.write({"a": 9}, ends=False)
+    assert READER.signature(folder_of(table)) == before
+    table.write({"b": 1})
+    assert READER.signature(folder_of(table)) != before
+    assert facts_of(table).files == files + 1
+
+
 def test_a_signature_opens_nothing() -> None:
     folder = folder_of(table_of("updated", 9))
     READER.signature(folder)

@@ -154,7 +154,10 @@ class TableReader(ABC):
 
     @abstractmethod
     def signature(self, folder: Folder) -> str:
-        """Changes whenever the table may have; costs a listing or two and opens nothing."""
+        """Changes whenever the table may have; costs a listing or two.
+
+        Opens nothing, unless the log lies where only a file can tell.
+        """
 
     @abstractmethod
     def read(

@@ -7,6 +7,9 @@ from typing import Final
 from lumos.formats.interface import UnreadableFile
 
 META_FOLDER: Final = ".hoodie"
+_TIMELINE: Final = "timeline"
+# Where instants lie, unless the properties name another folder.
+USUAL_TIMELINES: Final = (META_FOLDER, f"{META_FOLDER}/{_TIMELINE}")
 # A writer that died while it changed the file left its copy behind.
 _PLACES: Final = ("hoodie.properties", "hoodie.properties.backup")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -48,7 +51,7 @@ class TableProperties:
         """The folder of the instants that are not yet archived."""
         if not self.has_folder_of_instants:
             return META_FOLDER
-        return f"{META_FOLDER}/{self.values.get('hoodie.timeline.path') or 'timeline'}"
+        return f"{META_FOLDER}/{self.values.get('hoodie.timeline.path') or _TIMELINE}"
 
     @property
     def archive(self) -> str:

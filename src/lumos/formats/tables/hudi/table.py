@@ -11,7 +11,12 @@ from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.hudi.archive import archive_files, archived_writes
 from lumos.formats.tables.hudi.commits import Commit, commit_of
 from lumos.formats.tables.hudi.instants import Instant, Timeline, time_of, timeline_of
-from lumos.formats.tables.hudi.properties import META_FOLDER, TableProperties, candidates
+from lumos.formats.tables.hudi.properties import (
+    META_FOLDER,
+    USUAL_TIMELINES,
+    TableProperties,
+    candidates,
+)
 from lumos.formats.tables.hudi.schema import is_record, schema_of
 from lumos.formats.tables.hudi.slices import (
     LOG_FORMAT,
@@ -74,7 +79,7 @@ class HudiReader(TableReader):
     def signature(self, folder: Folder) -> str:
         entries = [
             entry
-            for entry in (*folder.entries(META_FOLDER), *folder.entries(f"{META_FOLDER}/timeline"))
+            for entry in _metadata_files(folder)
             # Beginnings say nothing, but logs may be named after a compaction that is to come.
             if not entry.name.endswith((".crc", ".inflight", ".requested"))
             or entry.name.endswith(".compaction.requested")
@@ -104,6 +109,19 @@ def _known(memory: bytes | None) -> _Memory:
     return known if known.form == _Memory().form else _Memory()
 
 
+def _metadata_files(folder: Folder) -> list[Entry]:
+    """The properties and the instants, wherever these are kept."""
+    entries = [entry for place in USUAL_TIMELINES for entry in folder.entries(place)]
+    if timeline_of(entries).writes:
+        return entries
+    try:
+        timeline = _properties(folder).timeline
+    except UnreadableFile:
+        # Whoever reads the table says so.
+        return entries
+    return entries if timeline in USUAL_TIMELINES else [*entries, *folder.entries(timeline)]
+
+
 def _properties(folder: Folder) -> TableProperties:
     for path in candidates():
         try:
@@ -112,7 +130,7 @@ def _properties(folder: Folder) -> TableProperties:
             continue
         if data:
             return TableProperties(data)
-    for place in (META_FOLDER, f"{META_FOLDER}/timeline"):
+    for place in USUAL_TIMELINES:
         if timeline_of(folder.entries(place)).writes:
             raise UnreadableFile("broken_table", "hoodie.properties is missing or empty")
     raise UnreadableFile("half_written_table", "The table has no properties and no commit yet")
