@@ -240,3 +240,15 @@ def test_addresses_without_name_node_or_port_are_of_the_place_they_are_met_in(
 def test_name_nodes_with_other_ports_are_others() -> None:
     assert canonical("hdfs://nn:9000/x", "hdfs://nn:8020/y") == "hdfs://nn:9000/x"
     assert canonical("hdfs://nn/x", "hdfs://nn:8020/y") == "hdfs://nn:8020/x"
+
+
+def test_an_empty_log_among_other_folders_hides_nothing(tmp_path: Path) -> None:
+    keys = [
+        "wh/a/_delta_log/00000000000000000000.json", "wh/b/x.parquet", "wh/y.parquet",
+        "new/day=1/x.parquet", "new/y.parquet",
+    ]  # fmt: skip
+    for name in ("wh", "new"):
+        (tmp_path / name / "_delta_log").mkdir(parents=True)
+    with _local(keys, tmp_path) as (storage, root):
+        found = met_in(storage, root)
+    assert found == {("wh/a", "delta"), ("new", "delta"), "wh/b/x.parquet", "wh/y.parquet"}

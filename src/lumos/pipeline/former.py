@@ -1,7 +1,7 @@
 """Which datasets of loose files turn out to be tables, that go on with their names and history."""
 
 from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from lumos.pipeline.claims import Claims
 from lumos.pipeline.grouping import key_of
@@ -9,10 +9,7 @@ from lumos.pipeline.manifest import Manifest
 from lumos.pipeline.parts import LOST, read_identities
 from lumos.pipeline.tables import TableDone, live_paths, memory_of
 from lumos.storage import Access, Selection, storage_of
-from lumos.storage.markers import METADATA
-
-# What writers of tables call the folders that they make, beside those of partitions.
-_OWN_FOLDERS: Final = frozenset({"data", METADATA})
+from lumos.storage.markers import METADATA, is_of_table
 
 
 class Former(NamedTuple):
@@ -86,7 +83,7 @@ def _is_laid_out(dataset: str, root: str) -> bool:
     if not dataset.startswith(f"{root}/"):
         return False
     folders = dataset[len(root) + 1 :].split("/")
-    return all("=" in each or each in _OWN_FOLDERS for each in folders)
+    return all(map(is_of_table, folders))
 
 
 def _live(table: TableDone, wanted: Collection[str], access: Access) -> Iterator[str]:

@@ -18,7 +18,7 @@ from lumos.storage.interface import (
     Unlisted,
     is_hidden,
 )
-from lumos.storage.markers import LOGS, METADATA, is_iceberg
+from lumos.storage.markers import LOGS, METADATA, is_iceberg, is_of_table
 
 # A folder with more files at the top of a root is listed again by a task of its own.
 _MOST_MET: Final = 1000
@@ -122,7 +122,7 @@ def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
     """What lies right in a folder, and the folders in it; of a table, that it is one."""
     found: list[Listing] = []
     below: list[str] = []
-    markers: list[Listing] = []
+    markers: list[Marker] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -136,7 +136,19 @@ def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
                     found.extend(_entry(entry))
     except OSError as problem:
         found.append(_unlisted(folder, problem))
-    return (markers, []) if markers else (found, below)
+    if not all(is_of_table(os.path.basename(each)) for each in below):
+        # Among other folders than a table's, an empty log is what a failed write left.
+        markers = [each for each in markers if not _is_empty(each)]
+    return (list[Listing](markers), []) if markers else (found, below)
+
+
+def _is_empty(marker: Marker) -> bool:
+    logs = (name for name, kind in LOGS.items() if kind == marker.kind)
+    try:
+        return not any(os.listdir(f"{marker.folder}/{name}") for name in logs)
+    except OSError:
+        # Whoever reads it is told why; the metadata of Iceberg was seen.
+        return False
 
 
 def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[Marker]:

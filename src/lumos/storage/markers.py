@@ -29,6 +29,11 @@ def is_iceberg(name: str) -> bool:
     return _ICEBERG.match(name) is not None
 
 
+def is_of_table(folder: str) -> bool:
+    """Whether writers of tables call folders so, beside those of the log."""
+    return "=" in folder or folder in ("data", METADATA)
+
+
 def strays_from(path: str) -> str | None:
     """The folder of a file that is metadata of Iceberg, though the folder's name is another."""
     if ".metadata.json" not in path:

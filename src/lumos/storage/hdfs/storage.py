@@ -26,7 +26,7 @@ from lumos.storage.interface import (
     Unlisted,
     is_hidden,
 )
-from lumos.storage.markers import LOGS, METADATA, is_iceberg
+from lumos.storage.markers import LOGS, METADATA, is_iceberg, is_of_table
 from lumos.storage.objects.bucket import Piece, Range
 from lumos.storage.objects.file import ObjectFile
 
@@ -235,13 +235,25 @@ class HdfsStorage(Storage):
         if not page.is_last:
             # On which page a log stands is chance, so it is asked for by its name.
             names |= {name for name in (*LOGS, METADATA) if self._is_folder(f"{folder}/{name}")}
-        yield from (Marker(folder, kind) for name, kind in LOGS.items() if name in names)
+        logs = [name for name in LOGS if name in names]
+        if not all(is_of_table(name) or is_hidden(name) for name in names):
+            # Among other folders than a table's, an empty log is what a failed write left.
+            logs = [name for name in logs if self._holds_anything(f"{folder}/{name}")]
+        yield from (Marker(folder, LOGS[name]) for name in logs)
         if METADATA in names:
             client, path = self._at(f"{folder}/{METADATA}")
             # One that must not be listed is met again, and reported, as any other folder.
             with suppress(StorageFault):
                 if any(is_iceberg(each.name) for each in client.all_children(path)):
                     yield Marker(folder, "iceberg")
+
+    def _holds_anything(self, path: str) -> bool:
+        client, at = self._at(path)
+        try:
+            return bool(client.children(at).found)
+        except StorageFault:
+            # Whoever reads it is told why.
+            return True
 
     def _is_folder(self, path: str) -> bool:
         client, at = self._at(path)
