@@ -50,7 +50,9 @@ def ingest(
     ] = False,
     profile: Annotated[
         bool,
-        typer.Option("--profile", help="Also measure the rows of what is new or changed."),
+        typer.Option(
+            "--profile", help="Also measure the rows of what is new, changed or not measured yet."
+        ),
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where a catalog could not be told of all.")

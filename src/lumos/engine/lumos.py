@@ -106,7 +106,7 @@ class Lumos:
 
         `accept_removals` believes that datasets are gone, however many they are. `column_stats`
         also records what footers say of each column, and `profile` what the rows say of those
-        datasets that are new or changed.
+        datasets that are new, changed or not measured whole yet.
         """
         return self._ingest(
             [str(path) for path in paths],

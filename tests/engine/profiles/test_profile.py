@@ -264,13 +264,20 @@ def test_a_profile_stands_while_nobody_can_get_at_the_files(
     assert "what was measured before stands" in capsys.readouterr().out
 
 
-def test_a_scan_counts_nothing_as_measured_that_could_not_be_read(lake: Path) -> None:
+def test_a_scan_measures_what_was_never_read_and_counts_nothing_that_could_not_be(
+    lake: Path,
+) -> None:
     lumos = Lumos()
     scanned = lumos.ingest(lake)
     lake.rename(lake.parent / "elsewhere")
     completed = lumos.profiles.completed(scanned, lambda _step, **_progress: None)
     assert completed.measured == ()
     assert {problem.code for problem in completed.problems} == {"vanished"}
+    (lake.parent / "elsewhere").rename(lake)
+    for expected in ([3 * ROWS], []):
+        scanned = lumos.ingest(lake, profile=True)
+        assert {each.change for each in scanned.datasets} == {"unchanged"}
+        assert [each.rows for each in scanned.measured] == expected
 
 
 def test_a_dataset_without_files_is_refused(once: tuple[Lumos, ProfileReport]) -> None:

@@ -20,7 +20,7 @@ from lumos.engine.profiles.reports import ProfileReport
 from lumos.engine.reports import IngestReport, Measurement
 from lumos.engine.state import check_state
 from lumos.errors import LumosError, MisuseError, UnknownName
-from lumos.model.dataset import Profile
+from lumos.model.dataset import Profile, Quality
 from lumos.model.discovery import Problem
 from lumos.sources.addresses import access_of
 from lumos.store import Store, Transaction
@@ -90,10 +90,15 @@ class ProfileDesk:
         )
 
     def completed(self, scanned: IngestReport, announce: "Announce") -> IngestReport:
-        """A scan's report with profiles of all datasets of files that it found new or changed."""
+        """A scan's report with profiles of all datasets of files that have none which is whole.
+
+        It is none any more where the scan found a change.
+        """
         measured, problems = [], list(scanned.problems)
+        known = self._measured_whole()
         for dataset in scanned.datasets:
-            if dataset.change == "unchanged" or not has_files(dataset.format, dataset.statistics):
+            is_known = dataset.change == "unchanged" and dataset.urn in known
+            if is_known or not has_files(dataset.format, dataset.statistics):
                 continue
             try:
                 report = self.profile(dataset.urn, announce=announce)
@@ -113,6 +118,12 @@ class ProfileDesk:
                 )
             )
         return msgspec.structs.replace(scanned, measured=tuple(measured), problems=tuple(problems))
+
+    def _measured_whole(self) -> set[str]:
+        """The datasets with a profile for which every file could be read."""
+        qualities: dict[str, Quality] = self._store().aspects("quality")
+        profiles = ((urn, quality.profile) for urn, quality in qualities.items())
+        return {urn for urn, profile in profiles if profile is not None and not profile.unread}
 
     def _leaves(self, located: Located, columns: Sequence[str]) -> "list[Leaf]":
         from lumos.pipeline.profiling.columns import leaves_of
