@@ -43,6 +43,13 @@ def absolute(path: str, root: str) -> str:
     return f"{root.rstrip('/')}/{path}"
 
 
+def is_same_store(address: str, other: str) -> bool:
+    """Whether both lie on this machine, or in one bucket, container or file system."""
+    if "://" not in address or "://" not in other:
+        return "://" not in address and "://" not in other
+    return _authority(address) == _authority(other)
+
+
 def _authority(address: str) -> str:
     return "/".join(address.split("/", 3)[:3])
 

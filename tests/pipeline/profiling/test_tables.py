@@ -17,7 +17,7 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
-from lumos.formats.tables import READERS
+from lumos.formats.tables import READERS, Deletes
 from lumos.model.codec import to_json
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
@@ -353,3 +353,24 @@ def test_hudi_tables_count_the_newest_files_alone(tmp_path: Path) -> None:
         (table / f".hoodie/{instant}.commit").write_text(json.dumps(commit))
     told, columns = measured("hudi", table)
     assert (told.rows, columns["id"].high) == (20, 19)
+
+
+@pytest.mark.parametrize("at", ["path", "vector"])
+def test_a_log_leads_into_no_other_store(at: str, tmp_path: Path) -> None:
+    # A table in a bucket names a file of this machine.
+    secret = tmp_path / "secret.parquet"
+    pq.write_table(pa.table({"id": [1, 2]}), secret)
+    task = FileTask(str(secret), 1, "parquet", unit=0, near=str(tmp_path))
+    leaves = tuple(leaves_of(Schema(fields=(Field(name="id", type=parse_type("INT64")),))))
+
+    def read(task: FileTask) -> Facts:
+        *_, row = _part(Job(leaves, USUAL, ((task,),)), 0, (), pa.schema(_FIRST))
+        return msgspec.msgpack.decode(row.column(1)[0].as_py(), type=Facts)
+
+    assert read(task).rows == 2
+    if at == "path":
+        task = task._replace(near="s3://lake/table")
+    else:
+        task = task._replace(deletes=(Deletes("dv", "s3://other/vector.bin"),))
+    found = read(task)
+    assert (found.rows, [problem.code for problem in found.problems]) == (0, ["outside_data"])

@@ -17,6 +17,7 @@ from lumos.pipeline.profiling.sketching import Sent, Sketches, sent, sql_schema
 from lumos.pipeline.profiling.tallies import Tally
 from lumos.pipeline.profiling.values import values_of
 from lumos.storage import Access, storage_of
+from lumos.storage.schemes import is_same_store
 
 _FIRST: Final = [("unit", pa.int64()), ("facts", pa.binary())]
 
@@ -120,6 +121,7 @@ def _part(
         storage = storage_of(task.path, job.access)
         bad = 0
         try:
+            _check_store(task)
             deleted = deleted_rows(task.deletes, task.spelled, job.access) if task.deletes else None
             for batch in batches(task, storage, wanted, deleted):
                 values = _counted(job.leaves, batch, task, facts)
@@ -146,6 +148,13 @@ def _part(
         yield pa.RecordBatch.from_arrays([*first, *rest], schema=schema)
     if job.marks is not None:
         job.marks.leave(number, sum(task.size // task.portion[1] for task in tasks))
+
+
+def _check_store(task: FileTask) -> None:
+    opened = (task.path, *(each.path for each in task.deletes if each.path))
+    if task.near and not all(is_same_store(path, task.near) for path in opened):
+        reason = "It lies in another store or bucket than its table, and is not opened"
+        raise UnreadableFile("outside_data", reason)
 
 
 def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts) -> list[pa.Array]:

@@ -33,7 +33,8 @@ class FileTask(NamedTuple):
     told elsewhere (by the path, by a table), as text; files that hold them know better. `sample` is
     the share of rows that is wanted, `most_rows` how many at most. Of a table, `fields` are its
     columns by what files call them, `deletes` says which rows count no more, `spelled` is how it
-    spells the path, and `logs` are what Hudi lays over the file.
+    spells the path, and `logs` are what Hudi lays over the file. Nothing is opened but in the store
+    that its root, `near`, lies in: whoever writes a log must not lead elsewhere with our rights.
     """
 
     path: str
@@ -50,6 +51,7 @@ class FileTask(NamedTuple):
     spelled: str = ""
     table: str = ""
     logs: tuple[str, ...] = ()
+    near: str = ""
 
 
 class Batch(NamedTuple):

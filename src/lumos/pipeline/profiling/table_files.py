@@ -67,6 +67,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
             spelled=live.path,
             table=root if is_slice else "",
             logs=tuple(log.path for log in logs),
+            near=root,
         )
         partition = "/".join(f"{name}={value}" for name, value in live.partition)
         files.append(SourceFile(task, partition, _identity(task, known_as)))
