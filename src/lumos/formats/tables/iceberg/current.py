@@ -9,7 +9,14 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from lumos.formats.interface import Remark, UnreadableFile
-from lumos.formats.tables.iceberg.metadata import LONGEST, Metadata, broken, parsed, too_long
+from lumos.formats.tables.iceberg.metadata import (
+    LONGEST,
+    CutOff,
+    Metadata,
+    broken,
+    parsed,
+    too_long,
+)
 from lumos.formats.tables.interface import Entry, Folder
 
 METADATA: Final = "metadata"
@@ -19,6 +26,9 @@ _ENDING: Final = re.compile(r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # A name that is nothing but a UUID is a file that was not committed yet.
 _UNCOMMITTED: Final = re.compile(_UUID + r"\Z", re.IGNORECASE)
+# So a catalog calls the files that it is to point at once they are whole.
+_OF_CATALOG: Final = re.compile(rf"\d+-{_UUID}\Z", re.IGNORECASE)
+_MOST_CUT_OFF: Final = 100
 _NUMBER: Final = re.compile(r"v?(\d{1,18})(?:-.*)?\Z", re.DOTALL)
 
 
@@ -53,8 +63,8 @@ def number_of(name: str) -> int | None:
     return None if match is None or _UNCOMMITTED.match(stem) else int(match.group(1))
 
 
-def current(folder: Folder) -> Current:
-    """The current metadata file; raises UnreadableFile."""
+def current(folder: Folder, *, seen: str = "") -> Current:
+    """The current metadata file; raises UnreadableFile. `seen` is the one that once was it."""
     files: list[_File] = []
     has_hint = False
     sizes: dict[str, int] = {}
@@ -65,14 +75,38 @@ def current(folder: Folder) -> Current:
             sizes[entry.name] = entry.size
             if (number := number_of(entry.name)) is not None:
                 files.append(_File(number, entry))
-    if not files:
-        raise UnreadableFile(
-            "half_written_table", "There is no committed metadata file in its folder yet"
-        )
-    hinted = _followed(_hinted(folder, files), files) if has_hint else []
-    if len(hinted) == 1:
-        return Current(hinted[0].name, _metadata(folder, hinted[0]), sizes)
-    return _settled(folder, hinted or _newest(files), files, sizes)
+    hinted = _hinted(folder, files) if has_hint else []
+    committed = {seen, *(file.entry.name for file in hinted)}
+    cut_off: list[Remark] = []
+    while files:
+        try:
+            found = _chosen(folder, hinted, files, sizes)
+            return found._replace(remarks=(*cut_off, *found.remarks))
+        except CutOff as problem:
+            if problem.name in committed or not _OF_CATALOG.match(_ENDING.sub("", problem.name)):
+                raise
+            if len(cut_off) == _MOST_CUT_OFF:
+                raise
+            # No catalog points at what is not whole, so that the file before it is the table.
+            files = [file for file in files if file.entry.name != problem.name]
+            cut_off.append(_remark_on(problem))
+    raise UnreadableFile(
+        "half_written_table", "There is no committed metadata file in its folder yet"
+    )
+
+
+def _remark_on(problem: CutOff) -> Remark:
+    said = problem.reason.rstrip(".")
+    return Remark("half_written_table", f"{said}; it was never committed, the one before counts.")
+
+
+def _chosen(
+    folder: Folder, hinted: list[_File], files: list[_File], sizes: dict[str, int]
+) -> Current:
+    chosen = _followed(hinted, files)
+    if len(chosen) == 1:
+        return Current(chosen[0].name, _metadata(folder, chosen[0]), sizes)
+    return _settled(folder, chosen or _newest(files), files, sizes)
 
 
 def _metadata(folder: Folder, entry: Entry) -> Metadata:

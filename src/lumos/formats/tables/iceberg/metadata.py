@@ -179,24 +179,34 @@ class Metadata(_Part, frozen=True):
         raise broken(f"Its current snapshot {id} is not there")
 
 
+class CutOff(UnreadableFile):
+    """A file that is not whole: it was never written to its end, or is damaged."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__("broken_table", f"{name} {reason}")
+
+
 def parsed(name: str, data: bytes) -> Metadata:
-    """The metadata in a file, compressed or not; raises UnreadableFile."""
+    """The metadata in a file, compressed or not; raises UnreadableFile, where possible CutOff."""
     compression = compression_of(data[:16])
     if compression is not None:
         try:
             data, finished = compression.unpack(data, LONGEST + 1)
         except Damaged:
-            raise broken(f"{name} is damaged where it is compressed") from None
+            raise CutOff(name, "is damaged where it is compressed") from None
         if not finished and len(data) <= LONGEST:
-            raise broken(f"{name} is cut off")
+            raise CutOff(name, "is cut off")
     if len(data) > LONGEST:
         raise too_long(name)
     try:
         metadata = msgspec.json.decode(data, type=Metadata)
     except RecursionError:
         raise broken(f"{name} nests too deeply") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except msgspec.ValidationError as problem:
         raise broken(f"{name} is no table metadata: {problem}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise CutOff(name, f"is no table metadata: {problem}") from None
     if metadata.view_uuid is not None:
         raise UnreadableFile("unsupported_feature", f"{name} describes an Iceberg view, no table")
     return metadata

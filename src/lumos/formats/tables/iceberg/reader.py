@@ -39,6 +39,8 @@ class _Memory(msgspec.Struct, frozen=True, array_like=True):
     location: str
     parts: tuple[Part, ...]
     log: dict[str, LogFact]
+    # The metadata file that was the current one.
+    current: str = ""
 
 
 _MEMORY: Final = msgspec.msgpack.Decoder(_Memory)
@@ -54,10 +56,12 @@ class IcebergReader(TableReader):
     def read(
         self, folder: Folder, memory: bytes | None, *, most_commits: int
     ) -> tuple[TableFacts, bytes]:
-        current = metadata_files.current(folder)
+        earlier = _remembered(memory)
+        current = metadata_files.current(folder, seen=earlier.current)
         metadata = current.metadata
         location = _believed_root(metadata)
-        kept = _remembered(memory, location)
+        # Of a table that moved, the paths that were found inside it mean nothing any longer.
+        kept = earlier if earlier.location == location else _Memory(_LAYOUT, location, (), {})
         snapshot = metadata.current_snapshot
         parts, remarks = _live_parts(folder, metadata, snapshot, kept)
         counts = counted(parts) if not remarks else _as_summed_up(snapshot)
@@ -88,21 +92,20 @@ class IcebergReader(TableReader):
             elsewhere=location_elsewhere(folder, metadata),
             content=_content(current, snapshot),
         )
-        left = _Memory(_LAYOUT, location, tuple(parts), history.seen)
+        left = _Memory(_LAYOUT, location, tuple(parts), history.seen, current.name)
         return facts, msgspec.msgpack.encode(left)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         return live_files(_MEMORY.decode(memory).parts)
 
 
-def _remembered(memory: bytes | None, location: str) -> _Memory:
+def _remembered(memory: bytes | None) -> _Memory:
+    nothing = _Memory(_LAYOUT, "", (), {})
     try:
         kept = _MEMORY.decode(memory or b"")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        kept = _Memory(0, location, (), {})
-    # Of a table that moved, the paths that were found inside it mean nothing any longer.
-    usable = kept.layout == _LAYOUT and kept.location == location
-    return kept if usable else _Memory(_LAYOUT, location, (), {})
+        return nothing
+    return kept if kept.layout == _LAYOUT else nothing
 
 
 def _believed_root(metadata: Metadata) -> str:
