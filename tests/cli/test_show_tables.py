@@ -66,14 +66,14 @@ def test_without_ids_there_is_no_such_column(lumos: Any) -> None:
     [
         ("delta", "5", "table version 5 (WRITE)"),
         ("iceberg", "2867607288094440125", "snapshot 2867607288094440125 (WRITE)"),
-        ("iceberg", "0", "snapshot none yet"),
+        ("iceberg", "none", "snapshot none"),
         ("hudi", "20240101000000000", "instant 20240101000000000 (WRITE)"),
     ],
 )
 def test_a_version_is_called_as_its_format_calls_it(
     format: str, version: str, shown: str, lumos: Any
 ) -> None:
-    operation = {} if version == "0" else {"table.operation": "WRITE"}
+    operation = {} if version == "none" else {"table.operation": "WRITE"}
     see("t", format, {"table.version": version, **operation}, FIELDS)
     assert shown in lumos("show", "t").words
 

@@ -17,7 +17,6 @@ _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
 # What the formats call a version of a table.
 _VERSIONS: Final = {"iceberg": "snapshot", "hudi": "instant"}
-_NO_SNAPSHOT: Final = "0"
 _PROSE: Final = ("description", "context")
 # As many edges of a dataset as are shown beside its other facts.
 _LISTED: Final = 10
@@ -176,8 +175,6 @@ def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
         return {}
     operation = told.get(f"{_OF_TABLE}operation")
     word = _VERSIONS.get(dataset.get("format") or "", "table version")
-    if word == "snapshot" and version == _NO_SNAPSHOT:
-        version = "none yet"
     return {
         word: f"{version} ({operation})" if operation else version,
         "features": told.get(f"{_OF_TABLE}features", "none"),

@@ -89,7 +89,7 @@ def assert_facts_are_the_judges(facts: TableFacts, table: Table, memory: bytes) 
     judge = judged(table)
     files = judge.inspect.data_files().to_pylist() if judge.current_snapshot() else []
     current = judge.current_snapshot()
-    assert facts.version == (str(current.snapshot_id) if current else "0")
+    assert facts.version == (str(current.snapshot_id) if current else "none")
     assert facts.identity == str(judge.metadata.table_uuid)
     assert described(facts.schema) == as_judged(judge.schema())
     assert (facts.files, facts.bytes) == (len(files), sum(f["file_size_in_bytes"] for f in files))
@@ -115,7 +115,7 @@ def table(tmp_path: Path) -> Table:
 def test_a_table_without_data_has_a_schema_and_no_files(table: Table) -> None:
     facts, memory = READER.read(folder_of(table), None, most_commits=MOST)
     assert_facts_are_the_judges(facts, table, memory)
-    assert (facts.version, facts.files, facts.rows) == ("0", 0, 0)
+    assert (facts.version, facts.files, facts.rows) == ("none", 0, 0)
     assert [past.exact_time for past in facts.past] == [True]
 
 
@@ -129,7 +129,7 @@ def test_appends_overwrites_and_deletes_leave_the_live_files(table: Table) -> No
 
 
 def test_schemas_of_the_past_have_the_times_of_their_commits(table: Table) -> None:
-    expected = [(table.schema(), table.metadata.last_updated_ms, "0")]
+    expected = [(table.schema(), table.metadata.last_updated_ms, "none")]
     table.append(rows(1))
     version = str(table.current_snapshot().snapshot_id)
     with table.update_schema() as update:

@@ -292,7 +292,7 @@ def test_old_metadata_files_tell_when_a_schema_came_and_are_opened_once() -> Non
         metadata_log=log((names[0], 1_000_000), (names[1], 2_000_000)),
     )
     folder = in_memory({names[0]: first, names[1]: second, f"00002-{A}.metadata.json": third})
-    expected = [("a INT32", 1000, "0", True), ("a INT64", 2000, "0", True)]
+    expected = [("a INT32", 1000, "none", True), ("a INT64", 2000, "none", True)]
     assert past_of(folder) == expected
     _, memory = READER.read(folder, None, most_commits=10)
     folder.opened.clear()
@@ -315,7 +315,7 @@ def test_old_metadata_files_that_cannot_be_read_only_cost_the_exact_time(old: by
     files: dict[str, Any] = {f"00001-{A}.metadata.json": told}
     if old is not None:
         files[name] = old
-    assert past_of(in_memory(files))[-1] == ("a INT64", 3000, "0", False)
+    assert past_of(in_memory(files))[-1] == ("a INT64", 3000, "none", False)
 
 
 def test_the_first_version_keeps_its_old_schemas_in_old_files_only() -> None:
@@ -334,9 +334,9 @@ def test_the_first_version_keeps_its_old_schemas_in_old_files_only() -> None:
         ),
     }
     assert past_of(in_memory(files)) == [
-        ("a INT32", 1000, "0", True),
-        ("a INT64", 2000, "0", True),
-        ("a INT64, b STRING", 3000, "0", True),
+        ("a INT32", 1000, "none", True),
+        ("a INT64", 2000, "none", True),
+        ("a INT64, b STRING", 3000, "none", True),
     ]
 
 

@@ -14,7 +14,7 @@ from lumos.formats.interface import UnreadableFile
 
 # The largest ones known hold some ten thousand snapshots and are a tenth as long.
 LONGEST: Final = 128 * 1024 * 1024
-NO_SNAPSHOT: Final = "0"
+NO_SNAPSHOT: Final = "none"
 
 
 class _Part(msgspec.Struct, frozen=True, rename="kebab", gc=False):
