@@ -18,6 +18,8 @@ from lumos.storage import LocalStorage, ReadableFile, Storage
 
 # What is read of a remote file at once, at least: one request costs more time than this.
 _READ_AHEAD: Final = 1024 * 1024
+# What is read of it first, by which its size is told; many files are no longer.
+_HEAD: Final = 64 * 1024
 # A batch holds no more than about so many bytes, and so many rows.
 _BATCH_BYTES: Final = 32 * 1024 * 1024
 _MOST_ROWS: Final = 256 * 1024
@@ -78,7 +80,7 @@ class _Ranged(io.RawIOBase):
         self._file = file
         self._position = 0
         self._start = 0
-        self._kept = b""
+        self._kept = file.head(_HEAD)
 
     def readable(self) -> bool:
         return True
@@ -112,13 +114,13 @@ class _Ranged(io.RawIOBase):
 
 
 @contextmanager
-def opened(storage: Storage, path: str, size: int | None = None) -> Iterator[pa.NativeFile]:
-    """A file of any storage as Arrow reads files."""
+def opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
+    """A file of any storage as Arrow reads files, as long as it is now."""
     if isinstance(storage, LocalStorage):
         with pa.OSFile(path) as file:
             yield file
         return
-    with storage.open(path, size=size) as ranged, pa.PythonFile(_Ranged(ranged), "r") as file:
+    with storage.open(path) as ranged, pa.PythonFile(_Ranged(ranged), "r") as file:
         yield file
 
 
@@ -150,9 +152,19 @@ def batches(
     except Exception as problem:
         if isinstance(problem, OSError) and not _is_of_arrow(problem):
             raise
+        if _is_another_file(task, storage):
+            raise UnreadableFile("changed", "It was written anew since the scan.") from None
         # Libraries raise whatever comes to them over damaged files, and none may end a profile.
         reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
         raise UnreadableFile("corrupt_file", reason) from None
+
+
+def _is_another_file(task: FileTask, storage: Storage) -> bool:
+    """Whether a file is of another size now than the one it was read with."""
+    if isinstance(storage, LocalStorage) or not task.size:
+        return False
+    with storage.open(task.path) as file:
+        return file.size != task.size
 
 
 def _is_of_arrow(problem: OSError) -> bool:
@@ -167,7 +179,7 @@ def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> I
         yield from read_slice(task, wanted)
         return
     read = _reader_of(task.format)
-    with opened(storage, task.path, task.size or None) as file:
+    with opened(storage, task.path) as file:
         yield from read(file, task, wanted)
 
 
