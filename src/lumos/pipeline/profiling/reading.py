@@ -31,8 +31,9 @@ HUDI_SLICE: Final = "hudi-slice"
 class FileTask(NamedTuple):
     """A file, or one of several portions of it, and what its rows mean.
 
-    `names` are the columns of files that do not name them. `constants` are columns whose value is
-    told elsewhere (by the path, by a table), as text; files that hold them know better. `sample` is
+    `names` are the columns of files that do not name them. `constants` are columns whose value a
+    table tells, as text; files that hold them know better. `partitions` are those that the path
+    tells, which knows better than files, as it does for Spark. `sample` is
     the share of rows that is wanted, `most_rows` how many at most. Of a table, `fields` are its
     columns by what files call them, `deletes` says which rows count no more, `spelled` is how it
     spells the path, and `logs` are what Hudi lays over the file. Nothing is opened but in the store
@@ -45,6 +46,7 @@ class FileTask(NamedTuple):
     unit: int
     names: tuple[str, ...] = ()
     constants: tuple[tuple[str, str | bytes | None], ...] = ()
+    partitions: tuple[tuple[str, str | None], ...] = ()
     portion: tuple[int, int] = (0, 1)
     sample: float = 1.0
     most_rows: int | None = None
@@ -135,8 +137,10 @@ def batches(
     Rows with `deleted` numbers are left out. Raises UnreadableFile, or an OSError.
     """
     left = task.most_rows
+    in_path = dict(task.partitions)
+    own = {name: type for name, type in wanted.items() if name not in in_path}
     try:
-        for whole in _read(task, storage, wanted):
+        for whole in _read(task, storage, own):
             batch = thinned(whole if deleted is None else _without(whole, deleted))
             if left is not None:
                 batch = batch._replace(
