@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.formats import UnreadableFile, read_file
-from lumos.model.schema import Schema
-from lumos.model.types import INT64
+from lumos.model.schema import Field, Schema
+from lumos.model.types import DATE, INT64
 from lumos.pipeline.profiling.columns import leaves_of, types_of
 from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
 from lumos.pipeline.profiling.reading import FileTask, batches
@@ -261,6 +261,25 @@ def test_text_of_any_dialect_encoding_and_compression_is_divided_as_it_was_disco
     assert (moments.low, moments.high) == ((date(2024, 1, 2) - date(1970, 1, 1)).days,
                                            (date(2024, 1, 4) - date(1970, 1, 1)).days)  # fmt: skip
     assert (names.nulls, names.longest) == (1, 3)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.orc"])
+def test_a_partition_has_the_value_of_the_path_as_its_type_has_whatever_files_hold(
+    tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / name
+    table = pa.table({"a": [1, 2], "dt": ["x", "y"]})
+    if name == "a.csv":
+        file.write_text("a,dt\n1,x\n2,y\n")
+    elif name == "a.jsonl":
+        file.write_bytes(lines(table.to_pylist()))
+    else:
+        (pq if name == "a.parquet" else orc).write_table(table, str(file))
+    schema = Schema(fields=(Field(name="a", type=INT64), Field(name="dt", type=DATE)))
+    found = measured(file, schema, partitions=(("dt", "2024-01-02"),))
+    numbers, days = found.tallies
+    assert (numbers.low, numbers.high) == (1, 2)
+    assert (days.low, days.high, days.misfits, days.nulls) == (19_724, 19_724, 0, 0)
 
 
 def test_rows_of_another_width_count_and_values_of_another_type_are_told(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def _source_file(file: "DataFile") -> "SourceFile":
         row.format,
         unit=0,
         names=tuple(field.name for field in file.schema.fields),
-        constants=tuple(
+        partitions=tuple(
             (key, None if value == _NULL_PARTITION else value)
             for key, value in file.partitions
             if not key.startswith("{")

@@ -160,7 +160,7 @@ def _check_store(task: FileTask) -> None:
 def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts) -> list[pa.Array]:
     """Counts a batch, and gives the values of each leaf in it."""
     facts.rows += batch.rows
-    constants = dict(task.constants)
+    constants = dict(task.constants + task.partitions)
     found: list[pa.Array] = []
     for leaf, tally in zip(leaves, facts.tallies, strict=True):
         name = leaf.names[0]

@@ -21,7 +21,7 @@ from lumos.pipeline.session import is_local
 from lumos.storage import Access, storage_of
 
 # Raised whenever what is kept of earlier profiles must not be used any more.
-_VERSION: Final = 4
+_VERSION: Final = 5
 _PARTS_PER_CORE: Final = 4
 _MOST_PARTS: Final = 256
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
