@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lumos.formats import UnreadableFile
 from lumos.pipeline.profiling.columns import leaves_of, types_of
 from lumos.pipeline.profiling.reading import FileTask, batches
 from storage_places import SERVED, OnDisk, Place
@@ -49,25 +48,6 @@ def test_a_file_that_was_written_anew_is_read_as_it_is_now(
     task = FileTask(f"{place.root}/{name}", size, format, 0, names=names)
     found = batches(task, place.storage, types_of(leaves_of(schema)))
     assert sum(batch.rows for batch in found) == COUNT
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.orc", "a.json.gz"])
-@pytest.mark.parametrize("share", [0.5, 2])
-def test_a_file_that_was_written_anew_is_read_or_told_as_such(
-    place: Place, tmp_path: Path, name: str, share: float
-) -> None:
-    before, now = (WRITERS[name](RECORDS[:count]) for count in (COUNT // 2, int(share * COUNT / 2)))
-    (tmp_path / name).write_bytes(before)
-    format, schema = schema_of(tmp_path / name)
-    place.put({name: now})
-    names = tuple(field.name for field in schema.fields)
-    task = FileTask(f"{place.root}/{name}", len(before), format, 0, names=names)
-    try:
-        found = list(batches(task, place.storage, types_of(leaves_of(schema))))
-    except UnreadableFile as problem:
-        assert problem.code == "changed"
-    else:
-        assert sum(batch.rows for batch in found) == int(share * COUNT / 2)
 
 
 def test_a_file_that_is_not_there_is_said_to_be_missing(place: Place) -> None:

@@ -156,19 +156,9 @@ def batches(
     except Exception as problem:
         if isinstance(problem, OSError) and not _is_of_arrow(problem):
             raise
-        if _is_another_file(task, storage):
-            raise UnreadableFile("changed", "It was written anew since the scan.") from None
         # Libraries raise whatever comes to them over damaged files, and none may end a profile.
         reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
         raise UnreadableFile("corrupt_file", reason) from None
-
-
-def _is_another_file(task: FileTask, storage: Storage) -> bool:
-    """Whether a file is of another size now than the one it was read with."""
-    if isinstance(storage, LocalStorage) or not task.size:
-        return False
-    with storage.open(task.path) as file:
-        return file.size != task.size
 
 
 def _is_of_arrow(problem: OSError) -> bool:
