@@ -273,7 +273,7 @@ def test_what_a_table_tells_of_itself_is_taken_over_without_new_data(lake: Path)
     assert shown["documentation"]["description"] == "what people say"
 
 
-def test_a_file_that_two_tables_have_is_explained_by_the_one_it_lies_in(lake: Path) -> None:
+def test_a_file_that_two_tables_have_is_explained_by_both(lake: Path) -> None:
     delta(lake / "orders", A)
     (file,) = (lake / "orders").glob("*.parquet")
     log = (lake / "orders/_delta_log/00000000000000000000.json").read_text()
@@ -282,8 +282,15 @@ def test_a_file_that_two_tables_have_is_explained_by_the_one_it_lies_in(lake: Pa
     clone.write_text(log.replace(f'"path":"{file.name}"', f'"path":"file://{file}"'))
     lumos = Lumos()
     assert formats(lumos.ingest(lake), lake) == {"orders": "delta", "clone": "delta"}
-    (explained,) = lumos.explain(str(file)).datasets
-    assert explained.urn.endswith("/orders")
+    explained = lumos.explain(str(file))
+    assert [each.urn.rpartition("/")[2] for each in explained.datasets] == ["orders", "clone"]
+    folder = lumos.explain(str(lake / "orders"))
+    assert [(each.files_here, each.files) for each in folder.datasets] == [(1, 1), (1, 1)]
+    deltalake.write_deltalake(str(lake / "orders"), A, mode="overwrite")
+    lumos.ingest(lake)
+    explained = lumos.explain(str(file))
+    assert explained.verdict == "dataset", "whoever tidies up must not remove it"
+    assert [each.urn.rpartition("/")[2] for each in explained.datasets] == ["clone"]
 
 
 def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
@@ -316,6 +323,42 @@ def test_a_table_made_anew_in_the_same_place_tells_all_of_its_own_past(lake: Pat
     (dataset,) = lumos.list().datasets
     told = [str(each.schema_version) for each in lumos.history(dataset.urn).versions]
     assert told == ["2.1.0", "2.0.0", "1.0.0"]
+
+
+def test_all_changes_since_the_last_scan_are_reported(lake: Path) -> None:
+    delta(lake / "orders", B)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    deltalake.write_deltalake(str(lake / "orders"), A, mode="overwrite", schema_mode="overwrite")
+    delta(lake / "orders", pa.table({"id": pa.array([3], pa.int64()), "z": ["x"]}))
+    (dataset,) = lumos.ingest(lake).datasets
+    assert [(row.path, row.consumer) for row in dataset.changes] == [
+        ("n", "breaking"),
+        ("z", "compatible"),
+    ]
+    assert dataset.summary == "1 field removed: n; 1 field added: z"
+
+
+def test_a_dataset_whose_files_a_table_elsewhere_takes_in_comes_back_as_it_was(lake: Path) -> None:
+    for name in "abcdef":
+        write_parquet(lake / f"{name}/x.parquet", **{f"of_{name}": pa.int64()})
+    raw = lake / "raw/events"
+    write_parquet(raw / "part-0.parquet", id=pa.int64())
+    lumos = Lumos()
+    lumos.ingest(lake)
+    urn = next(each.urn for each in lumos.list().datasets if each.urn.endswith("/raw/events"))
+    lumos.people.tags.set(urn, "gold")
+    catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.test", pa.schema([("id", pa.int64())]))
+    table.add_files([str(raw / "part-0.parquet")])
+    lumos.ingest(lake)
+    assert [event.type for event in lumos.changes(types=["RENAMED", "MERGED"])] == ["MERGED"]
+    write_parquet(raw / "part-1.parquet", id=pa.int64())
+    shutil.rmtree(lake / "n")
+    lumos.ingest(lake, accept_removals=True)
+    shown = lumos.show(urn).dataset
+    assert (shown["urn"], shown["governance"]["tags"]) == (urn, ("gold",))
 
 
 def test_files_and_tables_are_counted_apart(lake: Path) -> None:

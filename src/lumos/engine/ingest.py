@@ -248,4 +248,4 @@ def _dataset_report(outcome: Outcome) -> DatasetReport:
     if event is None:
         return DatasetReport.of(outcome.dataset, change="unchanged")
     change: ChangeWord = "new" if event.type is EventType.CREATED else "changed"
-    return DatasetReport.of(outcome.dataset, change=change, event=event)
+    return DatasetReport.of(outcome.dataset, change=change, event=event, earlier=outcome.earlier)

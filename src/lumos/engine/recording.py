@@ -1,6 +1,5 @@
 """Records what a scan found: in small transactions, each safe to repeat."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -12,6 +11,7 @@ import msgspec
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
+from lumos.engine.succession import Succession, event_id
 from lumos.engine.table_history import Calendar, Moment, Reached, way_to, went_on
 from lumos.engine.telling import TOLD_ASPECTS, differences, is_as_told, says_as_before, tell
 from lumos.model.change import ChangeEvent, EventType
@@ -31,10 +31,14 @@ _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset after its sighting was recorded; no event means that all was as before."""
+    """A dataset after its sighting was recorded; no event means that all was as before.
+
+    `earlier` are changes since the scan before that its log tells of, beside the last one.
+    """
 
     dataset: Dataset
     event: ChangeEvent | None = None
+    earlier: tuple[ChangeEvent, ...] = ()
 
 
 class Recorder:
@@ -154,7 +158,7 @@ class Recorder:
         transaction.save(gone)
         transaction.save_event(
             ChangeEvent(
-                event_id=_event_id(known.urn, EventType.DELETED, str(cloud_version), known.content),
+                event_id=event_id(known.urn, EventType.DELETED, str(cloud_version), known.content),
                 urn=known.urn,
                 type=EventType.DELETED,
                 at=self._at,
@@ -185,7 +189,8 @@ class Recorder:
         )
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
-        moved = self._take_over(transaction, found, urn)
+        succession = Succession(self._urn_of, source=self._source, at=self._at)
+        moved = succession.begin(transaction, found, urn, name=_name(found, urn))
         known = transaction.known(str(urn))
         told = found.told
         if known is not None and self._has_lost_its_log(transaction, found, known):
@@ -209,7 +214,9 @@ class Recorder:
                 self._tell_more(transaction, found, str(urn))
             if found.table is not None and before is not None:
                 self._keep(transaction, str(urn), "properties", dataset.properties)
-            return msgspec.structs.replace(_unchanged(found, urn, past.known), event=moved)
+            *earlier, last = (*past.steps, moved) if moved else past.steps or (None,)
+            unchanged = _unchanged(found, urn, past.known)
+            return msgspec.structs.replace(unchanged, event=last, earlier=tuple(earlier))
         if known is None or known.state == "missing":
             transaction.drop_alias(str(urn))
         dataset = _versioned(dataset, str(decision.cloud_version), str(decision.schema_version))
@@ -218,7 +225,8 @@ class Recorder:
             transaction, found, urn, decision, past.known, before, moment or Moment(self._at)
         )
         self._save_aspects(transaction, dataset, before)
-        return Outcome(dataset=dataset, event=past.created or event)
+        succession.complete(transaction, found, urn)
+        return Outcome(dataset=dataset, event=past.created or event, earlier=past.steps)
 
     @staticmethod
     def _has_lost_its_log(
@@ -252,21 +260,26 @@ class Recorder:
             reached = Reached(on_record.schema, known.updated_at, identity)
         way = way_to(table, found.schema, reached, identity=found.location.identity)
         created = None
+        steps: list[ChangeEvent] = []
         for step in way.steps:
             then = _as_written(msgspec.structs.replace(found, schema=step.schema), said)
-            then = msgspec.structs.replace(then, content=_event_id(step.version, step.schema.full))
+            then = msgspec.structs.replace(then, content=event_id(step.version, step.schema.full))
             seen = _sighting(then)
             decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
             if decision is None or not decision.schema_changed:
                 continue
             moment = calendar.moment(step, is_creation=known is None)
             event = self._save(transaction, then, urn, decision, known, None, moment)
-            created = created or (event if known is None else None)
+            if known is None:
+                created = event
+            elif created is None:
+                steps.append(event)
             known = transaction.known(str(urn))
         if way.present is None:
-            return _Past(known, None, created)
+            return _Past(known, None, created, tuple(steps))
         present = msgspec.structs.replace(way.present, version=table.version)
-        return _Past(known, calendar.moment(present, is_creation=known is None), created)
+        moment = calendar.moment(present, is_creation=known is None)
+        return _Past(known, moment, created, tuple(steps))
 
     def _heard(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, known: KnownDataset | None
@@ -284,45 +297,6 @@ class Recorder:
             if said.get(reporter) != before.get(reporter):
                 transaction.remarks.put(known.urn, reporter, said.get(reporter, {}))
         return said
-
-    def _take_over(
-        self, transaction: Transaction, found: FoundDataset, urn: Urn
-    ) -> ChangeEvent | None:
-        """Lets a dataset go on with the history of those that it was before."""
-        event = None
-        for path in filter(None, (found.renamed_from, *found.merged_from)):
-            old = transaction.known(str(self._urn_of(path)))
-            now = transaction.known(str(urn))
-            if old is None or (now is not None and old.state != "live"):
-                continue
-            if now is None:
-                transaction.rename(old, to=str(urn), name=_name(found, urn), at=self._at)
-                type, now = EventType.RENAMED, old
-            else:
-                transaction.absorb(old, into=str(urn), at=self._at)
-                type = EventType.MERGED
-            event = self._moved(type, urn, old, now, found)
-            transaction.save_event(event)
-        return event
-
-    def _moved(
-        self, type: EventType, urn: Urn, old: KnownDataset, now: KnownDataset, found: FoundDataset
-    ) -> ChangeEvent:
-        what = "was" if type is EventType.RENAMED else "took in"
-        return ChangeEvent(
-            event_id=_event_id(str(urn), type, old.urn, old.cloud_version),
-            urn=str(urn),
-            type=type,
-            at=self._at,
-            cause="scan",
-            cloud_version=now.cloud_version,
-            schema_version=now.schema_version,
-            source_path=found.location.uri,
-            old_schema=old.schema_hash,
-            new_schema=now.schema_hash,
-            summary=f"{what} {old.urn}",
-            metadata={"source": self._source, "from": old.urn},
-        )
 
     @staticmethod
     def _on_record(transaction: Transaction, known: KnownDataset | None) -> OnRecord | None:
@@ -376,7 +350,7 @@ class Recorder:
             updated_at=self._at,
         )
         event = ChangeEvent(
-            event_id=_event_id(
+            event_id=event_id(
                 record.urn, decision.type, record.cloud_version, found.content, found.schema.full
             ),
             urn=record.urn,
@@ -436,11 +410,15 @@ class Recorder:
 
 
 class _Past(NamedTuple):
-    """What is on record once a table's past is, when its present began, and its birth, if new."""
+    """What is on record once a table's past is, when its present began, and its birth, if new.
+
+    Of one that was known, `steps` are the changes that it went through since.
+    """
 
     known: KnownDataset | None
     present: Moment | None = None
     created: ChangeEvent | None = None
+    steps: tuple[ChangeEvent, ...] = ()
 
 
 def _sighting(found: FoundDataset) -> Sighting:
@@ -490,8 +468,3 @@ def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
 def _name(found: FoundDataset, urn: Urn) -> str:
     """What people call it."""
     return without_ending(urn.name) if found.name is None else found.name
-
-
-def _event_id(*facts: str) -> str:
-    """The same change always has the same id, so that finding it again records nothing."""
-    return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()

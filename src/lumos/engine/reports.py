@@ -149,7 +149,10 @@ def flags_of(schema: Schema | None) -> tuple[str, ...]:
 
 
 class DatasetReport(Report, frozen=True, kw_only=True):
-    """A dataset as a scan found it, what that changed, and the event that says so in words."""
+    """A dataset as a scan found it, what that changed, and the event that says so in words.
+
+    Where a log tells of several changes since the last scan, they follow one another.
+    """
 
     urn: str
     name: str
@@ -168,8 +171,14 @@ class DatasetReport(Report, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, dataset: Dataset, *, change: ChangeWord, event: ChangeEvent | None = None
+        cls,
+        dataset: Dataset,
+        *,
+        change: ChangeWord,
+        event: ChangeEvent | None = None,
+        earlier: tuple[ChangeEvent, ...] = (),
     ) -> "DatasetReport":
+        events = [each for each in (*earlier, event) if each is not None]
         return cls(
             urn=dataset.urn,
             name=dataset.name,
@@ -180,9 +189,11 @@ class DatasetReport(Report, frozen=True, kw_only=True):
             statistics=StatisticsReport.of(guarded_statistics(dataset)),
             versioning=VersioningReport.of(dataset.versioning),
             change=change,
-            changes=() if event is None else change_rows(dataset.urn, event.findings),
+            changes=tuple(
+                row for each in events for row in change_rows(dataset.urn, each.findings)
+            ),
             event=None if event is None else event.type.value,
-            summary="" if event is None else event.summary,
+            summary="; ".join(each.summary for each in events),
             flags=flags_of(dataset.schema),
             drift=dataset.drift or (),
         )
