@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,7 +29,7 @@ from lumos.store import Scan, Store
 if TYPE_CHECKING:
     from lumos.pipeline.explanation import Explained, Lens
     from lumos.pipeline.grouping import Group
-    from lumos.pipeline.table_explanation import SeenTable
+    from lumos.pipeline.table_explanation import InTable, SeenTable
 
 _MOST_REASONS: Final = 20
 
@@ -61,7 +61,8 @@ def explain(
     urn_of = urns_in(settings, place.selection.root)
     table = lens.tables.around(wanted)
     if table is not None:
-        return _report_of_table(wanted, place, table, urn_of)
+        others = [each for each in lens.tables.sharing(wanted) if each is not table]
+        return _report_of_table(wanted, place, [table, *others], urn_of)
     explained = list(lens.files_below(wanted))
     is_folder = bool(explained) or _is_folder(wanted, place.selection)
     outside = lens.passed_over(wanted, is_folder=is_folder)
@@ -224,19 +225,20 @@ def _report(
 
 
 def _report_of_table(
-    path: str, place: _Place, table: "SeenTable", urn_of: Callable[[str], Urn]
+    path: str, place: _Place, tables: "Sequence[SeenTable]", urn_of: Callable[[str], Urn]
 ) -> ExplainReport:
-    """What a table, or a file or folder in one, is."""
-    found = table.holds(path)
-    is_folder = path == table.root or _is_folder(path, place.selection)
+    """What a table, or a file or folder in one, is; to others that share it, too.
+
+    What a table has no use for any longer may still be data of a clone.
+    """
+    seen = [(table, table.holds(path)) for table in tables]
+    holders = [(table, found) for table, found in seen if found.verdict == "dataset"]
+    needed = [found for _, found in (*holders, *seen) if found.verdict in ("dataset", "log")]
+    found = needed[0] if needed else seen[0][1]
+    is_folder = path == tables[0].root or _is_folder(path, place.selection)
     if not is_folder and found.verdict == "not_live" and not _is_there(path, place.selection):
         raise NothingToExplain(path)
-    dataset = _table(table, urn_of)
-    is_whole = path == table.root and table.facts is not None
-    here = msgspec.structs.replace(
-        dataset, files_here=dataset.files if is_whole else found.files_here
-    )
-    holds_data = found.verdict == "dataset"
+    holds_data = bool(holders)
     return ExplainReport(
         path=path,
         kind="folder" if is_folder else "file",
@@ -244,11 +246,20 @@ def _report_of_table(
         scanned_at=None if place.scan is None else place.scan.finished_at,
         verdict="folder" if is_folder and holds_data else found.verdict,
         reason="" if is_folder and holds_data else found.reason,
-        datasets=(here,) if holds_data else (),
+        datasets=tuple(_held(path, table, found, urn_of) for table, found in holders),
         others=()
         if holds_data or not is_folder
         else (FileCount(verdict=found.verdict, reason=found.reason, files=0),),
     )
+
+
+def _held(
+    path: str, table: "SeenTable", found: "InTable", urn_of: Callable[[str], Urn]
+) -> ExplainedDataset:
+    dataset = _table(table, urn_of)
+    if path == table.root and table.facts is not None:
+        return dataset
+    return msgspec.structs.replace(dataset, files_here=found.files_here)
 
 
 def _is_there(path: str, selection: Selection) -> bool:

@@ -135,6 +135,17 @@ class Tables:
                 return self._seen[root]
         return None
 
+    def sharing(self, path: str) -> list[SeenTable]:
+        """The tables outside of a path that may have it, or some of what lies in it."""
+        inside = f"{path}/"
+        return [
+            self._seen[root]
+            for root, kept in sorted(self._kept.items())
+            if any(
+                inside.startswith(f"{claim}/") or claim.startswith(inside) for claim in kept.claims
+            )
+        ]
+
     def below(self, folder: str) -> list[SeenTable]:
         """The tables whose roots lie in a folder."""
         inside = f"{folder.rstrip('/')}/"
