@@ -7,6 +7,7 @@ import pytest
 
 from engine.sightings import Sightings, urn_of
 from lumos import Lumos
+from lumos.model.dataset import Statistics
 from lumos.model.discovery import Told
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
@@ -26,12 +27,20 @@ FIELDS = (
 )
 
 
-def see(name: str, format: str, properties: dict[str, str], fields: tuple[Field, ...]) -> None:
+def see(
+    name: str,
+    format: str,
+    properties: dict[str, str],
+    fields: tuple[Field, ...],
+    *,
+    files: int = 1,
+) -> None:
     sightings = Sightings(Lumos())
     found = msgspec.structs.replace(
         sightings._found(name, Schema(fields=fields), None),
         format=format,
         told=Told(properties=properties),
+        statistics=Statistics(file_count=files, total_size_bytes=0),
     )
     list(sightings.recorder().record([(urn_of(found.path), found)], {}))
 
@@ -76,6 +85,25 @@ def test_a_version_is_called_as_its_format_calls_it(
     operation = {} if version == "none" else {"table.operation": "WRITE"}
     see("t", format, {"table.version": version, **operation}, FIELDS)
     assert shown in lumos("show", "t").words
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize(("default", "shown"), [("9", "default 9"), ("", "default ''")])
+def test_defaults_of_columns_are_shown(default: str, shown: str, lumos: Any) -> None:
+    city = NestedField(path="who.city", default=default)
+    see("t", "delta", {}, (Field(name="a", type=parse_type("INT64"), default=default),))
+    see("u", "delta", {}, (Field(name="who", type=FIELDS[1].type, nested=(city,)),))
+    assert f"a INT64 yes {shown}" in lumos("show", "t").words
+    assert f"who.city {shown}" in lumos("show", "u").words
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize(("format", "is_counted"), [("iceberg", True), ("table", False)])
+def test_a_table_without_files_has_none_and_one_of_a_database_never_has(
+    format: str, is_counted: bool, lumos: Any
+) -> None:
+    see("t", format, {}, FIELDS, files=0)
+    assert ("files 0" in lumos("show", "t").words) == is_counted
 
 
 @pytest.mark.usefixtures("workplace")

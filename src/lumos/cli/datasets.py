@@ -86,7 +86,7 @@ def _print_list(report: "ListReport") -> None:
 def _print_dataset(report: "ShowReport") -> None:
     from rich.text import Text
 
-    from lumos.cli.screen import number, plural, size, stdout, table
+    from lumos.cli.screen import file_count, number, plural, size, stdout, table
 
     console = stdout()
     dataset = report.dataset
@@ -108,8 +108,8 @@ def _print_dataset(report: "ShowReport") -> None:
         facts.add_row("partitioning", location["partitioning"] or "none")
     if statistics:
         rows = number(statistics["row_count"], exact=statistics["row_count_exact"])
-        if statistics["file_count"]:
-            facts.add_row("files", number(statistics["file_count"]))
+        if files := file_count(statistics["file_count"], dataset.get("format")):
+            facts.add_row("files", files)
         if dataset.get("format") != "view":
             exact = statistics["total_size_exact"]
             facts.add_row("rows", rows)
@@ -240,6 +240,8 @@ def _said_of_field(field: dict[str, Any]) -> str:
     words = [word for word in ("key", "partition") if field.get(word)]
     for labels in ("tags", "terms", "compliance"):
         words += field.get(labels, ())
+    if (default := field.get("default")) is not None:
+        words += ["default", *(default.split() or ["''"])]
     words += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
     words += (field.get("description") or "").split()
     return " ".join(words)

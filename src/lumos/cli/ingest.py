@@ -157,7 +157,7 @@ def _told(catalog: "TellingReport") -> str:
 
 def counts(dataset: "DatasetReport") -> tuple[str, str, str]:
     """Files, rows and bytes; tables have no files, and views nothing of their own."""
-    from lumos.cli.screen import number, size
+    from lumos.cli.screen import file_count, number, size
 
     facts = dataset.statistics
     if facts is None:
@@ -165,7 +165,7 @@ def counts(dataset: "DatasetReport") -> tuple[str, str, str]:
     if dataset.format == "view":
         return "", "", ""
     return (
-        number(facts.file_count) if facts.file_count else "",
+        file_count(facts.file_count, dataset.format),
         number(facts.row_count, exact=facts.row_count_exact),
         size(facts.total_size_bytes, exact=facts.total_size_exact),
     )

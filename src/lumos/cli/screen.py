@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from lumos.engine.ingest import Announce
     from lumos.model.change import Verdict
 
+# Tables of a lake may be empty, and yet are made of files.
+_WITH_LOGS: Final = ("delta", "hudi", "iceberg")
 STYLES: Final = {
     "breaking": "bold red",
     "undetermined": "yellow",
@@ -267,6 +269,11 @@ def number(count: int | None, *, exact: bool = True) -> str:
     if count is None:
         return "?"
     return f"{count:,}" if exact else f"~{count:,}"
+
+
+def file_count(count: int, format: str | None) -> str:
+    """How many files there are; nothing where a database keeps the data."""
+    return f"{count:,}" if count or format in _WITH_LOGS else ""
 
 
 def plural(count: int, word: str) -> str:

@@ -75,7 +75,8 @@ class FieldReport(Report, frozen=True, kw_only=True):
 
 
 def _says_something(note: NestedField) -> bool:
-    return bool(note.description or note.tags or note.terms or note.compliance or note.properties)
+    words = note.description, note.tags, note.terms, note.compliance, note.properties
+    return any(words) or note.default is not None
 
 
 class SchemaReport(Report, frozen=True, kw_only=True):
