@@ -38,7 +38,12 @@ class Table:
         self.seen = seen
 
     def scan(
-        self, *steps: PastSchema, version: int | None = None, format: str = "delta"
+        self,
+        *steps: PastSchema,
+        version: int | None = None,
+        format: str = "delta",
+        content: str | None = None,
+        **settings: str,
     ) -> Outcome:
         """The table after some steps; a version without one only brought data."""
         now = str(version if version is not None else int(steps[-1].version))
@@ -51,8 +56,8 @@ class Table:
                 file_count=1, total_size_bytes=10, row_count=3, row_count_exact=True
             ),
             drift=(),
-            content=f"{format} {now}",
-            told=Told(properties={"delta.appendOnly": "true", "table.version": now}),
+            content=content or f"{format} {now}",
+            told=Told(properties={"delta.appendOnly": "true", "table.version": now, **settings}),
             table=TableState(version=now, at=steps[-1].at, operation="WRITE", past=steps),
         )
         known = self.seen.store.known(source=SOURCE)
@@ -211,6 +216,18 @@ def test_what_a_table_tells_beside_its_schema_is_kept(table: Table) -> None:
     shown = table.seen.lumos.show(URN).dataset
     assert shown["properties"] == {"file.delta.appendOnly": "true", "file.table.version": "0"}
     assert Urn.parse(shown["urn"]).platform == "file"
+
+
+def test_another_setting_is_one_event_and_a_version_without_data_is_none(table: Table) -> None:
+    table.scan(past(A, day(1), 0), content="same")
+    assert table.scan(past(A, day(1), 0), version=1, content="same").event is None
+    properties = table.seen.lumos.show(URN).dataset["properties"]
+    assert properties["file.table.version"] == "1", "it is told, though nobody needs to hear of it"
+    event = table.scan(past(A, day(1), 0), version=2, content="same", team="blue").event
+    assert event is not None
+    assert (event.type, event.summary) == (EventType.METADATA_CHANGED, "team changed")
+    again = table.scan(past(A, day(1), 0), version=2, content="same", team="blue")
+    assert again.event is None
 
 
 def test_what_a_log_told_goes_with_the_log(table: Table) -> None:
