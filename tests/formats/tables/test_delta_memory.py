@@ -119,3 +119,23 @@ def test_the_signature_opens_nothing_and_changes_with_the_log() -> None:
     assert signature(without(files, 0)) != same
     assert signature({**files, commit_name(3): files[commit_name(3)] + b"\n"}) != same
     assert signature({**files, f"{LOG}/{3:020}.checkpoint.parquet": b"x"}) != same
+
+
+def test_partitions_that_are_gone_are_forgotten_in_time() -> None:
+    commits: list[Actions] = [[protocol(), metadata(field("a"), field("p"), partition_by=["p"])]]
+    for number in range(30):
+        old = [remove(f"{number - 1}-{each}") for each in range(100)] if number else []
+        new = [
+            add(f"{number}-{each}", partitionValues={"p": f"{number}/{each}"})
+            for each in range(100)
+        ]
+        commits.append([*old, *new])
+    memory, sizes = None, []
+    for count in range(1, 32):
+        folder = MemoryFolder(log(*commits[:count]))
+        facts, memory = DeltaReader().read(folder, memory, most_commits=ALL)
+        sizes.append(len(memory))
+    assert max(sizes) < 3 * sizes[10]
+    assert facts.files == 100
+    live = {file.path: file.partition for file in DeltaReader().live(memory or b"")}
+    assert live == {f"29-{each}": (("p", f"29/{each}"),) for each in range(100)}

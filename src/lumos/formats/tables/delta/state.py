@@ -16,7 +16,7 @@ from lumos.formats.tables.delta.actions import (
     Protocol,
     rows_of,
 )
-from lumos.formats.tables.delta.live import Live, LiveFiles, Pile, key_of
+from lumos.formats.tables.delta.live import Live, LiveFiles, Pile, in_piles, key_of, totals
 from lumos.formats.tables.delta.log import Identity
 from lumos.formats.tables.delta.paths import resolved
 from lumos.formats.tables.delta.vectors import deletes_of, id_of
@@ -25,6 +25,8 @@ from lumos.formats.tables.interface import Folder
 # Memories of another layout are of no use.
 _LAYOUT: Final = 3
 _CLUSTERING: Final = "delta.clustering"
+# So many partitions without a file are not worth the work of forgetting them.
+_FEW: Final = 1_000
 
 Partition = tuple[tuple[str, str | None], ...]
 
@@ -139,6 +141,8 @@ class State:
             raise Damaged("nothing in it says what the table's schema is")
         if self.protocol is None:
             raise Damaged("nothing in it says which protocol it follows")
+        if len(self.partitions) > 2 * totals(self.live.piles()).files + _FEW:
+            self._forget_partitions()
         return Memory(
             version=version,
             last=last,
@@ -153,6 +157,15 @@ class State:
             unread=unread,
             damaged=damaged,
         )
+
+    def _forget_partitions(self) -> None:
+        """Keeps those alone that some live file is in."""
+        known, files = list(self.partitions), self.live
+        self.partitions, self.live = {}, LiveFiles()
+        for live in in_piles(files.piles()):
+            partition = known[live.partition]
+            number = self.partitions.setdefault(partition, len(self.partitions))
+            self.live.put(msgspec.structs.replace(live, partition=number))
 
 
 def told_of(
