@@ -14,7 +14,6 @@ _ICEBERG: Final = re.compile(r"(?:v\d+|\d+-.+)(?:\.gz)?\.metadata\.json(?:\.gz)?
 _NAMED_BY_WRITER: Final = re.compile(
     r"\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json(?:\.gz)?\Z", re.ASCII
 )
-_HINTS: Final = (*(f"{name}/" for name in LOGS), ".metadata.json")
 
 
 class Met(NamedTuple):
@@ -49,7 +48,7 @@ def marker_in(path: str) -> Met | None:
     The root is empty where it is the listed folder itself. What lies in scratch space of some
     writer is no table.
     """
-    if not any(hint in path for hint in _HINTS):
+    if "_delta_log/" not in path and ".hoodie/" not in path and ".metadata.json" not in path:
         return None
     *folders, name = path.split("/")
     for depth, folder in enumerate(folders):
