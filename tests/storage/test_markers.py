@@ -252,3 +252,12 @@ def test_an_empty_log_among_other_folders_hides_nothing(tmp_path: Path) -> None:
     with _local(keys, tmp_path) as (storage, root):
         found = met_in(storage, root)
     assert found == {("wh/a", "delta"), ("new", "delta"), "wh/b/x.parquet", "wh/y.parquet"}
+
+
+def test_other_folders_beside_the_log_of_a_table_are_part_of_it(tmp_path: Path) -> None:
+    keys = [
+        f"ice/metadata/00001-{UUID}.metadata.json", "ice/files/x.parquet", "ice/tmp/y.csv",
+        "delta/_delta_log/00000000000000000000.json", "delta/ab/x.parquet",
+    ]  # fmt: skip
+    with _local(keys, tmp_path) as (storage, root):
+        assert met_in(storage, root) == {("ice", "iceberg"), ("delta", "delta")}

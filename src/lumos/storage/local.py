@@ -143,12 +143,17 @@ def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
 
 
 def _is_empty(marker: Marker) -> bool:
-    logs = (name for name, kind in LOGS.items() if kind == marker.kind)
+    """Whether a log is a folder without anything in it; metadata of Iceberg was seen by then."""
     try:
-        return not any(os.listdir(f"{marker.folder}/{name}") for name in logs)
+        logs = [os.listdir(f"{marker.folder}/{each}") for each in _logs(marker)]
     except OSError:
-        # Whoever reads it is told why; the metadata of Iceberg was seen.
+        # Whoever reads it is told why.
         return False
+    return bool(logs) and not any(logs)
+
+
+def _logs(marker: Marker) -> list[str]:
+    return [name for name, kind in LOGS.items() if kind == marker.kind]
 
 
 def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[Marker]:

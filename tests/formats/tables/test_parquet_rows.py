@@ -75,6 +75,18 @@ def test_what_is_out_of_bounds_is_refused(
         list(file.batches([column], rows=10))
 
 
+@pytest.mark.parametrize("compression", ["snappy", "lz4"])
+def test_many_short_values_of_a_dictionary_are_not_taken_for_long_ones(
+    compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_rows, "_LONGEST_LISTS", 2_000_000)
+    days = [f"day-{number:04}" for number in range(300)]
+    maps = [[("d", days[number % 300])] for number in range(50_000)]
+    table = pa.table({"map": pa.array(maps, pa.map_(pa.string(), pa.string()))})
+    file = ParquetRows(written(table, compression=compression))
+    assert pa.Table.from_batches(file.batches(["map"], rows=10_000)).equals(table)
+
+
 def test_a_small_checkpoint_that_unpacks_to_gigabytes_takes_few_megabytes() -> None:
     program = """
 import io, resource

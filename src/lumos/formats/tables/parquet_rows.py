@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lumos.formats import thrift
@@ -23,6 +24,7 @@ _MOST_VALUES: Final = 100_000_000
 # What is unpacked at a time, and of all lists of a column.
 _LONGEST_BATCH: Final = 64 * 1024 * 1024
 _LONGEST_LISTS: Final = 1024 * 1024 * 1024
+_FEW: Final = 1_000
 
 _DICTIONARY_PAGE: Final = 2
 _KIND, _UNPACKED, _PACKED = 1, 2, 3
@@ -77,9 +79,21 @@ class ParquetRows:
         if self._file.schema.column(number).max_repetition_level == 0:
             return max(repeated, plain)
         # The values of all rows may belong to a single one.
-        if (lists := max(unpacked, values * repeated)) > _LONGEST_LISTS:
+        lists = max(unpacked, values * repeated)
+        if lists > _LONGEST_LISTS:
+            lists = self._length_of_lists(group, self.columns[number])
+        if lists > _LONGEST_LISTS:
             raise Malformed("It unpacks to more than can be.")
         return lists // max(1, int(told.num_rows))
+
+    def _length_of_lists(self, group: int, column: str) -> int:
+        """What the values of a column come to, without unpacking those that a dictionary holds."""
+        file = pq.ParquetFile(pa.BufferReader(self._data), read_dictionary=[column])
+        return sum(
+            _length(leaf)
+            for batch in file.iter_batches(_FEW, [group], [column], use_threads=False)
+            for leaf in _leaves(batch.to_struct_array())
+        )
 
     def _pages(self, chunk: pq.ColumnChunkMetaData) -> Iterator[_Page]:
         starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
@@ -88,6 +102,26 @@ class ParquetRows:
         while position < end:
             page, position = _page(self._data, position)
             yield page
+
+
+def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+    if pa.types.is_struct(array.type):
+        for child in array.flatten():
+            yield from _leaves(child)
+    elif pa.types.is_map(array.type):
+        yield from _leaves(array.keys)
+        yield from _leaves(array.items)
+    elif pa.types.is_list(array.type):
+        yield from _leaves(array.flatten())
+    else:
+        yield array
+
+
+def _length(leaf: pa.Array) -> int:
+    if not pa.types.is_dictionary(leaf.type):
+        return int(leaf.nbytes)
+    lengths = pc.binary_length(leaf.dictionary).take(leaf.indices)
+    return pc.sum(lengths).as_py() or 0
 
 
 def is_below(path: str, column: str) -> bool:
@@ -118,11 +152,12 @@ def _page(data: bytes, position: int) -> tuple[_Page, int]:
 
 def _longest_entry(page: _Page, compression: str) -> int:
     """The longest entry of a dictionary: each has its length before it."""
-    if page.unpacked <= 4096 or not (compression in _CODECS or compression == "UNCOMPRESSED"):
-        return page.unpacked
     content = page.content
     if compression in _CODECS:
         content = pa.Codec(_CODECS[compression]).decompress(content, page.unpacked).to_pybytes()
+    elif compression != "UNCOMPRESSED":
+        # A footer calls two kinds of LZ4 alike: such a dictionary is taken for one entry.
+        return page.unpacked
     longest, position = 0, 0
     while position + 4 <= len(content):
         length = int.from_bytes(content[position : position + 4], "little")
