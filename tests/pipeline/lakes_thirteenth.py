@@ -300,6 +300,7 @@ THIRTEENTH = [
         "checkpoints of streams",
         """
         a | parquet | id:int amount:float | out/orders/part-0000{0..1}.parquet
+        b | parquet | id:int note | out/about/metadata
         - | json | id | checkpoints/orders/metadata; jobs/enrich/checkpoint/metadata
     """,
     ),

@@ -191,7 +191,8 @@ class Lens:
         placed = self._hints.place(row.path)
         found = self._group_of(placed, row.format, row.full)
         if found is None:
-            what = why_sidecar(row.path.rpartition("/")[2]) or "what a tool knows of its tables"
+            name = row.path.rpartition("/")[2]
+            what = why_sidecar(name, row.format) or "what a tool knows of its tables"
             return Explained(row.path, "accompanies", f"it is {what}, not data", row.code)
         schema = self._schemas[row.full]
         return Explained(

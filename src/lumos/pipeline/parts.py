@@ -19,7 +19,7 @@ from lumos.pipeline.summaries import FileRow, Summary
 from lumos.storage import Access, Stretch, storage_of
 
 # Raised whenever files must be read or placed anew because Lumos understands them better.
-VERSION: Final = 4
+VERSION: Final = 5
 
 _FILES: Final = pa.schema(
     [

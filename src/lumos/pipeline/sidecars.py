@@ -26,10 +26,9 @@ _DESCRIBING: Final = re.compile(
     r"\.(?:json|avsc|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
 )
-# What services tell of an export: orders_manifest, manifest-files.json, export_info_x.json. Streams
-# of Spark keep their id in a file that is called metadata and nothing else.
+# What services tell of an export: orders_manifest, manifest-files.json, export_info_x.json.
 _OF_EXPORT: Final = re.compile(
-    r"metadata\Z|(?:.*[-_.])?manifest(?:\.txt)?\Z|manifest[-_.].*\.(?:json|xml|txt)(?:\.gz)?\Z"
+    r"(?:.*[-_.])?manifest(?:\.txt)?\Z|manifest[-_.].*\.(?:json|xml|txt)(?:\.gz)?\Z"
     r"|(?:export|unload|snapshot|backup|dump)[-_](?:[a-z]+[-_])*"
     r"(?:info|metadata|summary|status|manifest)(?:[-_.].*)?\.(?:json|xml)(?:\.gz)?\Z",
     re.IGNORECASE,
@@ -61,8 +60,11 @@ _OF_DBT: Final = frozenset({"catalog.json", "sources.json", "index.json"})
 _BESIDE_DBT: Final = frozenset({"manifest.json", "run_results.json"})
 
 
-def why_sidecar(name: str) -> str | None:
-    """What a file is, in words, if by its name it only accompanies data."""
+def why_sidecar(name: str, format: str) -> str | None:
+    """What a file is, in words, if by its name and format it only accompanies data."""
+    # Streams of Spark keep their id in a file of that name.
+    if name == "metadata" and format == "json":
+        return "a marker or manifest of a writer"
     ending = name.rpartition(".")[2].lower() if "." in name else ""
     if ending in _BY_ENDING:
         return _BY_ENDING[ending]

@@ -171,7 +171,8 @@ def _data_and_sidecars(
     sidecars: list[PlaceSummary] = []
     for place in every:
         folder, _, name = place.first_path.rpartition("/")
-        is_sidecar = why_sidecar(name) or is_known_of_tables(name, folder, by_folder[folder])
+        is_known = is_known_of_tables(name, folder, by_folder[folder])
+        is_sidecar = is_known or why_sidecar(name, place.format) is not None
         (sidecars if is_sidecar else data).append(place)
     return data, sidecars
 
