@@ -274,4 +274,12 @@ def test_column_statistics_are_recorded_where_wanted(lake: Lake) -> None:
     id, name = statistics.columns["id"], statistics.columns["name"]
     assert (id.minimum, id.maximum, id.null_count) == ("1", "5", 0)
     assert (name.minimum, name.maximum, name.null_count) == (None, None, 1)
-    assert lake.lumos.ingest(lake.folder.parent, column_stats=True).summary.files_read == 0
+    (told,) = report.datasets
+    assert told.statistics is not None
+    assert told.statistics.columns["id"].maximum == "5"
+    lake.lumos.people.tags.set("orders", "pii")
+    again = lake.lumos.ingest(lake.folder.parent, column_stats=True)
+    assert again.summary.files_read == 0
+    (private,) = again.datasets
+    assert private.statistics is not None
+    assert private.statistics.columns["id"].maximum is None

@@ -328,3 +328,16 @@ def test_explanations_know_metadata_that_lies_apart(lake: Path, scans: Scans) ->
         assert table.holds(str(data)).verdict == "dataset"
         assert lens.tables.around(str(lake / "loose/x.parquet")) is None
         assert [each.dataset for each in lens.groups] == [str(lake / "loose/x.parquet")]
+
+
+def test_a_table_with_metadata_apart_comes_back_when_another_log_in_it_is_gone(
+    lake: Path, scans: Scans
+) -> None:
+    apart(lake, "meta/v")
+    assert scans.found() == {"n/visits": "iceberg"}
+    write_delta(lake / "n/visits")
+    assert scans.found() == {"n/visits": "delta"}
+    shutil.rmtree(lake / "n/visits/_delta_log")
+    for _ in range(2):
+        assert scans.found() == {"n/visits": "iceberg"}
+        assert scans.problems == set()

@@ -15,7 +15,7 @@ from lumos.engine.succession import Succession, event_id
 from lumos.engine.table_history import Calendar, Moment, Reached, way_to, went_on
 from lumos.engine.telling import TOLD_ASPECTS, differences, is_as_told, says_as_before, tell
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.dataset import Dataset, Location, Properties, Statistics, Versioning
+from lumos.model.dataset import Dataset, Governance, Location, Properties, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, Told
 from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
@@ -69,6 +69,10 @@ class Recorder:
         return self._store.aspects("properties", source=self._source)
 
     @cached_property
+    def _governance(self) -> dict[str, Governance]:
+        return self._store.aspects("governance", source=self._source)
+
+    @cached_property
     def _said(self) -> dict[str, Said]:
         return self._store.remarks.of_source(self._source)
 
@@ -78,7 +82,16 @@ class Recorder:
         """Records found datasets; `known` spares the transaction where nothing changed."""
         remaining = iter(datasets)
         while some := list(islice(remaining, _BATCH)):
-            yield from self._record_together(some, known)
+            yield from map(self._labelled, self._record_together(some, known))
+
+    def _labelled(self, outcome: Outcome) -> Outcome:
+        """With the labels of the dataset, which say whether ranges of columns may be told."""
+        statistics = outcome.dataset.statistics
+        if statistics is None or not statistics.columns:
+            return outcome
+        labels = self._governance.get(outcome.dataset.urn)
+        dataset = msgspec.structs.replace(outcome.dataset, governance=labels)
+        return msgspec.structs.replace(outcome, dataset=dataset)
 
     def _record_together(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]

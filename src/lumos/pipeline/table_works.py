@@ -31,7 +31,14 @@ def table_works(
         for root, kinds in sorted(actual.items())
     ]
     works += [
-        TableWork(root, kept.kinds, kept, met=root in met, log=kept.log)
+        # Only Iceberg's metadata may lie elsewhere; of other logs in the root none was met.
+        TableWork(
+            root,
+            ("iceberg",) if root in met else kept.kinds,
+            kept,
+            met=root in met,
+            log=kept.log,
+        )
         for root, kept in sorted(known.items())
         if around.of(f"{root}/") is None
     ]
