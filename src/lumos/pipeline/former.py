@@ -38,36 +38,39 @@ def former_of(
     gone = {each.dataset for each in before.settled.places if not each.missed}.difference(present)
     if not tables or not gone:
         return {}
-    owners = {folder: each for each in tables for folder in (each.root, *each.kept.claims)}
-    claims = Claims(owners)
     logs = Claims(each.kept.log for each in tables if each.kept.log)
     roots = {each.root: each.root for each in tables if each.root in gone}
-    lay_elsewhere: set[str] = set()
     # By table, the files of datasets that may have been its own, or only lay in its way.
-    named: dict[str, dict[str, str]] = {}
+    doubtful: dict[str, dict[str, str]] = {}
+    owners = {folder: each.root for each in tables for folder in (each.root, *each.kept.claims)}
+    claims = Claims(owners)
     for dataset, path in sorted(_files(before, gone - roots.keys(), state_access)):
         claim = claims.of(path)
-        if claim is None or not _is_there(path, selection):
+        if dataset in roots or claim is None or not _is_there(path, selection):
             continue
-        root = owners[claim].root
-        if _is_laid_out(dataset, root) or _is_metadata(path, logs):
-            roots.setdefault(dataset, root)
+        if _is_laid_out(dataset, owners[claim]) or _is_metadata(path, logs):
+            roots[dataset] = owners[claim]
         else:
-            named.setdefault(root, {})[path] = dataset
+            doubtful.setdefault(owners[claim], {})[path] = dataset
+    elsewhere: set[str] = set()
     for table in tables:
-        for path in _live(table, named.get(table.root, {}), state_access):
-            dataset = named[table.root][path]
-            if dataset not in roots and not path.startswith(f"{table.root}/"):
-                lay_elsewhere.add(dataset)
-            roots.setdefault(dataset, table.root)
-    found: dict[str, Former] = {}
+        for path in _live(table, doubtful.get(table.root, {}), state_access):
+            dataset = doubtful[table.root][path]
+            if dataset in roots:
+                continue
+            roots[dataset] = table.root
+            if not path.startswith(f"{table.root}/"):
+                elsewhere.add(dataset)
+    found: dict[str, list[str]] = {}
     for path in sorted(roots, key=lambda each: (_is_metadata(each, logs), each)):
-        so_far = found.get(roots[path], Former())
-        if path in lay_elsewhere:
-            found[roots[path]] = so_far._replace(elsewhere=(*so_far.elsewhere, path))
-        else:
-            found[roots[path]] = so_far._replace(own=(*so_far.own, path))
-    return found
+        found.setdefault(roots[path], []).append(path)
+    return {
+        root: Former(
+            tuple(path for path in some if path not in elsewhere),
+            tuple(path for path in some if path in elsewhere),
+        )
+        for root, some in found.items()
+    }
 
 
 def _is_there(path: str, selection: Selection) -> bool:

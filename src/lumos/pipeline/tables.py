@@ -1,6 +1,5 @@
 """Tables of a lake: read by their own logs, each in a task, and only where something changed."""
 
-import re
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -9,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from lumos.config.secret import redacted
 from lumos.formats import Remark, UnreadableFile
 from lumos.formats.tables import KINDS, READERS, LiveFile, TableFacts
 from lumos.model.codec import from_json, to_json
@@ -23,7 +23,6 @@ from lumos.storage.schemes import absolute, canonical
 RESULT: Final = pa.schema([("result", pa.binary())])
 _MOST_CLAIMS: Final = 20_000
 _MEMORY: Final = ".table"
-_LOGIN: Final = re.compile(r"//[^/@\s:]*:[^/@\s]*@")
 # A file lies no deeper in its table than this, partitions and all.
 _DEEPEST: Final = 12
 # Raised whenever tables must be read anew because Lumos understands them better.
@@ -293,13 +292,8 @@ def _as_before(job: TableJob, work: TableWork, problems: list[Problem]) -> Table
 
 
 def _problem(root: str, code: str, reason: str) -> Problem:
-    words = _scrubbed(" ".join(reason.split()).rstrip("."))
+    words = redacted(" ".join(reason.split()).rstrip("."))
     return Problem(path=root, code=code, reason=f"{words}.", remark=code == STRAY)
-
-
-def _scrubbed(reason: str) -> str:
-    """A reason without the logins of addresses that a log holds."""
-    return _LOGIN.sub("//***@", reason)
 
 
 def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
@@ -312,7 +306,7 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
         reason = f"Live files lie outside of what is scanned, in {told}; its log tells of them."
         remarks.append(Remark("outside_data", reason))
     return [
-        Problem(path=root, code=remark.code, reason=_scrubbed(remark.reason), remark=True)
+        Problem(path=root, code=remark.code, reason=redacted(remark.reason), remark=True)
         for remark in remarks
     ]
 

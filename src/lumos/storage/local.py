@@ -144,16 +144,12 @@ def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
 
 def _is_empty(marker: Marker) -> bool:
     """Whether a log is a folder without anything in it; metadata of Iceberg was seen by then."""
+    logs = [f"{marker.folder}/{name}" for name, kind in LOGS.items() if kind == marker.kind]
     try:
-        logs = [os.listdir(f"{marker.folder}/{each}") for each in _logs(marker)]
+        return bool(logs) and not any(map(os.listdir, logs))
     except OSError:
         # Whoever reads it is told why.
         return False
-    return bool(logs) and not any(logs)
-
-
-def _logs(marker: Marker) -> list[str]:
-    return [name for name, kind in LOGS.items() if kind == marker.kind]
 
 
 def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[Marker]:

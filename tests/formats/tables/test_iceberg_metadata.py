@@ -234,19 +234,23 @@ def test_clocks_of_writers_that_differ_do_not_change_the_order_of_schemas() -> N
     ]
 
 
-def test_a_schema_that_nothing_shows_lies_between_its_neighbours() -> None:
+def unseen_between(*, now: int, at: int) -> dict[str, Any]:
+    """Of the schemas 0, 1 and 2, snapshots show the first and the last alone."""
     empty = {"manifest-list": None, "manifests": []}
-    snapshots = [
-        snapshot(10, at=1_000_000, **empty),
-        snapshot(30, at=3_000_000, schema_id=2, **empty),
-    ]
-    told = metadata(
+    return metadata(
         schemas=[ONE, TWO, THREE],
-        current_schema_id=2,
-        snapshots=snapshots,
+        current_schema_id=now,
+        snapshots=[
+            snapshot(10, at=1_000_000, **empty),
+            snapshot(30, at=3_000_000, schema_id=2, **empty),
+        ],
         current_snapshot_id=30,
-        last_updated_ms=3_000_000,
+        last_updated_ms=at,
     )
+
+
+def test_a_schema_that_nothing_shows_lies_between_its_neighbours() -> None:
+    told = unseen_between(now=2, at=3_000_000)
     assert past_of(in_memory({"v7.metadata.json": told})) == [
         ("a INT32", 1000, "10", True),
         ("a INT64", 3000, "30", False),
@@ -255,18 +259,7 @@ def test_a_schema_that_nothing_shows_lies_between_its_neighbours() -> None:
 
 
 def test_a_schema_that_came_back_was_there_before_those_with_higher_numbers() -> None:
-    empty = {"manifest-list": None, "manifests": []}
-    snapshots = [
-        snapshot(10, at=1_000_000, **empty),
-        snapshot(30, at=3_000_000, schema_id=2, **empty),
-    ]
-    told = metadata(
-        schemas=[ONE, TWO, THREE],
-        current_schema_id=1,
-        snapshots=snapshots,
-        current_snapshot_id=30,
-        last_updated_ms=4_000_000,
-    )
+    told = unseen_between(now=1, at=4_000_000)
     assert [schema for schema, *_ in past_of(in_memory({"v7.metadata.json": told}))] == [
         "a INT32",
         "a INT64",

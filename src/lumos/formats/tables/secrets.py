@@ -4,12 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_SECRET: Final = re.compile(
-    r"secret|password|passwd|passphrase|token|credential"
-    r"|(access|account|private|api)[-_.]?key|\bsas\b"
-    r"|(^|[-_.])(pass|pwd|auth|authorization)$",
-    re.IGNORECASE,
-)
+from lumos.config.secret import names_secret
+
+# Names that writers of tables have for secrets, beside those of options.
+_SECRET: Final = re.compile(r"\bsas\b|(^|[-_.])(pass|auth)$", re.IGNORECASE)
 # Addresses, strings of connections, documents and headers that hold what opens them. No part may
 # be matched in two ways: values are as long as their writers like.
 _TELLS_SECRET: Final = re.compile(
@@ -30,5 +28,5 @@ def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in settings.items()
-        if not _SECRET.search(name) and not _TELLS_SECRET.search(value)
+        if not (names_secret(name) or _SECRET.search(name) or _TELLS_SECRET.search(value))
     }
