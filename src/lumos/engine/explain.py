@@ -118,7 +118,7 @@ def _roots(section: object) -> list[str]:
 
 def _neighbourhood(path: str) -> str:
     """The folder to look at for a path: above its partitions, so that they are seen as such."""
-    from lumos.pipeline.placement import is_partition
+    from lumos.pipeline.patterns import is_partition
 
     is_folder = not is_address(path) and os.path.isdir(path)
     if is_address(path) and path.count("/") < 3:

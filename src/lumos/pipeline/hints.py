@@ -1,12 +1,15 @@
-"""Places files as the configuration says, before any rule is asked."""
+"""Places files as hints say, then as their paths say."""
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from lumos.pipeline.placement import Placement, place, split_name
+from lumos.pipeline.patterns import Placement, place, split_name
 from lumos.storage import Hint
+
+# Raised whenever the same paths are placed differently, so that earlier sums are not used again.
+_PATTERN_VERSION: Final = 1
 
 # Marks the pattern of a place that a hint decided; the hint's number and a location follow.
 _MARK: Final = "{hint}"
@@ -14,26 +17,55 @@ _PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
 
-class Hints:
-    """The hints for one root."""
+class ColumnSplit(NamedTuple):
+    """Files under one path pattern that an earlier scan found to be different datasets.
 
-    def __init__(self, hints: Sequence[Hint], *, root: str) -> None:
+    `label` says where the value stands that tells them apart (see `Placement.others`), and
+    `datasets` holds the dataset of each value that has one of its own.
+    """
+
+    dataset: str
+    label: str
+    datasets: dict[str, str]
+
+
+class Hints:
+    """Where the files of one root belong: by hints, by earlier splits, by their paths."""
+
+    def __init__(
+        self, hints: Sequence[Hint], *, root: str, splits: Sequence[ColumnSplit] = ()
+    ) -> None:
         self._root = root
         self._hints = [_Hint.of(hint, root) for hint in hints]
-        text = "\n".join(f"{hint.path}\n{hint.name}\n{hint.apart}" for hint in hints)
-        # Told with every sum, so that one made under other hints is not used again.
-        self.fingerprint = (
-            hashlib.blake2b(text.encode(), digest_size=8).hexdigest() if hints else ""
+        self._splits = {split.dataset: split for split in splits}
+        text = "\n".join(
+            (
+                str(_PATTERN_VERSION),
+                *(f"{hint.path}\n{hint.name}\n{hint.apart}" for hint in hints),
+                *(
+                    f"{each.dataset}\n{each.label}\n{sorted(each.datasets.items())}"
+                    for each in splits
+                ),
+            )
         )
+        # Kept with every sum, so that one made under other hints is not used again.
+        self.fingerprint = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def place(self, path: str) -> Placement:
-        """The place of a file: the dataset of the first hint that fits, or what its path says."""
-        placed = place(path, self._root)
+        """The placement of a file: by the first hint that matches, or by its path."""
+        placed = place(path)
         for number, hint in enumerate(self._hints):
             match = hint.files.match(path)
             if match is not None:
                 dataset, location = hint.dataset(path, match, self._root)
-                return Placement(dataset, f"{_MARK}{number} {location}", placed.partitions)
+                pattern = f"{_MARK}{number} {location}"
+                return Placement(dataset, pattern, dataset, placed.partitions)
+        split = self._splits.get(placed.dataset) if self._splits else None
+        if split is not None:
+            value = dict(placed.others).get(split.label, "")
+            dataset = split.datasets.get(value, placed.dataset)
+            # A place of its own, so that equal schemas on both sides are summed up separately.
+            return placed._replace(pattern=f"{placed.pattern}#{dataset}", dataset=dataset)
         return placed
 
 

@@ -1,0 +1,116 @@
+"""Datasets that have the same columns: suggested for joining, or joined where a source says so."""
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from lumos.model.discovery import FoundDataset, Suggestion
+from lumos.pipeline.grouping.columns import (
+    Fields,
+    SchemasByFingerprint,
+    are_similar,
+    clusters,
+    leaf_fields,
+)
+from lumos.pipeline.patterns import is_named_by_file
+from lumos.pipeline.summaries import PlaceSummary
+
+_FEWEST_FIELDS: Final = 2
+_TRAILING_NUMBER: Final = re.compile(r"\d+\Z", re.ASCII)
+
+T = TypeVar("T", bound=Hashable)
+Key = tuple[str, str]
+
+
+def suggest_joins(datasets: Sequence[FoundDataset]) -> tuple[Suggestion, ...]:
+    """Datasets next to each other that have nine of ten columns in common, the most first."""
+    neighbours: dict[tuple[str, str], dict[str, FoundDataset]] = {}
+    for each in datasets:
+        if each.table is None:
+            folder = each.path.rpartition("/")[0]
+            neighbours.setdefault((folder, each.format), {})[each.path] = each
+    found: list[Suggestion] = []
+    for (folder, _), some in neighbours.items():
+        if len(some) > 1:
+            fields = {path: leaf_fields(each.schema) for path, each in some.items()}
+            for paths in _similar(fields):
+                found.append(_suggestion(folder, sorted(paths), some))
+    return tuple(sorted(found, key=lambda each: (-len(each.datasets), each.datasets)))
+
+
+def join_similar(
+    groups: Mapping[Key, list[PlaceSummary]], schemas: SchemasByFingerprint
+) -> tuple[dict[Key, list[PlaceSummary]], set[Key]]:
+    """The groups, similar ones joined, and the keys of those that were joined.
+
+    Joined are files of one folder, under the path of the folder, and numbered folders, with NNN
+    for the number. A key is the path and the format of a dataset.
+    """
+    families: dict[Key, dict[Key, Fields]] = {}
+    for key, places in groups.items():
+        family = _family(key, places)
+        if family is not None:
+            fields = frozenset().union(*(leaf_fields(schemas[place.full]) for place in places))
+            families.setdefault(family, {})[key] = fields
+    joined = dict(groups)
+    united: set[Key] = set()
+    for (path, format), members in families.items():
+        for number, cluster in enumerate(sorted(_similar(members), key=len, reverse=True)):
+            places = [place for key in sorted(cluster) for place in joined.pop(key)]
+            target = (path, format) if (path, format) not in joined and not number else min(cluster)
+            joined.setdefault(target, []).extend(places)
+            united.add(target)
+    return joined, united
+
+
+def _similar(fields: Mapping[T, Fields]) -> Iterator[list[T]]:
+    """Two or more whose columns are nearly the same; one column alone says nothing."""
+    wide = {key: each for key, each in fields.items() if len(each) >= _FEWEST_FIELDS}
+    yield from (some for some in clusters(wide, are_similar) if len(some) > 1)
+
+
+def _family(key: Key, places: Iterable[PlaceSummary]) -> Key | None:
+    """What a dataset may be joined under: its folder, or its path with NNN for its numbers."""
+    path, format = key
+    is_file = any(is_named_by_file(place.first_path) for place in places)
+    folders = path.split("/")
+    file = [folders.pop()] if is_file else []
+    numbered = [_TRAILING_NUMBER.sub("NNN", folder) for folder in folders]
+    if numbered != folders:
+        return "/".join([*numbered, *file]), format
+    return ("/".join(folders), format) if is_file else None
+
+
+def _suggestion(
+    folder: str, paths: Sequence[str], datasets: Mapping[str, FoundDataset]
+) -> Suggestion:
+    names = tuple(datasets[path].name or path.rpartition("/")[2] for path in paths)
+    others = [path for path in datasets if path not in set(paths)]
+    return Suggestion(
+        datasets=tuple(paths),
+        names=names,
+        columns=len(datasets[paths[0]].schema.fields),
+        hint=_hint(folder, paths, [datasets[path].location.uri for path in paths], others),
+    )
+
+
+def _hint(
+    folder: str, paths: Sequence[str], locations: Sequence[str], others: Sequence[str]
+) -> tuple[str, ...]:
+    """Patterns for a hint that joins these datasets and nothing else."""
+    names = [path.rpartition("/")[2] for path in paths]
+    start = _common_start(names)
+    end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
+    wanted = re.compile(f"{re.escape(start)}.*{re.escape(end)}\\Z", re.DOTALL)
+    if not any(wanted.match(path.rpartition("/")[2]) for path in others):
+        return (f"{folder}/{start}*{end}",)
+    return tuple(locations)
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    length = next(
+        (index for index, letter in enumerate(first) if letter != last[index : index + 1]),
+        len(first),
+    )
+    return first[:length]
