@@ -144,6 +144,7 @@ def selection_of(settings: Settings, root: str) -> Selection:
                 hints_of((*section.datasets, *always.datasets)),
                 always.tables,
                 always.table_history,
+                section.join_similar,
             )
     return Selection(
         root,

@@ -240,6 +240,7 @@ def _report(
         missing=missing,
         held=held,
         problems=tuple(problems.values()),
+        suggestions=tuple(each for done in passes for each in done.suggestions),
     )
 
 

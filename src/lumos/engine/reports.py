@@ -18,7 +18,7 @@ from lumos.model.dataset import (
     Statistics,
     Versioning,
 )
-from lumos.model.discovery import Problem
+from lumos.model.discovery import Problem, Suggestion
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.store import KnownDataset, State
 
@@ -300,6 +300,7 @@ class IngestReport(Report, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
     catalog: TellingReport | None = None
     measured: tuple[Measurement, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class DiscoverSummary(Report, frozen=True, kw_only=True):
@@ -320,6 +321,7 @@ class DiscoverReport(Report, frozen=True, kw_only=True):
     datasets: tuple[DatasetReport, ...]
     problems: tuple[Problem, ...]
     config: str | None = None
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class ListedDataset(Report, frozen=True, kw_only=True):
@@ -409,6 +411,7 @@ class ExplainReport(Report, frozen=True, kw_only=True):
     drifts: bool = False
     is_new: bool = False
     others: tuple[FileCount, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class StoreReport(Report, frozen=True, kw_only=True):

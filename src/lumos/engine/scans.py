@@ -16,7 +16,7 @@ from lumos.config import Settings
 from lumos.engine.recording import Outcome, Recorder
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location
-from lumos.model.discovery import Discovery, FoundDataset
+from lumos.model.discovery import Discovery, FoundDataset, Suggestion
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, Source, TableSource
 from lumos.store import KnownDataset, Scan, Store
@@ -35,6 +35,7 @@ class Pass(NamedTuple):
     outcomes: tuple[Outcome, ...]
     missing: tuple[str, ...]
     held: tuple[str, ...]
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class Scanner:
@@ -122,7 +123,13 @@ class Scanner:
                     origin=socket.gethostname(),
                     at=scan.finished_at,
                 )
-        return Pass(discovery, tuple(outcomes), missing=_urns(gone), held=_urns(held))
+        return Pass(
+            discovery,
+            tuple(outcomes),
+            missing=_urns(gone),
+            held=_urns(held),
+            suggestions=suggestions_of(discovery, urn_of),
+        )
 
     def _missing(
         self,
@@ -160,6 +167,14 @@ class Scanner:
             ]
         kept = {each.urn for each in held}
         return [each for each in absent if each.urn not in kept], held
+
+
+def suggestions_of(discovery: Discovery, urn_of: Callable[[str], Urn]) -> tuple[Suggestion, ...]:
+    """What a scan suggests to join, with URNs for paths."""
+    return tuple(
+        msgspec.structs.replace(each, datasets=tuple(str(urn_of(path)) for path in each.datasets))
+        for each in discovery.suggestions
+    )
 
 
 def renamed(

@@ -87,12 +87,29 @@ def discover(
     is_table = selection.root.rstrip("/") in manifest.tables
     around = None if is_table else table_around(selection)
     if around is None:
-        return found
+        return _with_datasets_above(found, selection)
     remark = Problem(
         path=selection.root,
         code="inside_table",
         reason=f"It lies in the table {around}: what is found here are parts of that table, no "
         f"datasets. Scan {around} or what lies above it instead.",
+        remark=True,
+    )
+    return msgspec.structs.replace(found, problems=(remark, *found.problems))
+
+
+def _with_datasets_above(found: Discovery, selection: Selection) -> Discovery:
+    """The discovery, with a remark where the root is only a part of the datasets found in it."""
+    inside = f"{selection.root.rstrip('/')}/"
+    partial = [each.path for each in found.datasets if not f"{each.path}/".startswith(inside)]
+    if not partial:
+        return found
+    more = f" and {len(partial) - 1} more" if len(partial) > 1 else ""
+    remark = Problem(
+        path=selection.root,
+        code="inside_dataset",
+        reason=f"It is a part of {partial[0]}{more}: only the files below it are counted. "
+        "Scan the folder above it to count all files.",
         remark=True,
     )
     return msgspec.structs.replace(found, problems=(remark, *found.problems))

@@ -226,7 +226,7 @@ def _template(name: str, values: list[Value]) -> Template:
 
 def _counts_in_folder(name: str, value: Value) -> bool:
     """Whether a value of a folder's name varies from folder to folder of one dataset."""
-    if name[value.start : value.end].isdigit() and value.kind in ("n", "id", "epoch"):
+    if name[value.start : value.end].isdigit() and value.kind in ("n", "id"):
         return value.end - value.start == _ACCOUNT_DIGITS
     if value.kind == "id" and _is_short_hash(name[value.start : value.end]):
         return is_identifier(name[value.start : value.end])

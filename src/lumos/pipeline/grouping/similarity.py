@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from os.path import commonprefix
 from typing import Final, TypeVar
 
 from lumos.model.discovery import FoundDataset, Suggestion
@@ -30,11 +31,11 @@ def suggest_joins(datasets: Sequence[FoundDataset]) -> tuple[Suggestion, ...]:
             folder = each.path.rpartition("/")[0]
             neighbours.setdefault((folder, each.format), {})[each.path] = each
     found: list[Suggestion] = []
-    for (folder, _), some in neighbours.items():
+    for some in neighbours.values():
         if len(some) > 1:
             fields = {path: leaf_fields(each.schema) for path, each in some.items()}
             for paths in _similar(fields):
-                found.append(_suggestion(folder, sorted(paths), some))
+                found.append(_suggestion(sorted(paths), some))
     return tuple(sorted(found, key=lambda each: (-len(each.datasets), each.datasets)))
 
 
@@ -81,36 +82,28 @@ def _family(key: Key, places: Iterable[PlaceSummary]) -> Key | None:
     return ("/".join(folders), format) if is_file else None
 
 
-def _suggestion(
-    folder: str, paths: Sequence[str], datasets: Mapping[str, FoundDataset]
-) -> Suggestion:
-    names = tuple(datasets[path].name or path.rpartition("/")[2] for path in paths)
-    others = [path for path in datasets if path not in set(paths)]
+def _suggestion(paths: Sequence[str], datasets: Mapping[str, FoundDataset]) -> Suggestion:
+    members = [datasets[path] for path in paths]
+    others = [each.location.uri for path, each in datasets.items() if path not in set(paths)]
     return Suggestion(
         datasets=tuple(paths),
-        names=names,
-        columns=len(datasets[paths[0]].schema.fields),
-        hint=_hint(folder, paths, [datasets[path].location.uri for path in paths], others),
+        names=tuple(each.name or each.path.rpartition("/")[2] for each in members),
+        columns=len(members[0].schema.fields),
+        hint=_patterns([each.location.uri for each in members], others),
     )
 
 
-def _hint(
-    folder: str, paths: Sequence[str], locations: Sequence[str], others: Sequence[str]
-) -> tuple[str, ...]:
-    """Patterns for a hint that joins these datasets and nothing else."""
-    names = [path.rpartition("/")[2] for path in paths]
-    start = _common_start(names)
-    end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
-    wanted = re.compile(f"{re.escape(start)}.*{re.escape(end)}\\Z", re.DOTALL)
-    if not any(wanted.match(path.rpartition("/")[2]) for path in others):
-        return (f"{folder}/{start}*{end}",)
-    return tuple(locations)
-
-
-def _common_start(names: Sequence[str]) -> str:
-    first, last = min(names), max(names)
-    length = next(
-        (index for index, letter in enumerate(first) if letter != last[index : index + 1]),
-        len(first),
+def _patterns(locations: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Patterns for a hint that joins the datasets at these locations, and no others."""
+    folders = {location.rpartition("/")[0] for location in locations}
+    names = [location.rpartition("/")[2] for location in locations]
+    start = commonprefix(names)
+    end = commonprefix([name[len(start) :][::-1] for name in names])[::-1]
+    pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}\\Z", re.DOTALL)
+    matches_others = any(
+        other.rpartition("/")[0] in folders and pattern.match(other.rpartition("/")[2])
+        for other in others
     )
-    return first[:length]
+    if len(folders) > 1 or matches_others:
+        return tuple(locations)
+    return (f"{folders.pop()}/{start}*{end}",)
