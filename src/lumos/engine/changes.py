@@ -25,6 +25,7 @@ MILESTONES: Final = (
     EventType.RESTORED,
     EventType.RENAMED,
     EventType.MERGED,
+    EventType.SPLIT,
 )
 _TOGETHER: Final = 200
 _EVER: Final = datetime.max.replace(tzinfo=UTC)

@@ -49,7 +49,8 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     `content` changes whenever a file does or, where the place tells of its datasets, whenever
     what is told does. `reverted` says that the schema just returned to an earlier one;
     `renamed_from` and `merged_from` are paths of datasets that earlier scans found and that are
-    this one now.
+    this one now. `split_from` is the path of an earlier dataset that came apart, of which this one
+    is a part; all parts carry it, also the one that keeps the path.
     """
 
     path: str
@@ -66,6 +67,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     reverted: bool = False
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
+    split_from: str | None = None
 
     @property
     def is_told_alone(self) -> bool:

@@ -274,6 +274,10 @@ class Transaction:
         self._touch(into)
         self.save_alias(known.urn, of=into, reason="merged", at=at)
 
+    def retire(self, known: KnownDataset, *, at: datetime) -> None:
+        """Takes a dataset that was split out of the live ones; its history and edges stay."""
+        self.save(msgspec.structs.replace(known, state="split", updated_at=at))
+
     def _move_usage(self, urn: str, into: str, *, at: datetime) -> None:
         usage = self.usage
         if usage.move(urn, into):

@@ -35,7 +35,7 @@ from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.errors import UnknownDataset
 
 # They leave the cloud version as it is.
-_NO_STEPS: Final = (EventType.RENAMED, EventType.MERGED)
+_NO_STEPS: Final = (EventType.RENAMED, EventType.MERGED, EventType.SPLIT)
 _ENOUGH: Final = 20
 _EVER: Final = datetime.max.replace(tzinfo=UTC)
 
