@@ -1,88 +1,27 @@
 """A dataset that comes apart is replaced by its parts, once, with all that people stated."""
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from engine.given_lake import OLD, OLD_URN, Lake, dataset, parts, urns
 from engine.sightings import Sightings, urn_of
 from lumos import Lumos
-from lumos.config.sources import FileSource as FileSettings
-from lumos.engine.scans import Pass, Scanner
-from lumos.model.change import ChangeEvent, EventType
-from lumos.model.dataset import Location, Schedule, Statistics
-from lumos.model.discovery import Discovery, FoundDataset
-from lumos.model.text import parse_schema
-from lumos.sources.file import FileSource
+from lumos.errors import MisuseError
+from lumos.model.change import EventType
+from lumos.model.dataset import Schedule
+from lumos.model.discovery import FoundDataset
+from lumos.model.notification import PostedNotification
 from lumos.store import Store
-
-OLD = "/lake/events"
-OLD_URN = str(urn_of(OLD))
-
-
-def dataset(
-    path: str,
-    schema: str = "id INT64\nemail STRING",
-    *,
-    split_from: str | None = None,
-    content: str = "1",
-    size: int = 10,
-) -> FoundDataset:
-    return FoundDataset(
-        path=path,
-        format="parquet",
-        location=Location(uri=path),
-        schema=parse_schema(schema),
-        statistics=Statistics(file_count=1, total_size_bytes=size),
-        drift=(),
-        content=content,
-        split_from=split_from,
-    )
-
-
-def parts(count: int, *, of: str = OLD) -> list[FoundDataset]:
-    return [dataset(f"{of}/part_{number:03}", split_from=of) for number in range(count)]
-
-
-class Lake:
-    """A lake whose scans find what they are given."""
-
-    def __init__(self, seen: Sightings) -> None:
-        self.lumos: Lumos = seen.lumos
-        self.store: Store = seen.store
-        self._source = FileSource(FileSettings(paths=("/lake",)))
-
-    def scan(self, datasets: Iterable[FoundDataset]) -> Pass:
-        discovery = Discovery(datasets=tuple(datasets))
-
-        def look(_before: str | None, _after: str) -> AbstractContextManager[Discovery]:
-            return nullcontext(discovery)
-
-        scanner = Scanner(self.lumos.settings, self.store, accept_removals=False)
-        return scanner.scan(self._source, "/lake", look)
-
-    def events(self, type: EventType) -> list[ChangeEvent]:
-        return [
-            each
-            for urn in {OLD_URN, *self.live()}
-            for each in self.store.events(urn)
-            if each.type is type
-        ]
-
-    def live(self) -> set[str]:
-        return {each.urn for each in self.lumos.list().datasets}
 
 
 @pytest.fixture
 def lake(seen: Sightings) -> Lake:
     return Lake(seen)
-
-
-def urns(datasets: Iterable[FoundDataset]) -> set[str]:
-    return {str(urn_of(each.path)) for each in datasets}
 
 
 def test_a_dataset_that_comes_apart_is_replaced_by_its_parts(lake: Lake) -> None:
@@ -220,9 +159,10 @@ def kill_after(
             done += 1
             return transact(store, action)
 
-        with monkeypatch.context() as patched, pytest.raises(Killed):
+        with monkeypatch.context() as patched:
             patched.setattr(Store, "transact", dying)
-            lake.scan(found)
+            with pytest.raises(Killed):
+                lake.scan(found)
 
     return scan
 
@@ -254,9 +194,10 @@ def test_a_scan_that_is_killed_before_its_last_transaction_splits_once(
     def die(*_: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as patched, pytest.raises(Killed):
+    with monkeypatch.context() as patched:
         patched.setattr("lumos.store.Transaction.save_scan", die)
-        lake.scan(found)
+        with pytest.raises(Killed):
+            lake.scan(found)
     assert lake.events(EventType.SPLIT) == []
     assert len(lake.scan(found).splits) == 1
     assert lake.scan(found).splits == ()
@@ -315,3 +256,100 @@ def test_an_old_dataset_whose_files_are_grouped_as_before_comes_back(lake: Lake)
     (event,) = lake.scan(parts(2)).splits
     assert event.urn == OLD_URN
     assert len(lake.events(EventType.SPLIT)) == 2
+
+
+def test_the_old_urn_says_what_became_of_it(lake: Lake) -> None:
+    lake.scan([dataset(OLD)])
+    lake.scan(parts(3))
+    shown = lake.lumos.show(OLD_URN)
+    assert shown.state == "split"
+    assert shown.split is not None
+    assert (shown.split.parts, shown.split.part_count) == (tuple(sorted(urns(parts(3)))), 3)
+    (milestone,) = lake.lumos.history(OLD_URN).milestones
+    assert milestone.summary == "split into 3 datasets: part_000, part_001, part_002"
+    (event,) = lake.lumos.changes(types=["split"])
+    assert (event.urn, event.change_type) == (OLD_URN, "METADATA_UPDATE")
+    assert lake.lumos.version.show(OLD_URN).change_details.event is EventType.CREATED
+    assert {each.urn for each in lake.lumos.search("events").results} == urns(parts(3))
+    with pytest.raises(MisuseError, match=f"was split into other .* lumos show {OLD_URN}"):
+        lake.lumos.people.docs.set(OLD_URN, "What visitors do")
+
+
+def test_a_file_of_annotations_that_names_a_split_dataset_means_its_parts(
+    lake: Lake, tmp_path: Path
+) -> None:
+    file = tmp_path / "enrich.yaml"
+    file.write_text(f"datasets: [{{dataset: '{OLD_URN}', description: What visitors do}}]")
+    lake.scan([dataset(OLD)])
+    lake.lumos.people.enrich(file)
+    lake.scan(parts(2))
+    report = lake.lumos.people.enrich(file)
+    assert (report.changed, len(report.remarks)) == (0, 1)
+    assert report.remarks[0].endswith("was split; applied to its 2 parts.")
+    part = lake.store.get(str(urn_of(f"{OLD}/part_000")))
+    assert part.documentation is not None
+    assert part.documentation.description == "What visitors do"
+
+
+def test_lineage_of_the_old_dataset_stays_until_it_is_reported_again(lake: Lake) -> None:
+    lake.scan([dataset(OLD), dataset("/lake/report")])
+    lake.lumos.lineage.add(OLD_URN, "report")
+    lake.scan([*parts(2), dataset("/lake/report")])
+    lineage = lake.store.get(str(urn_of("/lake/report"))).lineage
+    assert lineage is not None
+    assert [each.urn for each in lineage.upstream] == [OLD_URN]
+
+
+@pytest.fixture
+def notified(stored: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """A lake with two channels, one of which asks for each new dataset; nothing is sent."""
+    monkeypatch.setattr("lumos.engine.notifications.Courier.wake", lambda _: None)
+    settings = {
+        "notifications.channels": {"chat": "json://localhost:1", "oncall": "json://localhost:1"},
+        "notifications.changes": [
+            {"channels": ["chat"], "events": ["CREATED", "SCHEMA_CHANGED"]},
+            {"channels": ["oncall"], "verdicts": ["breaking"], "datasets": ["clicks"]},
+        ],
+    }
+    return Lake(Sightings(Lumos(overrides={**stored, **settings})))
+
+
+def messages(lake: Lake, channel: str) -> list[PostedNotification]:
+    posted = lake.store.outbox.list(states=("pending",), limit=1_000)
+    return [each for each in posted if each.notification.channel == channel]
+
+
+def test_one_message_sums_up_all_that_was_split(notified: Lake) -> None:
+    wide = "id INT64\nemail STRING\ncart STRING"
+    notified.scan(dataset(f"/lake/{name}", wide) for name in ("carts", "clicks", "events"))
+    before = len(messages(notified, "chat"))
+    found = [
+        *parts(270, of="/lake/carts"),
+        *parts(270, of="/lake/clicks"),
+        *parts(271),
+        dataset(OLD, split_from=OLD, content="2"),
+    ]
+    notified.scan(found)
+    newest, *earlier = messages(notified, "chat")
+    assert (before, len(earlier)) == (3, 3)
+    assert newest.notification.title == "Grouping changed: 3 datasets were split into 812"
+    lines = newest.notification.body.splitlines()
+    assert len(lines) == 3
+    assert lines[0] == (
+        f"- {urn_of('/lake/carts')}: split into 270 datasets: part_000, part_001, part_002 "
+        "and 267 more"
+    )
+    (message,) = messages(notified, "oncall")
+    assert message.notification.title == "Grouping changed: 1 dataset was split into 270"
+    notified.scan(found)
+    assert len(messages(notified, "chat")) == 4
+
+
+def test_a_change_of_a_part_after_the_split_is_notified_again(notified: Lake) -> None:
+    notified.scan([dataset(OLD)])
+    notified.scan(parts(2))
+    changed = [dataset(each.path, "id INT64", content="2") for each in parts(2)]
+    notified.scan(changed)
+    titles = [each.notification.title for each in messages(notified, "chat")]
+    assert titles[:2] == ["part_001 2.0.0: breaking", "part_000 2.0.0: breaking"]
+    assert len(titles) == 4

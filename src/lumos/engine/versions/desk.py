@@ -229,10 +229,8 @@ def _live(transaction: Transaction, urn: str) -> KnownDataset:
     if known is None:
         raise UnknownDataset(urn)
     if known.state != "live":
-        raise MisuseError(
-            f"{urn} is gone since {known.updated_at:%Y-%m-%d}. Its versions move again when it is "
-            "back."
-        )
+        back = " Its versions move again when it is back." if known.state == "missing" else ""
+        raise MisuseError(f"{urn} {known.absence}{back}")
     return known
 
 
