@@ -353,3 +353,10 @@ def test_a_change_of_a_part_after_the_split_is_notified_again(notified: Lake) ->
     titles = [each.notification.title for each in messages(notified, "chat")]
     assert titles[:2] == ["part_001 2.0.0: breaking", "part_000 2.0.0: breaking"]
     assert len(titles) == 4
+
+
+def test_a_name_that_a_part_shares_with_the_old_dataset_means_the_part(lake: Lake) -> None:
+    lake.scan([dataset(OLD)])
+    lake.scan([dataset(f"{OLD}/{name}", split_from=OLD) for name in ("events", "carts")])
+    assert lake.store.find("events") == f"{OLD_URN}/events"
+    assert lake.store.find(OLD_URN) == OLD_URN
