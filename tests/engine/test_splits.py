@@ -258,6 +258,18 @@ def test_an_old_dataset_whose_files_are_grouped_as_before_comes_back(lake: Lake)
     assert len(lake.events(EventType.SPLIT)) == 2
 
 
+def test_parts_that_are_merged_again_can_be_split_again(lake: Lake) -> None:
+    apart = [dataset(OLD, split_from=OLD, content="2"), dataset("/lake/carts", split_from=OLD)]
+    lake.scan([dataset(OLD)])
+    lake.scan(apart)
+    whole = msgspec.structs.replace(dataset(OLD, content="3"), merged_from=("/lake/carts",))
+    lake.scan([whole])
+    assert lake.live() == {OLD_URN}
+    assert len(lake.scan(apart).splits) == 1
+    assert lake.scan(apart).splits == ()
+    assert len(lake.events(EventType.SPLIT)) == 2
+
+
 def test_the_old_urn_says_what_became_of_it(lake: Lake) -> None:
     lake.scan([dataset(OLD)])
     lake.scan(parts(3))

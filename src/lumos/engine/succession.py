@@ -118,12 +118,14 @@ class Succession:
         if old is None or old.state != "live" or urns == [old.urn]:
             return None
         goes_on = old.urn in urns
+        # The cloud version of a part that goes on moves with the split itself, so that it cannot
+        # tell a repeated scan from a second split after the parts were merged again.
+        begun = (
+            transaction.last_event_id(old.urn, EventType.MERGED) if goes_on else old.cloud_version
+        )
         location: Location | None = transaction.aspect(old.urn, "location")
         event = ChangeEvent(
-            # The version of a part that goes on moves with the split itself.
-            event_id=event_id(
-                old.urn, EventType.SPLIT, "" if goes_on else old.cloud_version, *urns
-            ),
+            event_id=event_id(old.urn, EventType.SPLIT, begun or "", *urns),
             urn=old.urn,
             type=EventType.SPLIT,
             at=self._at,
