@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from lumos.engine.reports import ListReport, ShowReport
+    from lumos.engine.reports import ListReport, ShowReport, SplitDataset
 
 _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
@@ -97,6 +97,9 @@ def _print_dataset(report: "ShowReport") -> None:
     location, statistics = dataset.get("location"), dataset.get("statistics")
     if report.state == "missing":
         facts.add_row("state", "gone: it was not there at the last scan")
+    elif report.split is not None:
+        facts.add_row("state", f"was {report.split.summary}")
+        facts.add_row("parts", Text("\n".join(map(one_line, _parts_of(report.split)))))
     facts.add_row("format", dataset.get("format"))
     for word, text in (_table_of(dataset) | _said_of(dataset)).items():
         # What people write may have lines of its own.
@@ -245,6 +248,14 @@ def _said_of_field(field: dict[str, Any]) -> str:
     words += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
     words += (field.get("description") or "").split()
     return " ".join(words)
+
+
+def _parts_of(split: "SplitDataset") -> list[str]:
+    """The datasets that one was split into; of very many, the first few."""
+    shown = [*split.parts[:_LISTED]]
+    if (more := split.part_count - len(shown)) > 0:
+        shown.append(f"and {more:,} more: lumos show --json {split.urn}")
+    return shown
 
 
 def _lineage_of(dataset: dict[str, Any]) -> dict[str, list[str]]:

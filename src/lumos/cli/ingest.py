@@ -120,6 +120,11 @@ def _show(report: "IngestReport") -> None:
                 changes_table(dataset.changes) if dataset.changes else f"  {dataset.summary}"
             )
             console.print()
+    for split in report.splits:
+        console.print(split.urn, style="bold", end="  ")
+        console.print(split.summary)
+    if report.splits:
+        console.print()
     for urn in report.missing:
         console.print(f"gone  {urn}")
     summary = report.summary

@@ -35,6 +35,7 @@ class Pass(NamedTuple):
     outcomes: tuple[Outcome, ...]
     missing: tuple[str, ...]
     held: tuple[str, ...]
+    splits: tuple[ChangeEvent, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
 
 
@@ -107,15 +108,17 @@ class Scanner:
         seen |= {
             str(urn_of(path))
             for _, found in named
-            for path in filter(None, (found.renamed_from, *found.merged_from))
+            for path in filter(None, (found.renamed_from, *found.merged_from, found.split_from))
         }
         gone, held = self._missing(source, discovery, known, seen)
         is_news = bool(gone) or any(outcome.event is not None for outcome in outcomes)
         with self.store.transaction() as transaction:
+            # Only now are all parts on record, whichever batch they were in.
+            splits = recorder.record_splits(transaction, named)
             for dataset in gone:
                 recorder.remove(transaction, dataset)
             transaction.save_scan(scan)
-            if is_news or not self._unattended:
+            if is_news or splits or not self._unattended:
                 transaction.audit(
                     "ingest",
                     scan.source,
@@ -123,11 +126,14 @@ class Scanner:
                     origin=socket.gethostname(),
                     at=scan.finished_at,
                 )
+        for event in splits:
+            _log_change(event)
         return Pass(
             discovery,
             tuple(outcomes),
             missing=_urns(gone),
             held=_urns(held),
+            splits=splits,
             suggestions=suggestions_of(discovery, urn_of),
         )
 

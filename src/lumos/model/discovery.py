@@ -49,8 +49,8 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     `content` changes whenever a file does or, where the place tells of its datasets, whenever
     what is told does. `reverted` says that the schema just returned to an earlier one;
     `renamed_from` and `merged_from` are paths of datasets that earlier scans found and that are
-    this one now. `split_from` is the path of an earlier dataset that this one was a part of; where
-    one part keeps that path, it carries the path too.
+    this one now. `split_from` is the path of an earlier dataset that came apart, of which this one
+    is a part; all parts carry it, also the one that keeps the path.
     """
 
     path: str

@@ -248,7 +248,7 @@ class Store:
         with self._database.reading() as connection:
             found = tuple(
                 connection.execute(
-                    select(table.urn, table.name)
+                    select(table.urn, table.name, table.state)
                     .where(
                         or_(
                             table.name == name,
@@ -256,13 +256,17 @@ class Store:
                             table.urn.contains(f"/{ending}?env=", autoescape=True),
                         )
                     )
-                    .order_by(table.name != name, table.urn)
+                    .order_by(table.state == "split", table.name != name, table.urn)
                     .limit(5)
                 )
             )
             # Not every database heeds case; one that is called just so is meant before others.
-            exact = [urn for urn, own in found if own == name or _path(urn).endswith(f"/{ending}")]
-            urns = exact or [urn for urn, _ in found]
+            exact = [
+                row for row in found if row.name == name or _path(row.urn).endswith(f"/{ending}")
+            ]
+            # The name of a dataset that was split may belong to one of its parts now.
+            unsplit = [row for row in exact or found if row.state != "split"]
+            urns = [row.urn for row in unsplit or exact or found]
             if len(urns) == 1:
                 return str(urns[0])
             if urns:

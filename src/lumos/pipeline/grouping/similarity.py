@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Final, TypeVar
 
 from lumos.model.discovery import FoundDataset, Suggestion
@@ -97,8 +97,8 @@ def _patterns(locations: Sequence[str], others: Sequence[str]) -> tuple[str, ...
     """Patterns for a hint that joins the datasets at these locations, and no others."""
     folders = {location.rpartition("/")[0] for location in locations}
     names = [location.rpartition("/")[2] for location in locations]
-    start = commonprefix(names)
-    end = commonprefix([name[len(start) :][::-1] for name in names])[::-1]
+    start = _common_start(names)
+    end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
     pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}\\Z", re.DOTALL)
     matches_others = any(
         other.rpartition("/")[0] in folders and pattern.match(other.rpartition("/")[2])
@@ -107,3 +107,8 @@ def _patterns(locations: Sequence[str], others: Sequence[str]) -> tuple[str, ...
     if len(folders) > 1 or matches_others:
         return tuple(locations)
     return (f"{folders.pop()}/{start}*{end}",)
+
+
+def _common_start(names: Sequence[str]) -> str:
+    letters = takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
+    return "".join(each[0] for each in letters)
