@@ -78,6 +78,17 @@ def explain(
         except FileNotFoundError:
             raise NothingToExplain(wanted) from None
     report = _report(wanted, place, explained, urn_of)
+    if report.kind == "folder":
+        suggestions = lens.suggestions({each.group.dataset for each in explained if each.group})
+        report = msgspec.structs.replace(
+            report,
+            suggestions=tuple(
+                msgspec.structs.replace(
+                    each, datasets=tuple(str(urn_of(path)) for path in each.datasets)
+                )
+                for each in suggestions
+            ),
+        )
     tables = tuple(_table(each, urn_of) for each in lens.tables.below(wanted))
     return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
 

@@ -120,7 +120,7 @@ class Recorder:
         self._store.keep_schemas(as_written[name].schema for name in changed)
         outcomes = self._store.transact(attempt) if changed or told else {}
         for name, (urn, _) in named.items():
-            yield outcomes.get(name) or _unchanged(as_written[name], urn, known[name])
+            yield outcomes.get(name) or unchanged(as_written[name], urn, known[name])
 
     def _tells_more(self, urn: str, found: FoundDataset) -> bool:
         # What files tell of themselves only changes with them; tables are counted now and then.
@@ -247,8 +247,8 @@ class Recorder:
             if found.table is not None and before is not None:
                 self._keep(transaction, str(urn), "properties", dataset.properties)
             *earlier, last = (*past.steps, moved) if moved else past.steps or (None,)
-            unchanged = _unchanged(found, urn, past.known)
-            return msgspec.structs.replace(unchanged, event=last, earlier=tuple(earlier))
+            as_before = unchanged(found, urn, past.known)
+            return msgspec.structs.replace(as_before, event=last, earlier=tuple(earlier))
         if known is None or known.state != "live":
             transaction.drop_alias(str(urn))
         dataset = _versioned(dataset, str(decision.cloud_version), str(decision.schema_version))
@@ -489,7 +489,8 @@ def _as_written(found: FoundDataset, said: Said) -> FoundDataset:
     )
 
 
-def _unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
+def unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
+    """A dataset as it is on record, with what was found of it now."""
     dataset = dataset_of(found, urn)
     return Outcome(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
 

@@ -351,6 +351,7 @@ class ListedDataset(Report, frozen=True, kw_only=True):
     format: str | None
     cloud_version: str
     schema_version: str
+    fingerprint: str
     updated_at: datetime
 
     @classmethod

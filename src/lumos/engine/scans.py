@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from lumos.config import Settings
-from lumos.engine.recording import Outcome, Recorder
+from lumos.engine.recording import Outcome, Recorder, unchanged
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location
 from lumos.model.discovery import Discovery, FoundDataset, Suggestion
@@ -100,7 +100,17 @@ class Scanner:
         named = [(urn_of(found.path), found) for found in discovery.datasets]
         if isinstance(source, TableSource):
             named = renamed(named, known, recorder.locations)
-        outcomes = list(recorder.record(named, known))
+        elsewhere = (
+            self._recorded_elsewhere(named, scan.source) if isinstance(source, LakeSource) else {}
+        )
+        # A scan of a part changes nothing about the whole.
+        outcomes = [
+            unchanged(found, urn, elsewhere[str(urn)])
+            for urn, found in named
+            if str(urn) in elsewhere
+        ]
+        named = [(urn, found) for urn, found in named if str(urn) not in elsewhere]
+        outcomes += recorder.record(named, known)
         for outcome in outcomes:
             if outcome.event is not None:
                 _log_change(outcome.event)
@@ -136,6 +146,15 @@ class Scanner:
             splits=splits,
             suggestions=suggestions_of(discovery, urn_of),
         )
+
+    def _recorded_elsewhere(
+        self, named: list[tuple[Urn, FoundDataset]], source: str
+    ) -> dict[str, KnownDataset]:
+        """Datasets that lie in this root only in part, and that a scan of another root recorded."""
+        root = f"{source.partition(':')[2].rstrip('/')}/"
+        partial = [str(urn) for urn, found in named if not f"{found.path}/".startswith(root)]
+        known = self.store.live(partial) if partial else {}
+        return {urn: each for urn, each in known.items() if each.source != source}
 
     def _missing(
         self,

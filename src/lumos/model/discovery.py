@@ -85,12 +85,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """Datasets that have the same columns, and the patterns of a hint that would join them."""
+    """Datasets that have the same columns, with the patterns and name of a hint to join them."""
 
     datasets: tuple[str, ...]
     names: tuple[str, ...]
     columns: int
     hint: tuple[str, ...]
+    name: str
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,8 +108,8 @@ def _with_datasets_above(found: Discovery, selection: Selection) -> Discovery:
     remark = Problem(
         path=selection.root,
         code="inside_dataset",
-        reason=f"It is a part of {partial[0]}{more}: only the files below it are counted. "
-        "Scan the folder above it to count all files.",
+        reason=f"It is a part of {partial[0]}{more}: only the files below it were looked at. What "
+        "a scan of the folder above recorded is left as it is.",
         remark=True,
     )
     return msgspec.structs.replace(found, problems=(remark, *found.problems))

@@ -1,13 +1,14 @@
 """Says of any file what was decided about it and why, from a manifest or by looking afresh."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.formats import FORMATS
+from lumos.model.discovery import Suggestion
 from lumos.model.schema import Schema
 from lumos.pipeline.claims import Claims
-from lumos.pipeline.grouping import Group, group
+from lumos.pipeline.grouping import Group, group, suggest_joins
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.manifest import Manifest
 from lumos.pipeline.merging import Merged, Schemas, merge
@@ -109,6 +110,11 @@ class Lens:
     def groups(self) -> list[Group]:
         """The files of each dataset, taken together."""
         return list({each.dataset: each for each in self._groups.values()}.values())
+
+    def suggestions(self, datasets: Collection[str]) -> tuple[Suggestion, ...]:
+        """Which of some datasets have the same columns and may be joined."""
+        wanted = [each for each in self.groups if each.dataset in datasets]
+        return suggest_joins([self._merge(each).found for each in wanted])
 
     def files_of(self, found: Group) -> Iterator[DataFile]:
         """Every file of a dataset that its last scan could read, then or before."""
@@ -219,12 +225,15 @@ class Lens:
         assert row.format is not None
         if not FORMATS[row.format].declares_schema:
             return False
+        memory = self._merge(found).memory
+        (own,) = completed([self._schemas[row.full]], self._schemas[memory.full])
+        return own.shape != memory.current
+
+    def _merge(self, found: Group) -> Merged:
         if found.dataset not in self._merged:
             memory = self._manifest.memories.get(found.dataset)
             self._merged[found.dataset] = merge(found, self._schemas, memory)
-        memory = self._merged[found.dataset].memory
-        (own,) = completed([self._schemas[row.full]], self._schemas[memory.full])
-        return own.shape != memory.current
+        return self._merged[found.dataset]
 
 
 def _key(place: PlaceSummary) -> tuple[str, str, str, str]:

@@ -279,6 +279,15 @@ class Store:
         with self._database.reading() as connection:
             return {row.urn: known_of(row) for row in connection.execute(statement)}
 
+    def live(self, urns: Iterable[str]) -> dict[str, KnownDataset]:
+        """What is on record for each of some datasets, as far as they are live."""
+        dataset = tables.dataset.c
+        statement = select(tables.dataset).where(
+            dataset.urn.in_(list(urns)), dataset.state == "live"
+        )
+        with self._database.reading() as connection:
+            return {row.urn: known_of(row) for row in connection.execute(statement)}
+
     def aspects(self, name: str, *, source: str | None = None) -> dict[str, Any]:
         """One aspect of each dataset, or of those of a source, as far as it is on record."""
         dataset, aspect = tables.dataset.c, tables.aspect.c

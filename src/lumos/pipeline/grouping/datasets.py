@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Final, NamedTuple
 
 from lumos.pipeline.grouping.columns import SchemasByFingerprint, split_by_columns
@@ -287,15 +286,12 @@ def _location(places: Sequence[PlaceSummary]) -> str:
     hinted = hinted_location(places[0].pattern)
     if hinted is not None:
         return hinted
-    found = sorted({each for place in places for each in _locations(place)})
-    if len(found) == 1:
-        return found[0]
-    # Files of one dataset may lie in folders of different depth: name what they share.
-    shared = takewhile(
-        lambda level: "*" not in level[0] and len(set(level)) == 1,
-        zip(*(each.split("/") for each in found), strict=False),
-    )
-    return "/".join(level[0] for level in shared)
+    # Files of one dataset may lie in folders of different depth: most of them lie here.
+    files: dict[str, int] = {}
+    for place in places:
+        for location in _locations(place):
+            files[location] = files.get(location, 0) + place.file_count
+    return min(files, key=lambda location: (-files[location], location.count("*"), location))
 
 
 def _locations(place: PlaceSummary) -> Iterator[str]:

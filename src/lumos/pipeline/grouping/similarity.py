@@ -90,6 +90,7 @@ def _suggestion(paths: Sequence[str], datasets: Mapping[str, FoundDataset]) -> S
         names=tuple(each.name or each.path.rpartition("/")[2] for each in members),
         columns=len(members[0].schema.fields),
         hint=_patterns([each.location.uri for each in members], others),
+        name=paths[0].split("/")[-2] or "joined",
     )
 
 
@@ -97,7 +98,8 @@ def _patterns(locations: Sequence[str], others: Sequence[str]) -> tuple[str, ...
     """Patterns for a hint that joins the datasets at these locations, and no others."""
     folders = {location.rpartition("/")[0] for location in locations}
     names = [location.rpartition("/")[2] for location in locations]
-    start = _common_start(names)
+    # One more numbered folder should match as well.
+    start = _common_start(names).rstrip("0123456789")
     end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
     pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}\\Z", re.DOTALL)
     matches_others = any(
