@@ -105,7 +105,12 @@ class Recorder:
             for name in named
             if name not in known or not self._is_as_known(as_written[name], known[name])
         }
-        told = {name for name, (_, found) in named.items() if self._tells_more(name, found)}
+        told = {
+            name
+            for name, (urn, found) in named.items()
+            if self._tells_more(name, found)
+            or (name in known and known[name].name != _name(found, urn))
+        }
         told -= changed
 
         def attempt(transaction: Transaction) -> dict[str, Outcome]:
@@ -155,7 +160,13 @@ class Recorder:
         """Keeps what is new about the same data: statistics, how it is told apart, old words."""
         self._keep(transaction, urn, "statistics", found.statistics)
         self._keep(transaction, urn, "location", found.location)
-        self._heard(transaction, found, Urn.parse(urn), transaction.known(urn))
+        known = transaction.known(urn)
+        name = _name(found, Urn.parse(urn))
+        if known is not None and known.name != name:
+            # An earlier version called it differently, such as by its extension.
+            known = msgspec.structs.replace(known, name=name)
+            transaction.save(known)
+        self._heard(transaction, found, Urn.parse(urn), known)
 
     def _keep(self, transaction: Transaction, urn: str, name: str, value: object) -> None:
         if transaction.aspect(urn, name) != value:

@@ -4,8 +4,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from lumos.pipeline.grouping.columns import SchemasByFingerprint, split_by_columns
-from lumos.pipeline.grouping.predecessors import Predecessors, find_predecessors
+from lumos.pipeline.grouping.predecessors import (
+    Predecessors,
+    find_destinations,
+    find_predecessors,
+)
 from lumos.pipeline.grouping.similarity import join_similar
 from lumos.pipeline.grouping.state import GroupingState, RememberedPlace, key_of
 from lumos.pipeline.hints import ColumnSplit, Hints, hinted_location
@@ -96,11 +102,15 @@ def group(
     for each in hinted:
         groups.setdefault((each.dataset, each.format), []).append(each)
         rules[each.dataset, each.format] = "hint"
-    names = _paths(groups, before, tables)
-    datasets = {names[key]: some for key, some in groups.items()}
-    predecessors = find_predecessors(datasets, before, place=hints.place, was_there=was_there)
     if before.is_upgrade:
-        names, predecessors = _keep_earlier_paths(names, groups, predecessors, tables)
+        before = _keep_earlier_paths(groups, before, tables, hints=hints, was_there=was_there)
+    names = _paths(groups, before, tables)
+    predecessors = find_predecessors(
+        {names[key]: some for key, some in groups.items()},
+        before,
+        place=hints.place,
+        was_there=was_there,
+    )
     found = [
         _group(names[key], some, rules.get(key, "pattern"), predecessors.get(names[key]))
         for key, some in groups.items()
@@ -166,25 +176,27 @@ def _paths(
 
 
 def _keep_earlier_paths(
-    names: Mapping[tuple[str, str], str],
     groups: Mapping[tuple[str, str], Sequence[PlaceSummary]],
-    predecessors: Mapping[str, Predecessors],
+    before: GroupingState,
     tables: Collection[str],
-) -> tuple[dict[tuple[str, str], str], dict[str, Predecessors]]:
-    """The paths, those of an earlier version where a dataset has only got another name."""
-    kept = dict(names)
-    found = dict(predecessors)
-    used = {*names.values(), *tables}
-    for key in groups:
-        earlier = predecessors.get(names[key], Predecessors())
-        old = earlier.renamed_from
-        if old is not None and old not in used:
-            kept[key] = old
-            used.add(old)
-            del found[names[key]]
-            if earlier.merged_from:
-                found[old] = Predecessors(merged_from=earlier.merged_from)
-    return kept, found
+    *,
+    hints: Hints,
+    was_there: Callable[[str], bool],
+) -> GroupingState:
+    """The state of an earlier version, with the paths of datasets whose files stay together."""
+    key_of_path = {path: key for key, path in _paths(groups, before, tables).items()}
+    went_to = find_destinations(
+        {path: groups[key] for path, key in key_of_path.items()},
+        before,
+        place=hints.place,
+        was_there=was_there,
+    )
+    names: dict[str, str] = {}
+    # Of several that became one, the one with most files comes last.
+    for old, targets in sorted(went_to.items(), key=lambda each: sum(each[1].values())):
+        if len(targets) == 1:
+            names[_name_key(*key_of_path[next(iter(targets))])] = old
+    return msgspec.structs.replace(before, names=names)
 
 
 def _overrides(names: Mapping[tuple[str, str], str], before: GroupingState) -> dict[str, str]:

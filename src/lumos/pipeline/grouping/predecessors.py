@@ -30,7 +30,7 @@ def find_predecessors(
     """
     if datasets.keys() == before.datasets or not before.places:
         return {}
-    went_to = _destinations(datasets, before, place=place, was_there=was_there)
+    went_to = find_destinations(datasets, before, place=place, was_there=was_there)
     sources: dict[str, list[str]] = {}
     found: dict[str, Predecessors] = {}
     for old, targets in went_to.items():
@@ -53,7 +53,7 @@ def find_predecessors(
     return found
 
 
-def _destinations(
+def find_destinations(
     datasets: Mapping[str, Sequence[PlaceSummary]],
     before: GroupingState,
     *,
