@@ -109,7 +109,7 @@ class Recorder:
             name
             for name, (urn, found) in named.items()
             if self._tells_more(name, found)
-            or (name in known and known[name].name != _name(found, urn))
+            or (name in known and known[name].name != dataset_name(found, urn))
         }
         told -= changed
 
@@ -161,7 +161,7 @@ class Recorder:
         self._keep(transaction, urn, "statistics", found.statistics)
         self._keep(transaction, urn, "location", found.location)
         known = transaction.known(urn)
-        name = _name(found, Urn.parse(urn))
+        name = dataset_name(found, Urn.parse(urn))
         if known is not None and known.name != name:
             # An earlier version called it differently, such as by its extension.
             known = msgspec.structs.replace(known, name=name)
