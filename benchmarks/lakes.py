@@ -1,7 +1,8 @@
 """Lakes to measure on: the same bytes on every machine, made once and kept in build/bench.
 
-Each dataset has column names of its own, or shares all but one with the others, daily partitions with one file each and a column that is
-added halfway. Every file is a slice of its dataset's random rows, so no two files are alike.
+Each dataset has column names of its own, or all but two in common with the others, daily partitions
+with one file each and a column that is added halfway. Every file is a slice of its dataset's random
+rows, so no two files are alike.
 """
 
 import json
