@@ -94,14 +94,14 @@ def test_a_number_after_a_word_belongs_to_the_name_of_a_folder(name: str, templa
 
 @pytest.mark.parametrize(
     "name",
-    [f"part-00000-{_UUID}-c000", "data", "data_0_1", "00001-of-00010", "part-m-00000", "7", "run-3",
+    [f"part-00000-{_UUID}-c000", "data", "Part", "data_0_1", "00001-of-00010", "part-m-00000", "7", "run-3",
      "000000_0_copy_1", "2024-01-05-13"],
 )  # fmt: skip
 def test_values_and_writers_words_are_no_name(name: str) -> None:
     assert file_template(name).is_writers
 
 
-@pytest.mark.parametrize("name", ["part", "load", "batch", "m_01", "c4", "orders", "export_01"])
+@pytest.mark.parametrize("name", ["m_01", "c4", "m", "orders", "export_01", "part_list"])
 def test_words_are_a_name(name: str) -> None:
     assert not file_template(name).is_writers
 

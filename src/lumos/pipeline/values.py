@@ -157,11 +157,10 @@ class Template(NamedTuple):
 
     @property
     def is_writers(self) -> bool:
-        """Whether the name consists only of values and writers' words; `data` needs no value."""
+        """Whether the name consists only of values and writers' words."""
         words = set(self.words)
-        if not self.varies:
-            return words == {"data"}
-        return words - _MARKS <= WRITERS_WORDS and (not words or bool(words - _MARKS))
+        named = words - _MARKS
+        return named <= WRITERS_WORDS and (bool(named) or (self.varies and not words))
 
 
 @lru_cache(maxsize=65536)

@@ -47,20 +47,22 @@ def join_similar(
     Joined are files of one folder, under the path of the folder, and numbered folders, with NNN
     for the number. A key is the path and the format of a dataset.
     """
-    families: dict[Key, dict[Key, Fields]] = {}
-    for key, places in groups.items():
-        family = _family(key, places)
-        if family is not None:
-            fields = frozenset().union(*(leaf_fields(schemas[place.full]) for place in places))
-            families.setdefault(family, {})[key] = fields
     joined = dict(groups)
     united: set[Key] = set()
-    for (path, format), members in families.items():
-        for number, cluster in enumerate(sorted(_similar(members), key=len, reverse=True)):
-            places = [place for key in sorted(cluster) for place in joined.pop(key)]
-            target = (path, format) if (path, format) not in joined and not number else min(cluster)
-            joined.setdefault(target, []).extend(places)
-            united.add(target)
+    for family_of in (_folder_of_file, _numbered_path):
+        families: dict[Key, dict[Key, Fields]] = {}
+        for key, places in joined.items():
+            path = family_of(key[0], places)
+            if path is not None:
+                every = (leaf_fields(schemas[place.full]) for place in places)
+                families.setdefault((path, key[1]), {})[key] = frozenset().union(*every)
+        for family, members in families.items():
+            # Only one of several clusters can have the path of the family.
+            for cluster in sorted(_similar(members), key=len, reverse=True):
+                places = [place for key in sorted(cluster) for place in joined.pop(key)]
+                target = family if family not in joined else min(cluster)
+                joined[target] = places
+                united = (united - set(cluster)) | {target}
     return joined, united
 
 
@@ -70,16 +72,17 @@ def _similar(fields: Mapping[T, Fields]) -> Iterator[list[T]]:
     yield from (some for some in clusters(wide, are_similar) if len(some) > 1)
 
 
-def _family(key: Key, places: Iterable[PlaceSummary]) -> Key | None:
-    """What a dataset may be joined under: its folder, or its path with NNN for its numbers."""
-    path, format = key
+def _folder_of_file(path: str, places: Iterable[PlaceSummary]) -> str | None:
+    """The folder of a dataset that is named after its files."""
     is_file = any(is_named_by_file(place.first_path) for place in places)
+    return path.rpartition("/")[0] if is_file else None
+
+
+def _numbered_path(path: str, _places: Iterable[PlaceSummary]) -> str | None:
+    """The path with NNN for the numbers of its folders, if there are any."""
     folders = path.split("/")
-    file = [folders.pop()] if is_file else []
     numbered = [_TRAILING_NUMBER.sub("NNN", folder) for folder in folders]
-    if numbered != folders:
-        return "/".join([*numbered, *file]), format
-    return ("/".join(folders), format) if is_file else None
+    return "/".join(numbered) if numbered != folders else None
 
 
 def _suggestion(paths: Sequence[str], datasets: Mapping[str, FoundDataset]) -> Suggestion:
