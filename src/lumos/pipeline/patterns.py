@@ -71,6 +71,8 @@ _IN_FILES: Final = {
 }  # fmt: skip
 _IN_FOLDERS: Final = {**_IN_FILES, "yyyy": "YYYY"}
 _ANY_VALUE: Final = "NNN"
+# Words that are written like values are marked, so that `a_NNN` is not taken for `a_7`.
+_LIKE_A_VALUE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
 _REPEATED_VALUES: Final = re.compile(rf"{_ANY_VALUE}(?:[\W_]*{_ANY_VALUE})+")
 _SEPARATORS: Final = " -_.+#()[]"
 _AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
@@ -103,7 +105,7 @@ class Level(NamedTuple):
     @property
     def key(self) -> str:
         """How the level stands in the path of its dataset."""
-        return _key(self.template, _IN_FOLDERS)
+        return _key(self.template, of_folder=True)
 
 
 def place(path: str) -> Placement:
@@ -117,7 +119,7 @@ def place(path: str) -> Placement:
             (f"name.{index}", value) for index, value in enumerate(_identities(template)) if value
         )
     if not template.is_writers:
-        dataset = f"{dataset.rstrip('/')}/{_key(template, _IN_FILES)}{ending}"
+        dataset = f"{dataset.rstrip('/')}/{_key(template, of_folder=False)}{ending}"
     above += "{id}/" * len(hashed)
     return Placement(base, f"{above}{template.text}{ending}", dataset, partitions, others)
 
@@ -294,11 +296,14 @@ def _finer(name: str, expected: str) -> tuple[str, str]:
     return "", ""
 
 
-def _key(template: Template, spellings: dict[str, str]) -> str:
+@lru_cache(maxsize=65536)
+def _key(template: Template, *, of_folder: bool) -> str:
     """A name as it stands in the path of a dataset: NNN for any value that is no date."""
+    spellings = _IN_FOLDERS if of_folder else _IN_FILES
+    text = _LIKE_A_VALUE.sub(r"\\\g<0>", template.text)
     if not template.kinds:
-        return template.text
-    text = _PLACEHOLDER.sub(lambda match: spellings.get(match[1], _ANY_VALUE), template.text)
+        return text
+    text = _PLACEHOLDER.sub(lambda match: spellings.get(match[1], _ANY_VALUE), text)
     # Identifiers may hold separators, so how many values stand in a row says nothing.
     return _REPEATED_VALUES.sub(_ANY_VALUE, text) if text.count(_ANY_VALUE) > 1 else text
 
