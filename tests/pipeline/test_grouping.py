@@ -240,7 +240,23 @@ def test_a_decision_by_columns_stays() -> None:
     assert groups_of(*alike, before=first.state) == {"e/type=click": 1, "e/type=order": 2}
     assert groups_of(*alike) == {"e": 3}
     more = (*alike, f"c | json | {C} | e/type=view/dt=2024-01-01/part-0.json")
-    assert groups_of(*more, before=first.state)["e/type=order"] == 2
+    assert groups_of(*more, before=first.state) == {
+        "e/type=click": 1, "e/type=order": 2, "e/type=view": 1,
+    }  # fmt: skip
+
+
+def test_a_group_of_values_keeps_the_name_of_the_pattern() -> None:
+    lake = (
+        f"a | json | {A} | e/type={{click,hover}}/dt=2024-01-01/part-0.json",
+        f"b | json | {B} | e/type=order/dt=2024-01-01/part-0.json",
+    )
+    first = grouped(Lake("first", "\n".join(lake)))
+    more = (
+        f"a | json | {A} | e/type={{click,hover,scroll}}/dt=2024-01-01/part-0.json",
+        lake[1],
+        "c | json | mail subject body | e/type={mail,letter,fax,note}/dt=2024-01-01/part-0.json",
+    )
+    assert groups_of(*more, before=first.state) == {"e": 3, "e/type=fax": 4, "e/type=order": 1}
 
 
 def test_similar_datasets_are_joined_where_a_source_says_so() -> None:

@@ -64,7 +64,9 @@ def test_any_name_of_a_folder_or_file_has_one_dataset(name: str) -> None:
 
 
 def test_names_that_look_like_placeholders_have_paths_of_their_own() -> None:
-    found = grouped("a_NNN.csv", "a_1.csv", "b_YYYY-MM.csv", "b_2024-01.csv", "c_NNN_1.csv", "c_2_1.csv")
+    found = grouped(
+        "a_NNN.csv", "a_1.csv", "b_YYYY-MM.csv", "b_2024-01.csv", "c_NNN_1.csv", "c_2_1.csv"
+    )
     assert sorted(found.values()) == [1, 1, 1, 1, 1, 1]
 
 

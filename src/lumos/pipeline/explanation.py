@@ -9,7 +9,7 @@ from lumos.model.discovery import Suggestion
 from lumos.model.schema import Schema
 from lumos.pipeline.claims import Claims
 from lumos.pipeline.grouping import Group, group, suggest_joins
-from lumos.pipeline.hints import Hints
+from lumos.pipeline.hints import SPLIT_MARK, Hints
 from lumos.pipeline.manifest import Manifest
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import read_identities, read_part
@@ -218,7 +218,12 @@ class Lens:
         )
 
     def _group_of(self, placed: Placement, format: str, full: str) -> Group | None:
-        return self._groups.get((placed.base, placed.pattern, format, full))
+        found = self._groups.get((placed.base, placed.pattern, format, full))
+        # The scan that decided by columns summed files up before it did so.
+        before, mark, _ = placed.pattern.rpartition(SPLIT_MARK)
+        if found is None and mark:
+            return self._groups.get((placed.base, before, format, full))
+        return found
 
     def _drifts(self, found: Group, row: FileRow) -> bool:
         assert row.full is not None

@@ -13,6 +13,8 @@ _PATTERN_VERSION: Final = 1
 
 # Marks the pattern of a place that a hint decided; the hint's number and a location follow.
 _MARK: Final = "{hint}"
+# Marks the pattern of a place that an earlier decision by columns set apart.
+SPLIT_MARK: Final = "{split}"
 _PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
@@ -21,12 +23,17 @@ class ColumnSplit(NamedTuple):
     """Files under one path pattern that an earlier scan found to be different datasets.
 
     `label` says where the value stands that tells them apart (see `Placement.others`), and
-    `datasets` holds the dataset of each value that has one of its own.
+    `datasets` holds the dataset of each value.
     """
 
     dataset: str
     label: str
     datasets: dict[str, str]
+
+    @property
+    def own_datasets(self) -> set[str]:
+        """The datasets that are named by a value."""
+        return set(self.datasets.values()) - {self.dataset}
 
 
 class Hints:
@@ -65,7 +72,8 @@ class Hints:
             value = dict(placed.others).get(split.label, "")
             dataset = split.datasets.get(value, placed.dataset)
             # A place of its own, so that equal schemas on both sides are summed up separately.
-            return placed._replace(pattern=f"{placed.pattern}#{dataset}", dataset=dataset)
+            pattern = f"{placed.pattern}{SPLIT_MARK}{dataset}"
+            return placed._replace(pattern=pattern, dataset=dataset)
         return placed
 
 

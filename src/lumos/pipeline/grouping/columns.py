@@ -69,13 +69,14 @@ def split_by_columns(
     columns drift.
     """
     fields = {full: leaf_fields(schemas[full]) for full in sorted({place.full for place in places})}
-    if len(set(fields.values())) < 2:
-        return {dataset: list(places)}, kept
     best = max(_ways_to_split(places, fields), key=lambda way: way.rank, default=None)
+    if kept is not None and kept.label in set.intersection(*(set(each.others) for each in places)):
+        # An earlier scan decided by this value, so it names whatever is new.
+        apart = best.clusters if best is not None and best.label == kept.label else [list(places)]
+        best = _Way(kept.label, apart)
     if best is None:
         return {dataset: list(places)}, kept
-    named, owners = _named(dataset, best, None if kept is None else kept.datasets)
-    datasets = {**({} if kept is None else kept.datasets), **owners}
+    named, datasets = _named(dataset, best, {} if kept is None else kept.datasets)
     return named, ColumnSplit(dataset, best.label, datasets)
 
 
@@ -121,7 +122,7 @@ def _ways_to_split(places: Sequence[PlaceSummary], fields: Mapping[str, Fields])
     Files of one value belong together, and files that share half of their fields. A schema that is
     contained in exactly one other belongs to it: contained in several, it belongs to none of them.
     """
-    alike = clusters(fields, share_half)
+    alike = clusters(fields, share_half) if len(set(fields.values())) > 1 else []
     if len(alike) < 2:
         return
     contained = (
@@ -155,31 +156,32 @@ def _ways_to_split(places: Sequence[PlaceSummary], fields: Mapping[str, Fields])
 
 
 def _named(
-    dataset: str, way: _Way, kept: Mapping[str, str] | None
+    dataset: str, way: _Way, kept: Mapping[str, str]
 ) -> tuple[dict[str, list[PlaceSummary]], dict[str, str]]:
-    """The dataset of each cluster, and of each value that names one.
+    """The dataset of each cluster, and of each value.
 
-    Values with columns of their own name datasets. The cluster with most values, if it has several,
-    is what the pattern is called, unless an earlier scan gave every value a dataset of its own.
+    Values stay where an earlier scan put them. At first the cluster with most values, if it has
+    several, is what the pattern is called; all others are named by their first value.
     """
     ranked = sorted(
         way.clusters,
         key=lambda some: (-len(way.values(some)), -sum(place.file_count for place in some)),
     )
     named: dict[str, list[PlaceSummary]] = {}
-    owners: dict[str, str] = {}
+    datasets = dict(kept)
     for number, some in enumerate(ranked):
         values = way.values(some)
-        is_main = number == 0 and len(values) > 1 and not kept
-        if is_main or len(values) > MOST_VALUES:
-            named.setdefault(dataset, []).extend(some)
-            continue
-        is_key = not way.label[:1].isdigit() and not way.label.startswith("name.")
-        first = f"{way.label}={values[0]}" if is_key else values[0]
-        path = f"{dataset}/{first}"
+        earlier = Counter(kept[value] for value in values if value in kept)
+        if earlier:
+            path = earlier.most_common(1)[0][0]
+        elif len(values) > MOST_VALUES or (not kept and number == 0 and len(values) > 1):
+            path = dataset
+        else:
+            is_key = not way.label[:1].isdigit() and not way.label.startswith("name.")
+            path = f"{dataset}/{way.label}={values[0]}" if is_key else f"{dataset}/{values[0]}"
         named.setdefault(path, []).extend(some)
-        owners |= dict.fromkeys(values, path)
-    return named, owners
+        datasets |= {value: path for value in values[:MOST_VALUES] if value not in kept}
+    return named, datasets
 
 
 def _candidates(every: Sequence[Fields]) -> Iterator[tuple[Fields, Fields]]:

@@ -94,7 +94,7 @@ def group(
         each for each in every if hinted_location(each.pattern) is None
     )
     groups, splits = _by_pattern(data, schemas, before)
-    own = {path for split in splits for path in split.datasets.values()}
+    own = {path for split in splits for path in split.own_datasets}
     rules = {key: "columns" for key in groups if key[0] in own}
     if joins_similar:
         groups, joined = join_similar(groups, schemas)
@@ -132,10 +132,10 @@ def _by_pattern(
     for place in places:
         by_path.setdefault((place.dataset, place.format), []).append(place)
     splits = {split.dataset: split for split in before.splits}
-    own = {path for split in before.splits for path in split.datasets.values()}
+    own = {path for split in before.splits for path in split.own_datasets}
     groups: dict[tuple[str, str], list[PlaceSummary]] = {}
     for (path, format), some in by_path.items():
-        if len(some) == 1 or path in own:
+        if path in own or (len(some) == 1 and path not in splits):
             groups.setdefault((path, format), []).extend(some)
             continue
         parts, split = split_by_columns(path, some, schemas, splits.get(path))
