@@ -17,7 +17,7 @@ from lumos.engine.telling import TOLD_ASPECTS, differences, is_as_told, says_as_
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Governance, Location, Properties, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, Told
-from lumos.model.pattern import without_ending
+from lumos.model.pattern import strip_extensions
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.model.words import Said
@@ -480,4 +480,4 @@ def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
 
 def _name(found: FoundDataset, urn: Urn) -> str:
     """What people call it."""
-    return without_ending(urn.name) if found.name is None else found.name
+    return strip_extensions(urn.name) if found.name is None else found.name

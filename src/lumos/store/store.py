@@ -20,6 +20,7 @@ from sqlalchemy import (
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json
 from lumos.model.dataset import Dataset
+from lumos.model.pattern import strip_extensions
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import outbox, search, tables
@@ -58,6 +59,8 @@ from lumos.store.usage import UsageRecord
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.05
+# How many candidates an error for an ambiguous name lists.
+_MOST_NAMED: Final = 5
 # Made once: making a statement takes longer than running it.
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
@@ -244,29 +247,36 @@ class Store:
         if name.startswith(SCHEME):
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
         table = tables.dataset.c
-        ending = Urn.of("any", name.strip("/").split("/")).path_text
-        with self._database.reading() as connection:
-            found = tuple(
-                connection.execute(
-                    select(table.urn, table.name)
-                    .where(
-                        or_(
-                            table.name == name,
-                            table.urn.endswith(f"/{ending}", autoescape=True),
-                            table.urn.contains(f"/{ending}?env=", autoescape=True),
-                        )
-                    )
-                    .order_by(table.name != name, table.urn)
-                    .limit(5)
-                )
+        end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
+        # `tickets` names tickets.jsonl, whichever of the two an earlier scan recorded as its name.
+        candidates = select(table.urn, table.name).where(
+            or_(
+                table.name == name,
+                table.name.startswith(f"{name}.", autoescape=True),
+                table.urn.endswith(end, autoescape=True),
+                table.urn.contains(f"{end}?env=", autoescape=True),
+                table.urn.contains(f"{end}.", autoescape=True),
             )
-            # Not every database heeds case; one that is called just so is meant before others.
-            exact = [urn for urn, own in found if own == name or _path(urn).endswith(f"/{ending}")]
-            urns = exact or [urn for urn, _ in found]
+        )
+        with self._database.reading() as connection:
+            exact: list[str] = []
+            other_case: list[str] = []
+            for urn, recorded in connection.execute(candidates.order_by(table.urn)):
+                path = urn.partition("?env=")[0]
+                names = [recorded, strip_extensions(recorded)]
+                ends = [path[-len(end) :], strip_extensions(path)[-len(end) :]]
+                if name in names or end in ends:
+                    exact.append(urn)
+                elif {name.lower(), end.lower()} & {each.lower() for each in (*names, *ends)}:
+                    other_case.append(urn)
+                if len(exact) == _MOST_NAMED:
+                    break
+            # LIKE ignores case in some databases; exact matches go first.
+            urns = exact or other_case
             if len(urns) == 1:
-                return str(urns[0])
+                return urns[0]
             if urns:
-                raise AmbiguousName(name, tuple(urns))
+                raise AmbiguousName(name, tuple(urns[:_MOST_NAMED]))
             raise UnknownDataset(name, self._nearest(connection, name))
 
     def known(self, *, source: str) -> dict[str, KnownDataset]:
@@ -399,7 +409,3 @@ class Store:
             .limit(3)
         )
         return tuple(connection.scalars(statement)) if name else ()
-
-
-def _path(urn: str) -> str:
-    return urn.partition("?env=")[0]

@@ -76,6 +76,17 @@ def test_a_folder_of_sql_is_recorded_with_columns_from_the_store(lake):
     }
 
 
+@pytest.mark.parametrize("file", ["tickets.jsonl", "tickets.csv.gz", "tickets.snappy.parquet"])
+def test_a_query_on_a_table_reads_the_file_of_that_name_whatever_its_extensions(lake, file):
+    lake.see(f"raw/{file}", "id INT64\nstatus STRING")
+    write("models/open_tickets.sql", "create table open_tickets as select id from tickets")
+    lake.lumos.lineage.ingest("models")
+    for name in ("tickets", file):
+        report = lake.lumos.impact.of(name, drop=["id"])
+        assert [each.urn for each in report.downstream] == ["lumos://sql/open_tickets"]
+        assert lake.lumos.show(name).dataset["name"] == "tickets"
+
+
 def test_a_second_ingest_changes_nothing(lake):
     write("models/totals.sql", "-- All of it\nselect id from orders")
     write(

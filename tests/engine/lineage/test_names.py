@@ -19,6 +19,8 @@ LAKE = (
     listing("lumos://s3/lake/raw/events", "s3://lake/raw/events"),
     listing("lumos://s3/lake/processed/events", "s3://lake/processed/events"),
     listing("lumos://s3/lake/raw/users.csv", "s3://lake/raw/users.csv"),
+    listing("lumos://s3/lake/raw/tickets.jsonl", "s3://lake/raw/tickets.jsonl"),
+    listing("lumos://s3/lake/raw/delta.csv.gz", "s3://lake/raw/delta.csv.gz"),
     listing("lumos://file/data/raw/clicks", "/data/raw/clicks"),
     listing("lumos://file/data/raw/logs", "/data/raw/log_*.json"),
 )
@@ -43,6 +45,8 @@ def found(name: str, *, names: Names = NAMES, dialect: str | None = None, **more
         ("lake.raw.events", None, "lumos://s3/lake/raw/events"),
         ("users", None, "lumos://s3/lake/raw/users.csv"),
         ("raw.users", None, "lumos://s3/lake/raw/users.csv"),
+        ("tickets", None, "lumos://s3/lake/raw/tickets.jsonl"),
+        ("raw.delta", None, "lumos://s3/lake/raw/delta.csv.gz"),
         ("main.clicks", "duckdb", "lumos://file/data/raw/clicks"),
         ("shop.public.orders", "postgres", "lumos://postgres/shop/public/orders"),
         ("public.orders", None, "lumos://postgres/shop/public/orders"),

@@ -13,7 +13,7 @@ from lumos.engine.lineage.found import Found, Way
 from lumos.errors import UnknownName
 from lumos.lineage.reported import Known, Place, Reference, TableName
 from lumos.lineage.sql.names import Folding, dialect_named
-from lumos.model.pattern import without_ending
+from lumos.model.pattern import strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.storage.schemes import canonical
 from lumos.store import Store
@@ -253,7 +253,7 @@ class Names:
         candidate = _Candidate(
             urn, parsed.platform, parsed.instance, parsed.environment, path, standing
         )
-        for name in {path[-1].lower(), without_ending(path[-1]).lower()}:
+        for name in {path[-1].lower(), strip_extensions(path[-1]).lower()}:
             self._by_name.setdefault(name, []).append(candidate)
 
 
@@ -287,7 +287,7 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     """
     path = _folded(candidate.path, candidate.platform)
     if _is_lake(candidate.platform) and path[-1].lower() != folded[-1].lower():
-        path = (*path[:-1], without_ending(path[-1]))
+        path = (*path[:-1], strip_extensions(path[-1]))
     shared = min(len(path), len(folded))
     equal = [
         mine.lower() == theirs.lower()
