@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 20
 _MOST_PROBLEMS: Final = 20
+_MOST_NOT_FOUND: Final = 5
 
 app = typer.Typer(
     no_args_is_help=True, help="See where data comes from and where it goes, column by column."
@@ -66,7 +67,8 @@ def ingest(
     """Read files that tell of lineage, and record it with its columns.
 
     Each file is recognised by what is in it. What a file, project or job said before and no longer
-    says goes; what others say of the same edge stays.
+    says goes; what others say of the same edge stays. Tables that match no dataset are reported
+    with the nearest known name.
     """
     from lumos.cli.screen import steps
 
@@ -208,6 +210,18 @@ def _show(report: "LineageIngestReport") -> None:
         console.print(
             f"{100 * coverage.resolved / coverage.columns:.0f} % of output columns resolved "
             f"({coverage.resolved:,} of {coverage.columns:,})."
+        )
+    if report.not_found:
+        names = [
+            f"{each.name} (nearest: {each.nearest})" if each.nearest else each.name
+            for each in report.not_found[:_MOST_NOT_FOUND]
+        ]
+        rest = len(report.not_found) - _MOST_NOT_FOUND
+        more = f" and {rest:,} more; --json lists all" if rest > 0 else ""
+        console.print(
+            f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} "
+            f"{'was' if len(report.not_found) == 1 else 'were'} not found: "
+            f"{', '.join(names)}{more}."
         )
     told = f", {plural(report.runs, 'run')} of {plural(report.jobs, 'job')}" if report.jobs else ""
     described = f", {plural(report.described, 'dataset')} described" if report.described else ""

@@ -87,6 +87,27 @@ def test_a_query_on_a_table_reads_the_file_of_that_name_whatever_its_extensions(
         assert lake.lumos.show(name).dataset["name"] == "tickets"
 
 
+def test_tables_that_match_no_dataset_are_counted_with_their_nearest_names(lake):
+    write("models/totals.sql", "select id from raw.orderz")
+    write("models/daily.sql", "select id from totals join raw.events using (id)")
+    write("models/other.sql", "select id from archive.events join wholly_unlike using (id)")
+    report = lake.lumos.lineage.ingest("models")
+    assert (report.coverage.tables, report.coverage.tables_found) == (5, 2)
+    assert [(each.name, each.urn, each.nearest) for each in report.not_found] == [
+        ("archive.events", "lumos://sql/archive/events", "raw.events"),
+        ("raw.orderz", "lumos://sql/raw/orderz", "raw.orders"),
+        ("wholly_unlike", "lumos://sql/wholly_unlike", None),
+    ]
+
+
+def test_a_table_made_by_an_earlier_ingest_is_found(lake):
+    write("models/totals.sql", "select id from raw.orders")
+    lake.lumos.lineage.ingest("models")
+    write("reports/daily.sql", "select id from totals")
+    report = lake.lumos.lineage.ingest("reports")
+    assert (report.coverage.tables, report.not_found) == (1, ())
+
+
 def test_a_second_ingest_changes_nothing(lake):
     write("models/totals.sql", "-- All of it\nselect id from orders")
     write(

@@ -92,6 +92,29 @@ def test_what_only_lineage_speaks_of_stays_the_same():
     assert found("c.d", names=names).way is Way.AMBIGUOUS
 
 
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("raw.evnts", "raw.events"),
+        ("archive.events", "raw.events"),
+        ("warehouse.raw.ticket", "lake.raw.tickets"),
+        ("kpi", None),
+        ("something_else", None),
+    ],
+)
+def test_the_nearest_known_dataset_is_named_in_the_same_number_of_parts(name, nearest):
+    assert NAMES.nearest(TableName(parts=tuple(name.split(".")))) == nearest
+
+
+def test_a_dataset_of_the_same_name_on_another_platform_is_named_by_its_urn():
+    table = TableName(parts=("raw", "delta"), platform="snowflake")
+    assert NAMES.nearest(table) == "lumos://s3/lake/raw/delta.csv.gz"
+
+
+def test_a_table_that_a_query_creates_may_be_the_nearest():
+    assert NAMES.nearest(TableName(parts=("kpi",)), created=["lumos://sql/mart/kpis"]) == "kpis"
+
+
 def test_a_name_that_several_have_is_not_guessed():
     answer = found("events")
     assert answer.way is Way.AMBIGUOUS

@@ -90,12 +90,21 @@ class LineageIngest:
         if self._store is not None and not self._dry_run:
             # Texts of SQL that are no longer kept must not be found in it.
             self._store.merge_log()
+        not_found = self._placing.not_found(self._store)
+        columns, resolved = self._coverage.columns, self._coverage.resolved
         return LineageIngestReport(
             dry_run=self._dry_run,
             edges=total,
-            coverage=CoverageReport.of(self._coverage),
+            coverage=CoverageReport(
+                columns=columns,
+                resolved=resolved,
+                share=round(resolved / columns, 4) if columns else None,
+                tables=self._placing.tables_read,
+                tables_found=self._placing.tables_read - len(not_found),
+            ),
             reporters=tuple(sorted(reporters, key=lambda each: each.reporter)),
             tables=self._placing.tables,
+            not_found=not_found,
             problems=tuple(dict.fromkeys(self._problems)),
             files=dict(Counter(str(each.kind) for each in recognised.given)),
             jobs=sum(each.jobs for each in reporters),
