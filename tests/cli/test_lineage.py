@@ -75,6 +75,12 @@ def test_tables_that_are_not_found_are_reported_with_the_nearest_name(
 
 
 @pytest.mark.usefixtures("models")
+def test_queries_are_named_after_their_paths_on_request(lumos: Any) -> None:
+    done = lumos("lineage", "ingest", "models", "--name-from", "{schema}/{table}.sql")
+    assert "a query, taken for table models.totals" in done.words
+
+
+@pytest.mark.usefixtures("models")
 def test_a_dry_run_says_that_nothing_was_written(lumos: Any) -> None:
     done = lumos("lineage", "ingest", "models", "--dry-run")
     assert (done.code, "Nothing was written." in done.out) == (0, True)
@@ -87,6 +93,7 @@ def test_a_dry_run_says_that_nothing_was_written(lumos: Any) -> None:
         (("models/notes.txt",), 1, "Nothing that tells of lineage was found"),
         (("nowhere",), 2, "There is nothing at nowhere"),
         (("models", "--dialect", "klingon"), 2, "klingon"),
+        (("models", "--name-from", "{folder}/*.sql"), 2, "such as {schema}/{table}/*.sql"),
         ((), 2, "Missing argument"),
     ],
 )

@@ -40,6 +40,7 @@ Dialect = Annotated[
 @app.command(
     epilog="Examples:\n\n"
     "lumos lineage ingest models/ --dialect snowflake\n\n"
+    "lumos lineage ingest sql/ --name-from '{schema}/{table}/*.sql'\n\n"
     "lumos lineage ingest target/manifest.json events.ndjson lineage.yaml"
 )
 def ingest(
@@ -53,6 +54,16 @@ def ingest(
         ),
     ],
     dialect: Dialect = None,
+    name_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Name the tables of files that hold only a query after their paths: "
+            "{table}, {schema} and {database} are parts of the name, * is any text.",
+            show_default="sql_name_from of the configuration, or the file's name; the folder's "
+            "name if that is generic",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
     ] = False,
@@ -77,6 +88,7 @@ def ingest(
         report = desk.ingest(
             *paths,
             dialect=dialect,
+            name_from=name_from,
             dry_run=dry_run,
             accept_removals=accept_removals,
             announce=announce,

@@ -108,6 +108,41 @@ def test_a_table_made_by_an_earlier_ingest_is_found(lake):
     assert (report.coverage.tables, report.not_found) == (1, ())
 
 
+def test_queries_in_files_with_a_generic_name_are_named_after_their_folders(lake):
+    write("sql/sales/totals/query.sql", "select id from raw.orders")
+    write("sql/sales/clicks/query.sql", "select id from raw.events")
+    report = lake.lumos.lineage.ingest("sql")
+    assert sorted(str(each.model) for each in report.reporters) == ["clicks", "totals"]
+    assert {end[:2] for end in ends(lake)} == {
+        (ORDERS, "lumos://sql/totals"), (EVENTS, "lumos://sql/clicks"),
+    }  # fmt: skip
+
+
+def test_the_names_of_queries_can_be_taken_from_their_paths(lake):
+    write("sql/sales/totals/query.sql", "select * from {{ this }} union all select id from orders")
+    report = lake.lumos.lineage.ingest("sql", name_from="{schema}/{table}/*.sql")
+    assert [each.model for each in report.reporters] == ["sales.totals"]
+    write("lumos.yaml", "sql_name_from: '{schema}_{table}/*.sql'\n")
+    write("sql/crm_users/query.sql", "select id from raw.orders")
+    lumos = Lumos(config="lumos.yaml")
+    assert {each.model for each in lumos.lineage.ingest("sql", dry_run=True).reporters} == {
+        "totals", "crm.users",
+    }  # fmt: skip
+
+
+def test_two_files_that_define_one_dataset_are_reported_with_both_names(lake):
+    write("models/totals.sql", "select id from raw.orders")
+    write("models/views.sql", "create view totals as select id from raw.events")
+    write("models/load.sql", "insert into totals select id from raw.events")
+    report = lake.lumos.lineage.ingest("models")
+    (problem,) = report.problems
+    assert (*near(problem.place), problem.severity) == ("models/totals.sql", "remark")
+    assert near(problem.reason) == (
+        "lumos://sql/totals is defined in 2 files: models/totals.sql, models/views.sql. The lineage "
+        "of all of them is kept.",
+    )
+
+
 def test_a_second_ingest_changes_nothing(lake):
     write("models/totals.sql", "-- All of it\nselect id from orders")
     write(

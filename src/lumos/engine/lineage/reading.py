@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from lumos.config.sql_names import NameTemplate
 from lumos.config.tree import ConfigurationError
 from lumos.engine.ingest import Announce
 from lumos.engine.lineage.names import Names
@@ -13,22 +14,27 @@ from lumos.engine.lineage.recognition import Given, Kind, Recognised
 from lumos.engine.lineage.schemas import Columns, Schemas
 from lumos.lineage import dbt, declared, openlineage, sql_files
 from lumos.lineage.dbt import NoManifest, Relations
-from lumos.lineage.reported import Problem, Reported
+from lumos.lineage.reported import Problem, Reported, TableName
 from lumos.lineage.sql import Script, SqlText, analyse, reported
 from lumos.lineage.sql.names import dotted
 from lumos.lineage.sql_files import SqlFile, UnreadableSql
 
 # How often texts are read again that read tables which others were found to make.
 _MOST_ROUNDS: Final = 4
+_DEFINITIONS: Final = frozenset(("CREATE_TABLE", "CREATE_VIEW"))
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A report, where it stands and the dialect of its names; `model` as in `ReporterReport`."""
+    """A report, where it stands and the dialect of its names; `model` as in `ReporterReport`.
+
+    `defines` are the tables and views that the file creates from a query.
+    """
 
     reported: Reported
     place: str = ""
     dialect: str | None = None
     model: str | None = None
+    defines: tuple[TableName, ...] = ()
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,12 +65,14 @@ class FileReader:
         *,
         recall: Recall,
         dialect: str | None,
+        name_from: NameTemplate | None,
         announce: Announce,
     ) -> None:
         self._recall = recall
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
+        self._name_from = name_from
         self._announce = announce
 
     def read(self, recognised: Recognised) -> Iterator[Heard]:
@@ -144,8 +152,13 @@ class FileReader:
             except UnreadableSql as error:
                 problem = Problem(place=given.name, reason=str(error))
                 yield Failure(name=given.name, problems=(problem,))
-        columns = Columns(self._names, self._schemas, dialect=self._dialect)
         models = {name: sql_files.model_of(file, self._dialect) for name, file in read.items()}
+        queries = [name for name, model in models.items() if model is not None]
+        for name, table in sql_files.model_names(queries, self._name_from).items():
+            if table != read[name].table:
+                read[name] = sql_files.sql_of(read[name].text, name=name, table=table)
+                models[name] = sql_files.model_of(read[name], self._dialect)
+        columns = Columns(self._names, self._schemas, dialect=self._dialect)
         texts = {
             name: SqlText(models[name] or file.sql, name, self._dialect)
             for name, file in read.items()
@@ -158,6 +171,12 @@ class FileReader:
                 place=name,
                 dialect=self._dialect,
                 model=dotted(file.table) if models[name] else None,
+                defines=tuple(
+                    TableName(parts=write.table)
+                    for statement in script.statements
+                    if statement.kind in _DEFINITIONS
+                    for write in statement.writes
+                ),
             )
 
     def _analysed(
