@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,9 @@ ENDINGS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pg
 _GENERIC_STEMS: Final = frozenset(("query", "view", "model", "script", "index", "main"))
 _EXTENSION: Final = re.compile(
     rf"(?:{'|'.join(map(re.escape, ENDINGS))})(?:\..*)?\Z", re.IGNORECASE
+)
+_QUALIFIED: Final = re.compile(
+    r"\b(?:from|join)\s+([`\"\[]?[\w$-]+[`\"\]]?(?:\.[`\"\[]?[\w$-]+[`\"\]]?)+)", re.IGNORECASE
 )
 # database.schema.table
 _MOST_PARTS: Final = 3
@@ -84,12 +87,16 @@ def read_sql(file: Path, *, name: str) -> SqlFile:
 
 
 def model_names(
-    files: Iterable[str], template: NameTemplate | None = None
+    files: Iterable[str],
+    template: NameTemplate | None = None,
+    *,
+    read: Collection[tuple[str, ...]] = (),
 ) -> dict[str, tuple[str, ...]]:
     """The table that each file creates if there is nothing but a query in it.
 
     Files are named by a template that matches their path, by their stem, or by their folder if the
-    stem is generic. Names that several files share are qualified with folders until they differ.
+    stem is generic. The folders above qualify a name if other queries `read` the table under such
+    a name, or until names differ that several files would share.
     """
     names: dict[str, tuple[str, ...]] = {}
     folders: dict[str, list[str]] = {}
@@ -102,18 +109,32 @@ def model_names(
         stem = _EXTENSION.sub("", last)
         if stem.lower() in _GENERIC_STEMS and folders[file]:
             stem = folders[file].pop()
-        names[file] = tuple(part.lower() for part in stem.split(".") if part) or (file,)
+        name = tuple(part.lower() for part in stem.split(".") if part) or (file,)
+        above = [part.lower() for part in folders[file]]
+        longest = min(len(above), _MOST_PARTS - len(name))
+        for count in range(longest, 0, -1):
+            if (*above[-count:], *name) in read:
+                name = (*above[-count:], *name)
+                folders[file] = folders[file][:-count]
+                break
+        names[file] = name
     while True:
-        count = Counter(names.values())
+        count_of = Counter(names.values())
         shared = [
             file
             for file, name in names.items()
-            if count[name] > 1 and folders[file] and len(name) < _MOST_PARTS
+            if count_of[name] > 1 and folders[file] and len(name) < _MOST_PARTS
         ]
         if not shared:
             return names
         for file in shared:
             names[file] = (folders[file].pop().lower(), *names[file])
+
+
+def tables_in_from(sql: str) -> set[tuple[str, ...]]:
+    """Qualified names behind FROM and JOIN, in lower case, without parsing the text."""
+    names = (re.sub(r'[`"\[\]]', "", found).lower() for found in _QUALIFIED.findall(sql))
+    return {tuple(name.split(".")) for name in names}
 
 
 def sql_of(text: str, *, name: str, table: tuple[str, ...] | None = None) -> SqlFile:

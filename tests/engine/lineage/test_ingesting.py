@@ -118,6 +118,16 @@ def test_queries_in_files_with_a_generic_name_are_named_after_their_folders(lake
     }  # fmt: skip
 
 
+def test_a_query_that_others_read_under_a_qualified_name_has_that_name(lake):
+    write("sql/sales/totals/query.sql", "select id, amount from raw.orders")
+    write("sql/sales/daily/query.sql", "select * from sales.totals")
+    write("sql/raw/events/query.sql", "select id from raw.events")
+    report = lake.lumos.lineage.ingest("sql")
+    assert {each.model for each in report.reporters} == {"sales.totals", "daily", "events"}
+    assert columns(lake, "lumos://sql/daily") == {("id", "id"), ("amount", "amount")}
+    assert report.not_found == ()
+
+
 def test_the_names_of_queries_can_be_taken_from_their_paths(lake):
     write("sql/sales/totals/query.sql", "select * from {{ this }} union all select id from orders")
     report = lake.lumos.lineage.ingest("sql", name_from="{schema}/{table}/*.sql")
@@ -141,6 +151,38 @@ def test_two_files_that_define_one_dataset_are_reported_with_both_names(lake):
         "lumos://sql/totals is defined in 2 files: models/totals.sql, models/views.sql. The lineage "
         "of all of them is kept.",
     )
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "create table visits as select * except (a) replace (upper(b) as b), c from unknown",
+        "insert into visits (c) select c from unknown",
+        "update visits set c = 1 where true",
+    ],
+)
+def test_a_file_that_names_some_columns_of_a_table_does_not_close_it(lake, maker):
+    write("models/maker.sql", maker)
+    write("models/reader.sql", "create table reader as select c, d from visits")
+    report = lake.lumos.lineage.ingest("models", dialect="bigquery")
+    assert columns(lake, "lumos://bigquery/reader") == {("c", "c"), ("d", "d")}
+    assert not [each.reason for each in report.problems if "not among" in each.reason]
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "create table visits as select a, b from unknown",
+        "create view visits as select a, b from unknown",
+        "select a, b into visits from unknown",
+        "insert into visits select a, b from unknown",
+    ],
+)
+def test_a_file_that_fills_all_columns_of_a_table_tells_them_to_other_files(lake, maker):
+    write("models/maker.sql", maker)
+    write("models/reader.sql", "create table reader as select * from visits")
+    lake.lumos.lineage.ingest("models", dialect="tsql")
+    assert columns(lake, "lumos://mssql/reader") == {("a", "a"), ("b", "b")}
 
 
 def test_a_second_ingest_changes_nothing(lake):

@@ -15,6 +15,7 @@ from lumos.lineage.sql_files import (
     read_sql,
     report,
     sql_of,
+    tables_in_from,
 )
 from lumos.model.dataset import Owner
 
@@ -121,6 +122,26 @@ def test_only_a_single_query_is_a_model(text, dialect, start):
 def test_a_model_is_named_after_its_file_or_as_many_folders_as_it_takes(files, names):
     found = model_names(files)
     assert [".".join(found[file]) for file in files] == names
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        ("sales.orders", "sales.orders"),
+        ("shop.sales.orders", "shop.sales.orders"),
+        ("crm.orders", "orders"),
+        ("orders", "orders"),
+        ("sales.orders.id", "orders"),
+    ],
+)
+@pytest.mark.parametrize("file", ["x/shop/Sales/orders/query.sql", "x/shop/sales/orders.sql"])
+def test_a_model_has_the_qualified_name_that_other_queries_read_it_under(file, read, name):
+    assert ".".join(model_names([file], read={tuple(read.split("."))})[file]) == name
+
+
+def test_tables_behind_from_and_join_are_found_without_parsing():
+    sql = "select a.b from `Shop.Sales.orders` o join crm.`users` using (id) join [x].[y] join z"
+    assert tables_in_from(sql) == {("shop", "sales", "orders"), ("crm", "users"), ("x", "y")}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """From recognised files to what their reporters say; SQL is analysed with what is known of it."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -15,13 +15,13 @@ from lumos.engine.lineage.schemas import Columns, Schemas
 from lumos.lineage import dbt, declared, openlineage, sql_files
 from lumos.lineage.dbt import NoManifest, Relations
 from lumos.lineage.reported import Problem, Reported, TableName
-from lumos.lineage.sql import Script, SqlText, analyse, reported
+from lumos.lineage.sql import Script, SqlText, TableWrite, analyse, reported
 from lumos.lineage.sql.names import dotted
+from lumos.lineage.sql.script import ALL
 from lumos.lineage.sql_files import SqlFile, UnreadableSql
 
 # How often texts are read again that read tables which others were found to make.
 _MOST_ROUNDS: Final = 4
-_DEFINITIONS: Final = frozenset(("CREATE_TABLE", "CREATE_VIEW"))
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +154,10 @@ class FileReader:
                 yield Failure(name=given.name, problems=(problem,))
         models = {name: sql_files.model_of(file, self._dialect) for name, file in read.items()}
         queries = [name for name, model in models.items() if model is not None]
-        for name, table in sql_files.model_names(queries, self._name_from).items():
+        tables = {each for file in read.values() for each in sql_files.tables_in_from(file.sql)}
+        unknown = {each for each in tables if not self._is_known(each)}
+        names = sql_files.model_names(queries, self._name_from, read=unknown)
+        for name, table in names.items():
             if table != read[name].table:
                 read[name] = sql_files.sql_of(read[name].text, name=name, table=table)
                 models[name] = sql_files.model_of(read[name], self._dialect)
@@ -171,13 +174,12 @@ class FileReader:
                 place=name,
                 dialect=self._dialect,
                 model=dotted(file.table) if models[name] else None,
-                defines=tuple(
-                    TableName(parts=write.table)
-                    for statement in script.statements
-                    if statement.kind in _DEFINITIONS
-                    for write in statement.writes
-                ),
+                defines=tuple(TableName(parts=write.table) for write in _definitions(script)),
             )
+
+    def _is_known(self, table: tuple[str, ...]) -> bool:
+        found = self._names.find(TableName(parts=table), dialect=self._dialect)
+        return found.urn in self._names
 
     def _analysed(
         self, texts: Mapping[str, SqlText], columns: Columns, step: str
@@ -191,7 +193,7 @@ class FileReader:
                 self._announce(step, files=number, share=number / len(waiting))
                 text, file, dialect = texts[key]
                 scripts[key] = analyse(text, dialect=dialect, columns=columns, file=file)
-                missed |= columns.learn(_made([scripts[key]]))
+                missed |= columns.learn(_made(scripts[key]))
             waiting = [
                 key
                 for key, script in scripts.items()
@@ -202,11 +204,19 @@ class FileReader:
         return scripts
 
 
-def _made(scripts: Iterable[Script]) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The columns of tables that scripts make, where all of them are known."""
+def _definitions(script: Script) -> Iterator[TableWrite]:
+    """Tables and views that a script creates; ClickHouse's views may also write to a table."""
+    for statement in script.statements:
+        for write in statement.writes:
+            if write.is_view or statement.kind in ("CREATE_TABLE", "SELECT_INTO"):
+                yield write
+
+
+def _made(script: Script) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The columns of tables that a script fills, where all of them are known."""
     return {
         write.table: write.columns
-        for script in scripts
-        for write in script.writes
-        if write.columns and "*" not in write.columns
+        for statement in script.statements
+        for write in statement.writes
+        if write.is_whole and write.columns and ALL not in write.columns
     }
