@@ -34,6 +34,7 @@ ORDERS = "lumos://s3/lake/sales/orders"
         ("orders.csv", "lumos://file/lake/orders.csv", True),
         ("delta", "lumos://file/lake/delta.csv.gz", True),
         ("lake/iota", "lumos://file/lake/iota.snappy.parquet", True),
+        ("iota.snappy", "lumos://file/lake/iota.snappy.parquet", True),
         ("my data", "lumos://file/lake/my%20data", True),
     ],
 )

@@ -168,6 +168,13 @@ def test_a_file_is_found_with_and_without_its_extensions(
     assert store.find(name) == tickets
 
 
+def test_a_file_is_found_by_some_of_its_extensions(store: Store) -> None:
+    iota = "lumos://file/raw/iota.snappy.parquet"
+    with store.transaction() as transaction:
+        transaction.save(dataset("iota", urn=iota))
+    assert store.find("iota.snappy") == iota
+
+
 def test_two_files_with_one_name_are_told_apart_by_their_extensions(store: Store) -> None:
     plain, packed = "lumos://file/raw/delta.csv", "lumos://file/raw/delta.csv.gz"
     with store.transaction() as transaction:

@@ -51,7 +51,7 @@ class DatasetPattern:
         path = urn.partition("?")[0].removeprefix(SCHEME).partition("/")[2]
         if "%" in path:
             path = unquote(path, errors="replace")
-        return any(self._end.match(spelling) for spelling in {path, strip_extensions(path)})
+        return any(self._end.match(spelling) for spelling in spellings(path))
 
     def __str__(self) -> str:
         return self.text
@@ -59,12 +59,20 @@ class DatasetPattern:
 
 def strip_extensions(name: str) -> str:
     """`delta` for delta.csv.gz; `data.v2` and names that are only extensions stay as they are."""
-    stripped = name
+    return spellings(name)[-1]
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A name with all, fewer and none of its extensions: delta.csv.gz, delta.csv, delta."""
+    found = [name]
     while True:
-        stem, dot, extension = stripped.rpartition(".")
+        stem, dot, extension = found[-1].rpartition(".")
         if not dot or extension.lower() not in FORMAT_EXTENSIONS | COMPRESSION_EXTENSIONS:
             break
         if not stem.strip("*/") or stem.endswith("/"):
-            return name
-        stripped = stem
-    return name if stripped == name else _SPARK_FILE_COUNTER.sub("", stripped) or stripped
+            return (name,)
+        found.append(stem)
+    stem = _SPARK_FILE_COUNTER.sub("", found[-1])
+    if len(found) > 1 and stem not in ("", found[-1]):
+        found.append(stem)
+    return tuple(found)

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json
 from lumos.model.dataset import Dataset
-from lumos.model.pattern import strip_extensions
+from lumos.model.pattern import spellings
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import outbox, search, tables
@@ -260,19 +260,18 @@ class Store:
         )
         with self._database.reading() as connection:
             exact: list[str] = []
-            other_case: list[str] = []
+            looser: list[str] = []
             for urn, recorded in connection.execute(candidates.order_by(table.urn)):
-                path = urn.partition("?env=")[0]
-                names = [recorded, strip_extensions(recorded)]
-                ends = [path[-len(end) :], strip_extensions(path)[-len(end) :]]
-                if name in names or end in ends:
+                names = spellings(recorded)
+                ends = [each[-len(end) :] for each in spellings(urn.partition("?env=")[0])]
+                if name in (names[0], names[-1]) or end in (ends[0], ends[-1]):
                     exact.append(urn)
                 elif {name.lower(), end.lower()} & {each.lower() for each in (*names, *ends)}:
-                    other_case.append(urn)
+                    # Some of several extensions, or another case: LIKE ignores case in SQLite.
+                    looser.append(urn)
                 if len(exact) == _MOST_NAMED:
                     break
-            # LIKE ignores case in some databases; exact matches go first.
-            urns = exact or other_case
+            urns = exact or looser
             if len(urns) == 1:
                 return urns[0]
             if urns:
