@@ -12,7 +12,7 @@ from lumos.engine.people.attribution import respelled, seen_again
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location
 from lumos.model.discovery import FoundDataset
-from lumos.model.pattern import without_ending
+from lumos.model.pattern import strip_extensions
 from lumos.model.urn import Urn
 from lumos.model.words import Words
 from lumos.store import KnownDataset, Transaction
@@ -29,7 +29,7 @@ def event_id(*facts: str) -> str:
 
 def dataset_name(found: FoundDataset, urn: Urn) -> str:
     """What people call a found dataset."""
-    return without_ending(urn.name) if found.name is None else found.name
+    return strip_extensions(urn.name) if found.name is None else found.name
 
 
 class Inheritance(NamedTuple):
