@@ -277,3 +277,24 @@ def test_the_environment_is_part_of_assumed_urns():
 def test_a_rule_that_cannot_work_is_refused(rule, words):
     with pytest.raises(MisuseError, match=words.replace("{", "\\{")):
         SqlName(**rule)
+
+
+@pytest.mark.parametrize(
+    ("table", "urn"),
+    [
+        ("rates", "lumos://file/lake/ref/rates_NNN.csv"),
+        ("ref.rates", "lumos://file/lake/ref/rates_NNN.csv"),
+        ("orders", "lumos://file/lake/sales/orders"),
+        ("raw.trips", "lumos://file/lake/raw/trips/trips_YYYY-MM.parquet"),
+    ],
+)
+def test_a_table_is_found_by_the_name_of_a_dataset(table: str, urn: str) -> None:
+    datasets = {
+        "lumos://file/lake/ref/rates_NNN.csv": "rates",
+        "lumos://file/lake/sales/orders": "orders",
+        "lumos://file/lake/sales/orders_YYYY": "orders",
+        "lumos://file/lake/raw/trips/trips_YYYY-MM.parquet": "trips",
+    }
+    names = Names(Listing(each, name, "file", "live", None) for each, name in datasets.items())
+    found = names.find(TableName(parts=tuple(table.split("."))), dialect="spark")
+    assert found.urn == urn

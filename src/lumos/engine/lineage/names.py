@@ -58,6 +58,8 @@ class _Candidate(NamedTuple):
     path: tuple[str, ...]
     # 2 for a dataset that is there, 1 for one that is gone, 0 for what only lineage speaks of.
     standing: int
+    # Whether the path ends with the name of the dataset instead of what its URN ends with.
+    is_named: bool = False
 
 
 class Names:
@@ -262,7 +264,7 @@ class Names:
 
     def _add(self, listing: Listing) -> None:
         self._known.add(listing.urn)
-        self._add_candidate(listing.urn, 2 if listing.state == "live" else 1)
+        self._add_candidate(listing.urn, 2 if listing.state == "live" else 1, listing.name)
         if listing.uri is None or (
             listing.state != "live" and _normal(listing.uri) in self._by_place
         ):
@@ -281,7 +283,7 @@ class Names:
             # An import may bring URNs of other makers, which no table is called by.
             return
 
-    def _add_candidate(self, urn: str, standing: int) -> None:
+    def _add_candidate(self, urn: str, standing: int, called: str = "") -> None:
         parsed = Urn.parse(urn)
         path = tuple(segment for segment in parsed.path if segment)
         if not path:
@@ -291,6 +293,15 @@ class Names:
         )
         for name in {path[-1].lower(), strip_extensions(path[-1]).lower()}:
             self._by_name.setdefault(name, []).append(candidate)
+        if not called or not _is_lake(parsed.platform):
+            return
+        # rates_NNN.csv is called rates, and orders/orders.csv may be meant by its folder.
+        if called.lower() not in (path[-1].lower(), strip_extensions(path[-1]).lower()):
+            named = candidate._replace(path=(*path[:-1], called), is_named=True)
+            self._by_name.setdefault(called.lower(), []).append(named)
+        if len(path) > 1 and path[-2].lower() == called.lower():
+            above = candidate._replace(path=path[:-1], is_named=True)
+            self._by_name.setdefault(called.lower(), []).append(above)
 
 
 def names_of(settings: Settings, store: Store | None) -> Names:
@@ -310,9 +321,10 @@ def _best(
     ranked: dict[tuple[int, ...], list[_Candidate]] = {}
     for each in candidates:
         if (rank := _rank(each, folded)) is not None:
-            key = (each.standing, *rank, int(each.platform == prefer))
+            key = (each.standing, *rank, int(not each.is_named), int(each.platform == prefer))
             ranked.setdefault(key, []).append(each)
-    return ranked[max(ranked)] if ranked else []
+    best = ranked[max(ranked)] if ranked else []
+    return list({each.urn: each for each in best}.values())
 
 
 def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | None:
