@@ -96,55 +96,80 @@ class Placement(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A folder of a path; `hive` is its key if it is `key=value`."""
+    """A folder of a path; `hive` is its key if it is `key=value`.
+
+    `key` is how the level stands in the path of a dataset, `times` are its dates, and `others` the
+    values that may tell datasets apart.
+    """
 
     template: Template
+    key: str
     hive: str = ""
     is_partition: bool = False
+    times: Partitions = ()
+    others: tuple[str, ...] = ()
 
-    @property
-    def key(self) -> str:
-        """How the level stands in the path of its dataset."""
-        return _key(self.template, of_folder=True)
+
+class FileName(NamedTuple):
+    """The name of a file, its extension without compression, and the same facts as of a level."""
+
+    template: Template
+    extension: str
+    key: str
+    belongs_to_folder: bool
+    times: Partitions
+    others: Partitions
 
 
 def place(path: str) -> Placement:
     """The placement of a file."""
-    folder, hashed, template, ending = _split_path(path)
+    folder, hashed, file = _split_path(path)
     base, above, dataset, partitions, others, is_dated = _place_folder(folder)
-    if template.kinds:
-        if not is_dated:
-            partitions += _times(template)
-        others += tuple(
-            (f"name.{index}", value) for index, value in enumerate(_identities(template)) if value
-        )
-    if not template.is_writers:
-        dataset = f"{dataset.rstrip('/')}/{_key(template, of_folder=False)}{ending}"
+    if not is_dated:
+        partitions += file.times
+    if not file.belongs_to_folder:
+        dataset = f"{dataset}/{file.key}"
     above += "{id}/" * len(hashed)
-    return Placement(base, f"{above}{template.text}{ending}", dataset, partitions, others)
+    pattern = f"{above}{file.template.text}{file.extension}"
+    return Placement(base, pattern, dataset, partitions, others + file.others)
 
 
 def levels(path: str) -> tuple[tuple[Level, ...], Template, str]:
     """The folders of a file below its anchor, its name, and its extension without compression."""
-    folder, hashed, template, ending = _split_path(path)
+    folder, hashed, file = _split_path(path)
     inside = folder[len(anchor_of(path)) :].strip("/")
     folders = _levels(tuple(inside.split("/"))) if inside else ()
-    spread = (Level(Template.of_one("id", name), is_partition=True) for name in hashed)
-    return (*folders, *spread), template, ending
+    spread = (_value_level("id", name) for name in hashed)
+    return (*folders, *spread), file.template, file.extension
 
 
-def _split_path(path: str) -> tuple[str, list[str], Template, str]:
-    """Folder, folders below it that only spread files by hash, name, uncompressed extension."""
+def _split_path(path: str) -> tuple[str, list[str], FileName]:
+    """Folder, the folders below it that only spread files by their hash, and the name."""
     folder, _, name = path.rpartition("/")
-    stem, ending = split_name(name)
-    template = file_template(stem, below_year=_is_year(folder))
-    hashed = None
-    if template.kinds in (("id",), ("uuid",)) and template.is_writers:
+    file = _file_name(name, _YEAR.match(folder[folder.rfind("/") + 1 :]) is not None)
+    if file.belongs_to_folder and file.template.kinds in (("id",), ("uuid",)):
         hashed = _FAN_OUT.search(folder)
-    if hashed is not None:
-        folder = folder[: hashed.start()]
-    spread = [] if hashed is None else hashed.group().strip("/").split("/")
-    return folder, spread, template, _COMPRESSION.sub("", ending)
+        if hashed is not None:
+            return folder[: hashed.start()], hashed.group().strip("/").split("/"), file
+    return folder, [], file
+
+
+@lru_cache(maxsize=65536)
+def _file_name(name: str, below_year: bool) -> FileName:
+    stem, extension = split_name(name)
+    template = file_template(stem, below_year=below_year)
+    extension = _COMPRESSION.sub("", extension)
+    others = tuple(
+        (f"name.{index}", value) for index, value in enumerate(_identities(template)) if value
+    )
+    return FileName(
+        template,
+        extension,
+        _key(template, _IN_FILES) + extension,
+        template.is_writers,
+        _times(template),
+        others,
+    )
 
 
 def anchor_of(path: str) -> str:
@@ -226,14 +251,12 @@ def _place_folder(folder: str) -> tuple[str, str, str, Partitions, Partitions, b
                 is_dated = True
             elif not _is_counted(level.hive):
                 others += ((level.hive, value),)
-        else:
-            times = _times(level.template)
-            partitions += times
-            is_dated |= bool(times)
+        elif level.template.kinds:
+            partitions += level.times
+            is_dated |= bool(level.times)
             others += tuple(
                 (f"{len(kept)}.{index}", value)
-                for index, value in enumerate(_identities(level.template), len(others))
-                if value
+                for index, value in enumerate(level.others, len(others))
             )
         if not level.is_partition:
             kept.append(level.key)
@@ -265,19 +288,32 @@ def _level(name: str, expected: str) -> tuple[Level, str]:
     if hive is not None:
         key, value = unquote(hive[1]), unquote(hive[2])
         template = Template(f"{_escaped(key)}={{hive}}", ("hive",), (value,))
-        return Level(template, key, is_partition=True), CALENDAR.get(key.lower(), "")
+        return Level(template, "", key, is_partition=True), CALENDAR.get(key.lower(), "")
     if year := _YEAR.match(name):
-        return Level(Template.of_one("yyyy", year[1]), is_partition=True), "yyyy"
+        return _value_level("yyyy", year[1]), "yyyy"
     if expected:
         kind, value = _finer(name, expected)
         if kind:
-            return Level(Template.of_one(kind, value), is_partition=True), kind
+            return _value_level(kind, value), kind
     if _HIVE_ACID.match(name):
-        return Level(Template.of_one("n", name), is_partition=True), ""
+        return _value_level("n", name), ""
     template = folder_template(name)
+    level = Level(
+        template,
+        _key(template, _IN_FOLDERS),
+        is_partition=template.varies and template.is_writers,
+        times=_times(template),
+        others=tuple(filter(None, _identities(template))),
+    )
     is_whole = len(template.kinds) == 1 and template.text == f"{{{template.kinds[0]}}}"
-    is_partition = template.varies and template.is_writers
-    return Level(template, is_partition=is_partition), template.kinds[0] if is_whole else ""
+    return level, template.kinds[0] if is_whole else ""
+
+
+def _value_level(kind: str, value: str) -> Level:
+    """A level that is nothing but a value."""
+    template = Template.of_one(kind, value)
+    others = (value,) if kind == "id" else ()
+    return Level(template, "", is_partition=True, times=_times(template), others=others)
 
 
 def _finer(name: str, expected: str) -> tuple[str, str]:
@@ -296,10 +332,8 @@ def _finer(name: str, expected: str) -> tuple[str, str]:
     return "", ""
 
 
-@lru_cache(maxsize=65536)
-def _key(template: Template, *, of_folder: bool) -> str:
+def _key(template: Template, spellings: dict[str, str]) -> str:
     """A name as it stands in the path of a dataset: NNN for any value that is no date."""
-    spellings = _IN_FOLDERS if of_folder else _IN_FILES
     text = _LIKE_A_VALUE.sub(r"\\\g<0>", template.text)
     if not template.kinds:
         return text
@@ -333,10 +367,6 @@ def _identities(template: Template) -> Iterator[str]:
             or (has_words and (index == last or template.is_writers))
         )
         yield "" if kind in TIMES or kind in BRACES or is_count else value
-
-
-def _is_year(folder: str) -> bool:
-    return _YEAR.match(folder.rpartition("/")[2]) is not None
 
 
 def _is_counted(key: str) -> bool:

@@ -198,7 +198,9 @@ def sortable(kind: str, value: str) -> str:
     numbers = _NUMBERS.findall(value)
     name = re.search(_MONTH_NAME, value)
     if name is not None:
-        year = next(number for number in numbers if len(number) == 4)
+        year = next((number for number in numbers if len(number) == 4), None)
+        if year is None:
+            return month_number(name.group()) or ""
         days = [number.zfill(2) for number in numbers if number != year]
         return "-".join([year, month_number(name.group()) or "", *days])
     if len(numbers) > 1 and len(numbers[-1]) == 4 and len(numbers[0]) < 4:
