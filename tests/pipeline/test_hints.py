@@ -4,6 +4,7 @@ import pytest
 
 from lumos.model.schema import Schema
 from lumos.pipeline.grouping import NOTHING_SETTLED, Grouping, Settlement, group
+from lumos.pipeline.hints import Hints
 from lumos.pipeline.summaries import FileRow, summarise
 from lumos.storage import Hint
 
@@ -54,7 +55,7 @@ TABLES = {"raw/users.csv": A, "raw/orders.csv": B, "raw/2024/01/x.csv": A, "ref/
         (Hint(path="{top}/**"), {"raw": 3, "ref": 1}),
         (Hint(path="**"), {"": 4}),
     ],
-    ids=lambda value: value.path if isinstance(value, Hint) else "",
+    ids=lambda value: str(value.path) if isinstance(value, Hint) else "",
 )
 def test_all_files_that_fit_a_hint_are_one_dataset(hint: Hint, expected: dict[str, int]) -> None:
     found = {path.removeprefix(ROOT): size for path, size in sizes(grouped(TABLES, hint)).items()}
@@ -64,9 +65,42 @@ def test_all_files_that_fit_a_hint_are_one_dataset(hint: Hint, expected: dict[st
 def test_files_apart_are_never_put_together() -> None:
     files = {f"exports/table{number}.csv": A for number in range(3)}
     assert sizes(grouped(files)) == {"exports/table.csv": 3}
-    apart = grouped(files, Hint(path="exports/*", apart=True))
+    apart = grouped(files, Hint(path="exports/*", split=True))
     assert sizes(apart) == dict.fromkeys(files, 1)
     assert {each.rule.name for each in apart.groups} == {"hint"}
+
+
+def test_every_value_of_a_key_is_split_off() -> None:
+    files = {f"lake/{table}/{day}.csv": A for table in "ab" for day in (1, 2)}
+    hint = Hint(path="lake/{table}/**", split=True)
+    assert sizes(grouped(files, hint)) == {"lake/a": 2, "lake/b": 2}
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        pytest.param(("raw/orders_v1/**", "raw/orders_v2"), "raw/orders", id="one folder"),
+        pytest.param(("raw/orders_v1", "old/2019/orders_v2/*.csv"), "orders", id="two folders"),
+        pytest.param(
+            (f"{ROOT}/raw/orders_v1", f"{ROOT}/raw/orders_v2"), "raw/orders", id="whole paths"
+        ),
+    ],
+)
+def test_several_paths_form_one_dataset(paths: tuple[str, ...], expected: str) -> None:
+    files = {"raw/orders_v1/a.csv": A, "raw/orders_v2/b.csv": A, "old/2019/orders_v2/c.csv": A}
+    found = grouped(files, Hint(path=paths, name="orders"))
+    assert sizes(found)[expected] == 2
+
+
+def test_a_whole_path_of_another_root_matches_nothing() -> None:
+    hints = Hint(path=f"{ROOT}_old/raw"), Hint(path="s3://bucket/raw")
+    assert sizes(grouped(TABLES, *hints)) == sizes(grouped(TABLES))
+
+
+def test_all_matching_hints_are_known() -> None:
+    hints = Hints([Hint(path="raw/users.csv"), Hint(path="ref"), Hint(path="raw/**")], root=ROOT)
+    assert hints.matching(f"{ROOT}/raw/users.csv") == [0, 2]
+    assert hints.matching(f"{ROOT}/x.csv") == []
 
 
 def test_the_first_hint_that_fits_decides() -> None:

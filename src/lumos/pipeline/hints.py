@@ -1,8 +1,9 @@
-"""Places files as the configuration says, before any rule is asked."""
+"""Places files as hints say, before any rule is asked."""
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from lumos.pipeline.placement import Placement, place, split_name
@@ -19,9 +20,15 @@ class Hints:
 
     def __init__(self, hints: Sequence[Hint], *, root: str) -> None:
         self._root = root
-        self._hints = [_Hint.of(hint, root) for hint in hints]
-        text = "\n".join(f"{hint.path}\n{hint.name}\n{hint.apart}" for hint in hints)
-        # Told with every sum, so that one made under other hints is not used again.
+        self._patterns = [
+            _Pattern.of(path, hint, number, root)
+            for number, hint in enumerate(hints)
+            for path in hint.paths
+        ]
+        text = "\n".join(
+            "\n".join((*hint.paths, str(hint.name), str(hint.split))) for hint in hints
+        )
+        # Kept with every summary, so that one made under other hints is not used again.
         self.fingerprint = (
             hashlib.blake2b(text.encode(), digest_size=8).hexdigest() if hints else ""
         )
@@ -29,12 +36,17 @@ class Hints:
     def place(self, path: str) -> Placement:
         """The place of a file: the dataset of the first hint that fits, or what its path says."""
         placed = place(path, self._root)
-        for number, hint in enumerate(self._hints):
-            match = hint.files.match(path)
+        for pattern in self._patterns:
+            match = pattern.files.match(path)
             if match is not None:
-                dataset, location = hint.dataset(path, match, self._root)
-                return Placement(dataset, f"{_MARK}{number} {location}", placed.partitions)
+                dataset, location = pattern.dataset(path, match, self._root)
+                return Placement(dataset, f"{_MARK}{pattern.number} {location}", placed.partitions)
         return placed
+
+    def matching(self, path: str) -> list[int]:
+        """The numbers of all hints that a file matches; the first of them decides."""
+        numbers = (each.number for each in self._patterns if each.files.match(path) is not None)
+        return list(dict.fromkeys(numbers))
 
 
 def hinted_location(pattern: str) -> str | None:
@@ -42,25 +54,38 @@ def hinted_location(pattern: str) -> str | None:
     return pattern.partition(" ")[2] if pattern.startswith(_MARK) else None
 
 
-class _Hint(NamedTuple):
+class _Pattern(NamedTuple):
+    """One path of a hint; `folder` is where a dataset of several paths lies."""
+
+    number: int
     files: re.Pattern[str]
     names: tuple[str, ...]
     name: str | None
-    apart: bool
+    split: bool
+    folder: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, hint: Hint, root: str) -> "_Hint":
-        inside = hint.path.removeprefix(root) if hint.path.startswith(root) else hint.path
-        names = tuple(filter(None, inside.split("/")))
+    def of(cls, path: str, hint: Hint, number: int, root: str) -> "_Pattern":
+        names = _names_in(path, root)
         # All files below a folder that fits belong to it too.
         regex = rf"{re.escape(root.rstrip('/'))}/{_regex(names)}(?:/.*)?\Z"
-        return cls(re.compile(regex, re.DOTALL), names, hint.name, hint.apart)
+        return cls(
+            number,
+            re.compile(regex, re.DOTALL),
+            names,
+            hint.name,
+            # Without a key to split by, every file is a dataset.
+            hint.split and "{" not in path,
+            _common_folder(hint.paths, root) if len(hint.paths) > 1 else None,
+        )
 
     def dataset(self, path: str, match: re.Match[str], root: str) -> tuple[str, str]:
         """Path and location of the dataset that a file belongs to."""
-        if self.apart:
+        if self.split:
             return path, path
         top = root.rstrip("/")
+        if self.folder is not None and self.name is not None:
+            return "/".join([top, *self.folder, self.name]), "/".join([top, *self.folder])
         filled = [_filled(name, match) for name in self.names]
         named = list(filter(None, map(_without_stars, filled)))
         if self.name is not None:
@@ -68,6 +93,20 @@ class _Hint(NamedTuple):
         while filled and not filled[-1].strip("*"):
             del filled[-1]
         return "/".join([top, *named]), "/".join([top, *filled])
+
+
+def _names_in(path: str, root: str) -> tuple[str, ...]:
+    """The names of a path from the root on, whether it is written from there or whole."""
+    top = f"{root.rstrip('/')}/"
+    inside = path.removeprefix(top) if f"{path}/" != top else ""
+    return tuple(filter(None, inside.split("/")))
+
+
+def _common_folder(paths: Iterable[str], root: str) -> tuple[str, ...]:
+    """The folder that the datasets of all paths would lie in."""
+    folders = (list(filter(None, map(_without_stars, _names_in(path, root)))) for path in paths)
+    levels = zip(*(folder[:-1] for folder in folders), strict=False)
+    return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels))
 
 
 def _regex(names: Iterable[str]) -> str:
