@@ -241,7 +241,7 @@ def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "lumos.yaml"
     file.write_text("environment: dev\n", encoding="utf-8")
     file.chmod(0o444)
-    with pytest.raises(FileNotWritable, match="read-only.*--in-store"):
+    with pytest.raises(FileNotWritable, match=r"read-only.*--in-store"):
         add(file, "scan", HINT)
     assert file.read_text(encoding="utf-8") == "environment: dev\n"
 
@@ -249,12 +249,14 @@ def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
 def test_a_change_by_another_program_is_not_lost(tmp_path: Path) -> None:
     file = tmp_path / "lumos.yaml"
     file.write_text("environment: dev\n", encoding="utf-8")
-    with (
-        pytest.raises(FileNotWritable, match="changed by another program"),
-        edited(file, lambda text: read(file, text)) as opened,
-    ):
-        opened.add("scan", HINT)
-        file.write_text("environment: test\n", encoding="utf-8")
+
+    def interrupted() -> None:
+        with edited(file, lambda text: read(file, text)) as opened:
+            opened.add("scan", HINT)
+            file.write_text("environment: test\n", encoding="utf-8")
+
+    with pytest.raises(FileNotWritable, match="changed by another program"):
+        interrupted()
     assert file.read_text(encoding="utf-8") == "environment: test\n"
 
 
