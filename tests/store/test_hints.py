@@ -6,7 +6,8 @@ from store.conftest import AT
 
 def add(store: Store, *paths: str, name: str | None = None, split: bool = False) -> bool:
     with store.transaction() as transaction:
-        return transaction.hints.add(paths, name=name, split=split, author="jane", at=AT)
+        id = transaction.hints.add(paths, name=name, split=split, author="jane", at=AT)
+    return id is not None
 
 
 def test_hints_are_kept_in_the_order_they_were_added(store: Store) -> None:

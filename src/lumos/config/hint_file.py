@@ -80,8 +80,11 @@ class HintFile:
 
 
 @contextmanager
-def edited(file: Path, reload: Reload) -> Iterator[HintFile]:
-    """Lock a configuration file, let the block edit it and replace it with the result."""
+def edited(file: Path, reload: Reload, *, write: bool = True) -> Iterator[HintFile]:
+    """Lock a configuration file, let the block edit it and replace it with the result.
+
+    Without `write` the edits are only checked.
+    """
     # A link stays a link; what it points to is replaced.
     target = Path(os.path.realpath(file))
     with _locked(target) as before:
@@ -89,7 +92,7 @@ def edited(file: Path, reload: Reload) -> Iterator[HintFile]:
         opened = HintFile(before[len(mark) :].decode(), reload)
         yield opened
         after = mark + opened.text.encode()
-        if after != before:
+        if write and after != before:
             _replace(target, before, after)
 
 
@@ -174,18 +177,20 @@ def _compose(text: str) -> yaml.MappingNode | None:
 
 def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
     """One node of the text; an alias is a node of its own, where it is written."""
-    start = event.start_mark
+    start: Any = event.start_mark
+    end: Any = event.end_mark
     if isinstance(event, yaml.AliasEvent):
-        return yaml.ScalarNode("alias", f"*{event.anchor}", start, event.end_mark)
+        return yaml.ScalarNode("alias", f"*{event.anchor}", start, end)
     if isinstance(event, yaml.ScalarEvent):
-        return yaml.ScalarNode("", event.value, start, event.end_mark)
+        return yaml.ScalarNode("", event.value, start, end)
     children: list[yaml.Node] = []
     while not isinstance(last := next(events), yaml.CollectionEndEvent):
         children.append(_node(last, events))
+    end = last.end_mark
     if isinstance(event, yaml.SequenceStartEvent):
-        return yaml.SequenceNode("", children, start, last.end_mark, event.flow_style)
+        return yaml.SequenceNode("", children, start, end, event.flow_style)
     pairs = list(zip(children[::2], children[1::2], strict=True))
-    return yaml.MappingNode("", pairs, start, last.end_mark, event.flow_style)
+    return yaml.MappingNode("", pairs, start, end, event.flow_style)
 
 
 def _entry(mapping: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] | None:

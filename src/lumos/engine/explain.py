@@ -22,12 +22,14 @@ from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
 from lumos.sources.addresses import access_of, is_address, normal, section_of
-from lumos.storage import Marker, Selection, storage_of
+from lumos.storage import Access, Marker, Selection, storage_of
 from lumos.store import Scan, Store
 
 if TYPE_CHECKING:
     from lumos.pipeline.explanation import Explained, Lens
     from lumos.pipeline.grouping import Group
+    from lumos.pipeline.manifest import Manifest
+    from lumos.pipeline.summaries import PlaceSummary
     from lumos.pipeline.table_explanation import InTable, SeenTable
 
 _MOST_REASONS: Final = 20
@@ -158,7 +160,25 @@ def _lens(settings: Settings, place: _Place, state: str) -> "Lens":
         return Lens.afresh(place.selection, state_access=access)
     folder = state_folder(state, place.scan.source)
     manifest = Manifests(folder, access).read(place.scan.manifest)
-    return Lens.of_scan(place.selection, manifest, state_access=access)
+    return lens_of_scan(place.selection, manifest, access)
+
+
+def lens_of_scan(selection: Selection, manifest: "Manifest", access: Access) -> "Lens":
+    """What a scan saw, grouped by the selection's hints, which the scan need not have known."""
+    from lumos.pipeline.explanation import Lens
+    from lumos.pipeline.hints import Hints
+    from lumos.pipeline.parts import read_identities, read_part
+    from lumos.pipeline.summaries import merged_places, summarise
+
+    fingerprint = Hints(selection.hints, root=selection.root).fingerprint
+    places: list[PlaceSummary] = []
+    for part in manifest.parts:
+        _, summary = read_identities(part.path, access=access)
+        if summary.hints != fingerprint:
+            rows, _ = read_part(part.path, access=access)
+            summary = summarise(list(rows), root=selection.root, hints=selection.hints)
+        places += summary.places
+    return Lens(selection, merged_places(places), manifest, state_access=access)
 
 
 def _is_folder(path: str, selection: Selection) -> bool:

@@ -57,8 +57,8 @@ class HintWriter:
 
     def add(
         self, paths: Sequence[str], *, name: str | None, split: bool, author: str, at: datetime
-    ) -> bool:
-        """Add a hint; False if the store has the same one."""
+    ) -> int | None:
+        """Add a hint and return its id; None if the store has the same one."""
         text = msgspec.json.encode(paths).decode()
         digest = hashlib.blake2b(f"{text}\n{name}\n{split}".encode(), digest_size=16).hexdigest()
         row = {
@@ -70,7 +70,8 @@ class HintWriter:
             "added_at": at,
         }
         insert = insert_if_new(self._connection.dialect.name, table)
-        return self._connection.execute(insert, row).first() is not None
+        id: int | None = self._connection.execute(insert, row).scalar()
+        return id
 
     def remove(self, id: int) -> bool:
         """Remove a hint; False if there is none of that id."""

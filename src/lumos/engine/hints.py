@@ -1,0 +1,619 @@
+"""Hints: which files form a dataset, in the configuration or the store, and what they change."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.config.hint_file import SCAN, HintFile, NotEditable, edited
+from lumos.config.sources import DatasetHint, FileStore
+from lumos.engine.audit import audit, who
+from lumos.engine.explain import is_in, lens_of_scan, selection_of, urns_in
+from lumos.engine.hint_effects import HintEffect, effects_of
+from lumos.engine.reports import FORMAT_VERSION, Report
+from lumos.engine.scanning import file_roots, hints_in
+from lumos.engine.state import state_folder
+from lumos.errors import MisuseError
+from lumos.sources import hints_of
+from lumos.sources.addresses import access_of, is_address, normal
+from lumos.storage import Access
+from lumos.store import Scan, Store, StoredHint, Transaction
+
+if TYPE_CHECKING:
+    from lumos.pipeline.manifest import Manifest
+
+_STORE: Final = "store"
+_WILD: Final = re.compile(r"[*?{]")
+_UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
+_BELOW: Final = re.compile(r"(/\*\*)+\Z")
+
+Action = Literal["join", "split", "name"]
+
+
+class UnknownRoot(MisuseError):
+    """A pattern for files that no source and no scan covers."""
+
+    def __init__(self, pattern: str, roots: Sequence[str], *, suggestion: str | None) -> None:
+        self.pattern = pattern
+        self.roots = tuple(roots)
+        known = f"Known roots: {', '.join(roots)}." if roots else "No root is known yet."
+        fixed = _WILD.split(pattern)[0].rpartition("/")[0] or "/"
+        advice = f" Did you mean '{suggestion}'?" if suggestion else ""
+        super().__init__(
+            f"'{pattern}' lies in no known root. {known}{advice} "
+            f"To scan that folder first: lumos ingest {fixed}"
+        )
+
+
+class NoSuchHint(MisuseError):
+    """A number or pattern of which there is no hint."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"There is no hint '{wanted}'. To see all hints: lumos hint list")
+
+
+class HintReport(Report, frozen=True, kw_only=True):
+    """A hint, where it is kept and how many files of the last scans match it.
+
+    `number` is its place in the order in which hints are tried; 0 for one that is not kept.
+    """
+
+    number: int
+    patterns: tuple[str, ...]
+    name: str | None
+    action: Action
+    kept_in: Literal["config", "store"]
+    file: str | None = None
+    line: int | None = None
+    section: str | None = None
+    author: str | None = None
+    added_at: datetime | None = None
+    files: int | None = None
+
+
+class HintListReport(Report, frozen=True, kw_only=True):
+    """All hints, in the order in which they are tried."""
+
+    format_version: str = FORMAT_VERSION
+    hints: tuple[HintReport, ...]
+
+
+class HintChangeReport(Report, frozen=True, kw_only=True):
+    """A hint that was added or removed, or would be, and the effect on the last scan.
+
+    Without a scan of the hint's root `scanned_at` is null, and nothing is known of its effect.
+    """
+
+    format_version: str = FORMAT_VERSION
+    change: Literal["added", "removed", "unchanged"]
+    dry_run: bool
+    hint: HintReport
+    root: str | None
+    scanned_at: datetime | None
+    effects: tuple[HintEffect, ...]
+    warnings: tuple[str, ...]
+    next_command: str
+
+
+class _KeptHint(NamedTuple):
+    """A hint and where it is kept: at a position of a section's list, or in the store by id."""
+
+    hint: DatasetHint
+    section: str
+    position: int
+    # What the source of the section scans; hints of all sources have none.
+    roots: tuple[str, ...] = ()
+    stored: StoredHint | None = None
+
+    def whole_paths(self, root: str) -> frozenset[str]:
+        """The hint's paths as whole ones, as far as a root is concerned."""
+        return frozenset(
+            _comparable(path if is_in(path, root) else f"{root.rstrip('/')}/{path.strip('/')}")
+            for path in self.hint.paths
+        )
+
+    def applies_to(self, root: str) -> bool:
+        """Whether files of a root may match."""
+        if self.roots:
+            return root in self.roots
+        return any(is_in(path, root) or not _is_whole(path) for path in self.hint.paths)
+
+
+class _Wanted(NamedTuple):
+    """A hint to add, with whole paths, and the roots that it lies in, the innermost first."""
+
+    hint: DatasetHint
+    roots: tuple[str, ...]
+
+
+class _Effect(NamedTuple):
+    effects: tuple[HintEffect, ...] = ()
+    matched: int | None = None
+    decided_before: int = 0
+    scanned_at: datetime | None = None
+
+
+def with_stored_hints(settings: Settings, store: Store | None) -> Settings:
+    """The settings with the hints of the store after those of the configuration."""
+    return _with_hints(settings, () if store is None else map(_hint_of, store.hints.list()))
+
+
+def _with_hints(settings: Settings, hints: Iterable[DatasetHint]) -> Settings:
+    scan = msgspec.structs.replace(settings.scan, datasets=(*settings.scan.datasets, *hints))
+    return msgspec.structs.replace(settings, scan=scan)
+
+
+class Hints:
+    """Adds, lists and removes hints, and shows what each changes without a scan.
+
+    `load` reads the settings afresh, from another text of the file if one is given; `loaded` is
+    called with the settings after a change of the file.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str | None], Settings],
+        *,
+        loaded: Callable[[Settings], None],
+        store: Callable[[], Store | None],
+        make_store: Callable[[], Store],
+        state: Callable[[], str],
+    ) -> None:
+        self._load = load
+        self._loaded = loaded
+        self._store = store
+        self._make_store = make_store
+        self._state = state
+
+    def list(self) -> HintListReport:
+        """All hints, and how many files of the last scans match each."""
+        from lumos.pipeline.hints import Hints as RootHints
+        from lumos.pipeline.parts import read_identities
+
+        settings, store = self._load(None), self._store()
+        kept = _kept_hints(settings, store)
+        counts: Counter[int] = Counter()
+        scans = _scans(store)
+        for root in scans if kept else ():
+            numbers = [at for at, each in enumerate(kept) if each.applies_to(root)]
+            matching = RootHints(hints_of([kept[at].hint for at in numbers]), root=root).matching
+            manifest, access = self._manifest(settings, scans[root])
+            for part in manifest.parts if numbers else ():
+                for path in read_identities(part.path, access=access)[0]:
+                    counts.update(numbers[at] for at in matching(path))
+        return HintListReport(
+            hints=tuple(
+                _report(each, settings, number=at + 1, files=counts[at] if scans else None)
+                for at, each in enumerate(kept)
+            )
+        )
+
+    def add(
+        self,
+        *patterns: str,
+        name: str | None = None,
+        split: bool = False,
+        in_store: bool = False,
+        dry_run: bool = False,
+    ) -> HintChangeReport:
+        """Join the files that match some patterns into one dataset, split them, or name them.
+
+        The hint goes into the configuration file if there is one, otherwise into the store;
+        `in_store` keeps it there in any case. A dry run writes nothing.
+        """
+        settings = self._load(None)
+        wanted = self._wanted(patterns, name=name, split=split, settings=settings)
+        file = settings.origin.file
+        if file is None or in_store:
+            return self._add_to_store(wanted, settings, dry_run=dry_run)
+        return self._add_to_file(wanted, Path(file), dry_run=dry_run)
+
+    def preview(
+        self, *patterns: str, name: str | None = None, split: bool = False, in_store: bool = False
+    ) -> HintChangeReport:
+        """The effect that a hint would have on the datasets of the last scan."""
+        return self.add(*patterns, name=name, split=split, in_store=in_store, dry_run=True)
+
+    def remove(self, which: int | str, *, dry_run: bool = False) -> HintChangeReport:
+        """Remove a hint by its number in the list, or by its pattern."""
+        settings, store = self._load(None), self._store()
+        number, found = _find(which, _kept_hints(settings, store), settings)
+        report = _report(found, settings, number=number)
+        before = with_stored_hints(settings, store)
+        if found.stored is not None:
+            kept = () if store is None else store.hints.list()
+            after = _with_hints(settings, (_hint_of(each) for each in kept if each != found.stored))
+            if not dry_run:
+                self._make_store().transact(lambda each: _remove_stored(each, found.stored))
+        else:
+            assert settings.origin.file is not None
+            with edited(Path(settings.origin.file), self._load, write=not dry_run) as opened:
+                listed = _kept_hints(opened.settings, store)
+                # Another process may have changed the list since.
+                if found not in listed:
+                    raise NoSuchHint(str(which))
+                opened.remove(found.section, found.position)
+            after = with_stored_hints(opened.settings, store)
+            self._use(opened.settings, dry_run=dry_run)
+        roots = [root for root in _scans(store) if found.applies_to(root)]
+        effect = self._effect(found.hint, before, after, roots)
+        warnings = () if effect.effects or effect.scanned_at is None else (_STAY_TOGETHER,)
+        return _change("removed", report, effect, settings, roots, warnings, dry_run=dry_run)
+
+    def _wanted(
+        self, patterns: Sequence[str], *, name: str | None, split: bool, settings: Settings
+    ) -> _Wanted:
+        """The hint with whole paths; raises MisuseError where a pattern is of no use."""
+        if not patterns:
+            raise MisuseError("Name the files of the hint: lumos hint add 'raw/events/**'")
+        if len(patterns) > 1 and name is None and not split:
+            raise MisuseError(
+                f"{len(patterns)} patterns form one dataset, which needs a name: --name NAME. If "
+                "the shell has expanded a pattern, put it in quotes."
+            )
+        roots = list(dict.fromkeys((*_configured_roots(settings), *_scans(self._store()))))
+        whole = tuple(_whole(pattern, settings) for pattern in patterns)
+        inside: list[list[str]] = []
+        for pattern, path in zip(patterns, whole, strict=True):
+            around = sorted((root for root in roots if is_in(path, root)), key=len, reverse=True)
+            if not around:
+                is_relative = not _is_whole(pattern) and len(roots) == 1
+                suggestion = f"{roots[0]}/{pattern}" if is_relative else None
+                raise UnknownRoot(path, roots, suggestion=suggestion)
+            inside.append(around)
+        if len({each[0] for each in inside}) > 1:
+            raise MisuseError(
+                "A dataset lies in one root, and these patterns lie in several: "
+                f"{', '.join(dict.fromkeys(each[0] for each in inside))}. Add a hint for each."
+            )
+        # A root as a whole is every file in it.
+        paths = tuple(f"{path}/**" if path in roots else path for path in whole)
+        return _Wanted(DatasetHint(path=paths, name=name, split=split), tuple(inside[0]))
+
+    def _add_to_file(self, wanted: _Wanted, file: Path, *, dry_run: bool) -> HintChangeReport:
+        store = self._store()
+        with edited(file, self._load, write=not dry_run) as opened:
+            before = opened.settings
+            same = _same(wanted, _kept_hints(before, store))
+            added = None if same is not None else _insert(opened, wanted)
+        after = opened.settings
+        if same is not None or added is None:
+            return self._unchanged(wanted, before, store, dry_run=dry_run)
+        self._use(after, dry_run=dry_run)
+        return self._added(
+            wanted,
+            added,
+            with_stored_hints(before, store),
+            with_stored_hints(after, store),
+            dry_run=dry_run,
+        )
+
+    def _add_to_store(
+        self, wanted: _Wanted, settings: Settings, *, dry_run: bool
+    ) -> HintChangeReport:
+        store = self._store()
+        if _same(wanted, _kept_hints(settings, store)) is not None:
+            return self._unchanged(wanted, settings, store, dry_run=dry_run)
+        before = with_stored_hints(settings, store)
+        if not dry_run:
+            store = self._make_store()
+            if store.transact(lambda each: _add_stored(each, wanted.hint)) is None:
+                # Another process was faster.
+                return self._unchanged(wanted, settings, store, dry_run=dry_run)
+        added = _same(wanted, _kept_hints(settings, store)) or _KeptHint(wanted.hint, _STORE, 0)
+        after = _with_hints(before, [wanted.hint])
+        return self._added(wanted, added, before, after, dry_run=dry_run)
+
+    def _added(
+        self,
+        wanted: _Wanted,
+        added: _KeptHint,
+        before: Settings,
+        after: Settings,
+        *,
+        dry_run: bool,
+    ) -> HintChangeReport:
+        effect = self._effect(wanted.hint, before, after, wanted.roots)
+        warnings: list[str] = []
+        if effect.matched == 0:
+            warnings.append("No file of the last scan matches the hint.")
+        if effect.decided_before:
+            warnings.append(
+                f"An earlier hint decides {effect.decided_before:,} of the {effect.matched:,} "
+                "matching files: the first hint that matches a file counts. See: lumos hint list"
+            )
+        number = 0 if dry_run else _number(added, _kept_hints(self._load(None), self._store()))
+        report = _report(added, after, number=number, files=effect.matched)
+        return _change("added", report, effect, after, wanted.roots, warnings, dry_run=dry_run)
+
+    def _unchanged(
+        self, wanted: _Wanted, settings: Settings, store: Store | None, *, dry_run: bool
+    ) -> HintChangeReport:
+        kept = _kept_hints(settings, store)
+        same = _same(wanted, kept)
+        assert same is not None, "only for a hint that is kept"
+        report = _report(same, settings, number=_number(same, kept))
+        return _change("unchanged", report, _Effect(), settings, wanted.roots, (), dry_run=dry_run)
+
+    def _use(self, settings: Settings, *, dry_run: bool) -> None:
+        if not dry_run:
+            self._loaded(settings)
+
+    def _effect(
+        self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
+    ) -> _Effect:
+        """What other hints make of the files of the last scans, and how many match one of them."""
+        from lumos.pipeline.hints import Hints as RootHints
+
+        scans = _scans(self._store())
+        effects: list[HintEffect] = []
+        matched = decided_before = 0
+        scanned = [root for root in roots if root in scans]
+        for root in scanned:
+            manifest, access = self._manifest(before, scans[root])
+            selection = selection_of(before, root)
+            old = lens_of_scan(selection, manifest, access)
+            new = lens_of_scan(selection._replace(hints=hints_in(after, root)), manifest, access)
+            matching = RootHints(hints_of([hint]), root=root).matching
+            deciding = RootHints(selection.hints, root=root).matching
+            # Both read the same files in the same order; the folder above also holds a root that
+            # is a file.
+            above = root.rpartition("/")[0]
+            moves: Counter[tuple[str | None, str | None]] = Counter()
+            for one, other in zip(old.files_below(above), new.files_below(above), strict=True):
+                moves[
+                    None if one.group is None else one.group.dataset,
+                    None if other.group is None else other.group.dataset,
+                ] += 1
+                if matching(one.path):
+                    matched += 1
+                    decided_before += bool(deciding(one.path))
+            effects += effects_of(moves, urns_in(before, root))
+        if not scanned:
+            return _Effect()
+        return _Effect(tuple(effects), matched, decided_before, scans[scanned[0]].finished_at)
+
+    def _manifest(self, settings: Settings, scan: Scan) -> "tuple[Manifest, Access]":
+        """What a scan saw, and how its parts are reached."""
+        from lumos.pipeline.manifest import Manifests
+
+        access = access_of(self._state(), settings.sources)
+        folder = state_folder(self._state(), scan.source)
+        return Manifests(folder, access).read(scan.manifest), access
+
+
+_STAY_TOGETHER: Final = (
+    "No dataset changes: files that a scan has put together stay together. To take them apart, "
+    "add a hint with --split."
+)
+
+
+def _kept_hints(settings: Settings, store: Store | None) -> list[_KeptHint]:
+    """All hints in the order in which they are tried: of sources, of all scans, of the store."""
+    sections = [
+        *((f"sources[{at}]", each) for at, each in enumerate(settings.sources)),
+        *(
+            (f"change_detection.sources[{at}]", each.source)
+            for at, each in enumerate(settings.change_detection.sources)
+        ),
+    ]
+    return [
+        *(
+            _KeptHint(hint, name, index, tuple(file_roots(section)))
+            for name, section in sections
+            if isinstance(section, FileStore)
+            for index, hint in enumerate(section.datasets)
+        ),
+        *(_KeptHint(hint, SCAN, index) for index, hint in enumerate(settings.scan.datasets)),
+        *(
+            _KeptHint(_hint_of(each), _STORE, each.id, stored=each)
+            for each in (() if store is None else store.hints.list())
+        ),
+    ]
+
+
+def _hint_of(stored: StoredHint) -> DatasetHint:
+    return DatasetHint(path=stored.paths, name=stored.name, split=stored.split)
+
+
+def _configured_roots(settings: Settings) -> list[str]:
+    sections = (*settings.sources, *(each.source for each in settings.change_detection.sources))
+    return [
+        root
+        for section in sections
+        if isinstance(section, FileStore)
+        for root in file_roots(section)
+    ]
+
+
+def _scans(store: Store | None) -> dict[str, Scan]:
+    """The last scan of every root of files."""
+    scans = () if store is None else store.scans()
+    by_root = {scan.source.partition(":")[2]: scan for scan in scans}
+    return {root: scan for root, scan in by_root.items() if _is_whole(root)}
+
+
+def _is_whole(path: str) -> bool:
+    return path.startswith("/") or is_address(path)
+
+
+def _comparable(path: str) -> str:
+    """A path in the one spelling by which hints for the same files are known."""
+    return _BELOW.sub("", path.rstrip("/"))
+
+
+def _whole(pattern: str, settings: Settings) -> str:
+    """A pattern from the current folder, or an address, as a whole path."""
+    if not pattern.strip("/ "):
+        raise MisuseError("The pattern is empty. Name files: lumos hint add 'raw/events/**'")
+    if _UNWRITABLE.search(pattern):
+        raise MisuseError(f"The pattern {pattern!r} holds a control character or a line break.")
+    names = pattern.split("/")
+    fixed = names.index("..") if ".." in names else len(names)
+    if fixed < len(names) and (is_address(pattern) or _WILD.search("/".join(names[:fixed]))):
+        raise MisuseError(f"'{pattern}': '..' may only come first in a local path.")
+    if is_address(pattern):
+        return normal(pattern, settings.sources)
+    return os.path.abspath(pattern)
+
+
+def _same(wanted: _Wanted, kept: Sequence[_KeptHint]) -> _KeptHint | None:
+    """The hint that says the same already; raises MisuseError if one says something else."""
+    paths = frozenset(map(_comparable, wanted.hint.paths))
+    root = wanted.roots[0]
+    for number, each in enumerate(kept, start=1):
+        if each.applies_to(root) and each.whole_paths(root) == paths:
+            if (each.hint.name, each.hint.split) == (wanted.hint.name, wanted.hint.split):
+                return each
+            says = "splits them" if each.hint.split else "joins them"
+            says += f" as '{each.hint.name}'" if each.hint.name else ""
+            raise MisuseError(
+                f"Hint {number} is for the same files and {says}. Remove it first: "
+                f"lumos hint remove {number}"
+            )
+    return None
+
+
+def _insert(opened: HintFile, wanted: _Wanted) -> _KeptHint:
+    """Write a hint to the source of its root if that is the only one, otherwise for all scans."""
+    section = _own_section(opened.settings, wanted)
+    if section is not None:
+        top = f"{wanted.roots[0].rstrip('/')}/"
+        inside = tuple(path.removeprefix(top) for path in wanted.hint.paths)
+        try:
+            return _append(opened, section, msgspec.structs.replace(wanted.hint, path=inside))
+        except NotEditable:
+            # The source shares its text with others, or is not written as a mapping.
+            pass
+    try:
+        return _append(opened, SCAN, wanted.hint)
+    except NotEditable as problem:
+        raise NotEditable(f"{problem} Keep the hint in the store: --in-store") from None
+
+
+def _append(opened: HintFile, section: str, hint: DatasetHint) -> _KeptHint:
+    opened.add(section, hint)
+    return next(
+        each
+        for each in reversed(_kept_hints(opened.settings, None))
+        if each.section == section and each.hint == hint
+    )
+
+
+def _own_section(settings: Settings, wanted: _Wanted) -> str | None:
+    """The source that alone scans the root of a hint, and no other root."""
+    sections = [
+        (at, roots)
+        for at, section in enumerate(settings.sources)
+        if isinstance(section, FileStore)
+        and not set(roots := file_roots(section)).isdisjoint(wanted.roots)
+    ]
+    if len(wanted.roots) == 1 and len(sections) == 1 and len(sections[0][1]) == 1:
+        return f"sources[{sections[0][0]}]"
+    return None
+
+
+def _add_stored(transaction: Transaction, hint: DatasetHint) -> int | None:
+    at = datetime.now(UTC)
+    added = transaction.hints.add(hint.paths, name=hint.name, split=hint.split, author=who(), at=at)
+    if added is not None:
+        audit(transaction, "hint add", ", ".join(hint.paths), at=at, details=_in_words(hint))
+    return added
+
+
+def _remove_stored(transaction: Transaction, stored: StoredHint | None) -> None:
+    assert stored is not None
+    if not transaction.hints.remove(stored.id):
+        raise NoSuchHint(", ".join(stored.paths))
+    hint = _hint_of(stored)
+    at = datetime.now(UTC)
+    audit(transaction, "hint remove", ", ".join(hint.paths), at=at, details=_in_words(hint))
+
+
+def _in_words(hint: DatasetHint) -> str:
+    return f"{action_of(hint)} as {hint.name}" if hint.name else action_of(hint)
+
+
+def _find(which: int | str, kept: Sequence[_KeptHint], settings: Settings) -> tuple[int, _KeptHint]:
+    """The hint of a number or pattern, and its number."""
+    text = str(which)
+    if text.isascii() and text.isdigit():
+        if not 0 < int(text) <= len(kept):
+            raise NoSuchHint(text)
+        return int(text), kept[int(text) - 1]
+    whole = _comparable(_whole(text, settings))
+    found = [
+        (number, each)
+        for number, each in enumerate(kept, start=1)
+        if text in each.hint.paths
+        or whole in each.hint.paths
+        or any(whole in each.whole_paths(root) for root in each.roots)
+    ]
+    if not found:
+        raise NoSuchHint(text)
+    if len(found) > 1:
+        numbers = ", ".join(str(number) for number, _ in found)
+        raise MisuseError(f"Several hints have the pattern '{text}'. Name one by number: {numbers}")
+    return found[0]
+
+
+def _number(wanted: _KeptHint, kept: Sequence[_KeptHint]) -> int:
+    numbers = (number for number, each in enumerate(kept, start=1) if each == wanted)
+    return next(numbers, 0)
+
+
+def action_of(hint: DatasetHint) -> Action:
+    """What a hint does to files: join them, split them, or only name their dataset."""
+    if hint.split or any("{" in path for path in hint.paths):
+        return "split"
+    is_plain = len(hint.paths) == 1 and not _WILD.search(hint.paths[0])
+    return "name" if hint.name is not None and is_plain else "join"
+
+
+def _report(
+    kept: _KeptHint, settings: Settings, *, number: int, files: int | None = None
+) -> HintReport:
+    is_stored = kept.section == _STORE
+    stored = kept.stored
+    return HintReport(
+        number=number,
+        patterns=kept.hint.paths,
+        name=kept.hint.name,
+        action=action_of(kept.hint),
+        kept_in="store" if is_stored else "config",
+        file=None if is_stored else settings.origin.file,
+        line=settings.origin.lines.get(f"{kept.section}.datasets[{kept.position}]"),
+        section=None if is_stored else f"{kept.section}.datasets",
+        author=None if stored is None else stored.author,
+        added_at=None if stored is None else stored.added_at,
+        files=files,
+    )
+
+
+def _change(
+    change: Literal["added", "removed", "unchanged"],
+    hint: HintReport,
+    effect: _Effect,
+    settings: Settings,
+    roots: Sequence[str],
+    warnings: Sequence[str],
+    *,
+    dry_run: bool,
+) -> HintChangeReport:
+    is_configured = not roots or roots[0] in _configured_roots(settings)
+    return HintChangeReport(
+        change=change,
+        dry_run=dry_run,
+        hint=hint,
+        root=roots[0] if roots else None,
+        scanned_at=effect.scanned_at,
+        effects=effect.effects,
+        warnings=tuple(warnings),
+        next_command="lumos ingest" if is_configured else f"lumos ingest {roots[0]}",
+    )
