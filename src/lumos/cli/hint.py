@@ -139,7 +139,7 @@ def _print_change(report: "HintChangeReport") -> None:
     name = f" as {hint.name}" if hint.name else ""
     text = f"{hint.action} {', '.join(hint.patterns)}{name}"
     if report.change == "unchanged":
-        say(f"Nothing to do: {_where(hint)} already has the hint {hint.number}: {text}")
+        say(f"Nothing to do: {_where(hint)} already has hint {hint.number}: {text}")
         return
     verb = {
         ("added", False): "Added to",
@@ -149,9 +149,8 @@ def _print_change(report: "HintChangeReport") -> None:
     }[report.change, report.dry_run]
     say(f"{verb} {_where(hint)}: {text}")
     if report.scanned_at is None:
-        say(
-            f"There is no scan{f' of {report.root}' if report.root else ''} yet to show the effect."
-        )
+        root = f" of {report.root}" if report.root else ""
+        say(f"There is no scan{root} yet, so the effect is not known.")
     else:
         matched = f", {plural(hint.files, 'matching file')}" if hint.files is not None else ""
         say(f"Effect on the scan of {when(report.scanned_at)} UTC{matched}:")

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from lumos.pipeline.explanation import Explained, Lens
     from lumos.pipeline.grouping import Group
     from lumos.pipeline.manifest import Manifest
-    from lumos.pipeline.summaries import PlaceSummary
+    from lumos.pipeline.parts import Part
+    from lumos.pipeline.summaries import PlaceSummary, Summary
     from lumos.pipeline.table_explanation import InTable, SeenTable
 
 _MOST_REASONS: Final = 20
@@ -163,18 +164,27 @@ def _lens(settings: Settings, place: _Place, state: str) -> "Lens":
     return lens_of_scan(place.selection, manifest, access)
 
 
-def lens_of_scan(selection: Selection, manifest: "Manifest", access: Access) -> "Lens":
-    """What a scan saw, grouped by the selection's hints, which the scan need not have known."""
+def lens_of_scan(
+    selection: Selection,
+    manifest: "Manifest",
+    access: Access,
+    *,
+    is_current: "Callable[[Part, Summary], bool]" = lambda _part, _summary: False,
+) -> "Lens":
+    """What a scan saw, grouped by the selection's hints, which the scan need not have known.
+
+    Parts made under other hints are summed up again, unless they are current all the same.
+    """
     from lumos.pipeline.explanation import Lens
     from lumos.pipeline.hints import Hints
-    from lumos.pipeline.parts import read_identities, read_part
+    from lumos.pipeline.parts import read_part, read_summary
     from lumos.pipeline.summaries import merged_places, summarise
 
     fingerprint = Hints(selection.hints, root=selection.root).fingerprint
     places: list[PlaceSummary] = []
     for part in manifest.parts:
-        _, summary = read_identities(part.path, access=access)
-        if summary.hints != fingerprint:
+        summary = read_summary(part.path, access=access)
+        if summary.hints != fingerprint and not is_current(part, summary):
             rows, _ = read_part(part.path, access=access)
             summary = summarise(list(rows), root=selection.root, hints=selection.hints)
         places += summary.places

@@ -1,12 +1,22 @@
-"""What a change of hints comes to: datasets before and after, those together that share files."""
+"""What hints match and change among the files of the last scan, without another scan."""
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from lumos.engine.explain import lens_of_scan
 from lumos.engine.reports import Report
 from lumos.model.urn import Urn
+from lumos.storage import Access, Hint, Selection
 
+if TYPE_CHECKING:
+    from lumos.pipeline.grouping import Group
+    from lumos.pipeline.manifest import Manifest
+    from lumos.pipeline.parts import Part
+
+# How many files belong to one dataset before and to another after; None for those of no dataset.
+Moves: TypeAlias = Counter[tuple[str | None, str | None]]
 EffectKind = Literal["joined", "split", "renamed", "regrouped", "added", "dropped"]
 
 
@@ -25,9 +35,83 @@ class HintEffect(Report, frozen=True, kw_only=True):
     after: tuple[DatasetFiles, ...]
 
 
-def effects_of(
-    moves: Counter[tuple[str | None, str | None]], urn_of: Callable[[str], Urn]
-) -> list[HintEffect]:
+class ScannedRoot(NamedTuple):
+    """The files of a root as its last scan saw them; the selection has the hints of now."""
+
+    selection: Selection
+    manifest: "Manifest"
+    access: Access
+
+    def matches(self, hints: Sequence[Hint]) -> Iterator[list[int]]:
+        """For every file that hints match, the numbers of these hints in their order."""
+        from lumos.pipeline.hints import Hints
+        from lumos.pipeline.parts import read_identities
+
+        matching = Hints(hints, root=self.selection.root).matching
+        for part in self.manifest.parts:
+            if self._may_hold(part, hints):
+                paths, _ = read_identities(part.path, access=self.access)
+                yield from filter(None, map(matching, paths))
+
+    def moves(self, changed: Hint, after: Sequence[Hint]) -> Moves:
+        """The files of all datasets that differ once a hint is added or removed."""
+        from lumos.pipeline.hints import Hints
+
+        fingerprint = Hints(self.selection.hints, root=self.selection.root).fingerprint
+        old = lens_of_scan(self.selection, self.manifest, self.access)
+        new = lens_of_scan(
+            self.selection._replace(hints=tuple(after)),
+            self.manifest,
+            self.access,
+            is_current=lambda part, summary: (
+                summary.hints == fingerprint and not self._may_hold(part, [changed])
+            ),
+        )
+        olds, news = ({_identity(each) for each in lens.groups} for lens in (old, new))
+        paths = [path for each in olds ^ news for path in (each.first, each.last)]
+        moves: Moves = Counter()
+        if paths:
+            # Both read the same files in the same order.
+            ends = zip(min(paths), max(paths), strict=False)
+            shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+            folder = shared.rpartition("/")[0]
+            for one, other in zip(old.files_below(folder), new.files_below(folder), strict=True):
+                before = None if one.group is None else one.group.dataset
+                moves[before, None if other.group is None else other.group.dataset] += 1
+        return moves
+
+    def _may_hold(self, part: "Part", hints: Sequence[Hint]) -> bool:
+        """Whether files of a part may match."""
+        from lumos.pipeline.hints import prefixes_of
+
+        return any(
+            part.first <= f"{prefix}\U0010ffff" and part.last >= prefix
+            for hint in hints
+            for prefix in prefixes_of(hint, self.selection.root)
+        )
+
+
+class _Identity(NamedTuple):
+    """What changes with the name or the files of a group."""
+
+    dataset: str
+    first: str
+    last: str
+    files: int
+    content: int
+
+
+def _identity(group: "Group") -> _Identity:
+    return _Identity(
+        group.dataset,
+        min(place.first_path for place in group.places),
+        max(place.last_path for place in group.places),
+        sum(place.file_count for place in group.places),
+        sum(place.content for place in group.places),
+    )
+
+
+def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
     """The datasets that change, from the number of files that move from one to another."""
     olds, news = Counter[str](), Counter[str]()
     links: dict[tuple[str, str], set[tuple[str, str]]] = {}

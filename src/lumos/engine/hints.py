@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -14,19 +14,15 @@ from lumos.config import Settings
 from lumos.config.hint_file import SCAN, HintFile, NotEditable, edited
 from lumos.config.sources import DatasetHint, FileStore
 from lumos.engine.audit import audit, who
-from lumos.engine.explain import is_in, lens_of_scan, selection_of, urns_in
-from lumos.engine.hint_effects import HintEffect, effects_of
+from lumos.engine.explain import is_in, selection_of, urns_in
+from lumos.engine.hint_effects import HintEffect, ScannedRoot, effects_of
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.engine.scanning import file_roots, hints_in
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.sources import hints_of
 from lumos.sources.addresses import access_of, is_address, normal
-from lumos.storage import Access
 from lumos.store import Scan, Store, StoredHint, Transaction
-
-if TYPE_CHECKING:
-    from lumos.pipeline.manifest import Manifest
 
 _STORE: Final = "store"
 _WILD: Final = re.compile(r"[*?{]")
@@ -173,20 +169,15 @@ class Hints:
 
     def list(self) -> HintListReport:
         """All hints, and how many files of the last scans match each."""
-        from lumos.pipeline.hints import Hints as RootHints
-        from lumos.pipeline.parts import read_identities
-
         settings, store = self._load(None), self._store()
         kept = _kept_hints(settings, store)
         counts: Counter[int] = Counter()
         scans = _scans(store)
-        for root in scans if kept else ():
+        for root, scan in scans.items():
             numbers = [at for at, each in enumerate(kept) if each.applies_to(root)]
-            matching = RootHints(hints_of([kept[at].hint for at in numbers]), root=root).matching
-            manifest, access = self._manifest(settings, scans[root])
-            for part in manifest.parts if numbers else ():
-                for path in read_identities(part.path, access=access)[0]:
-                    counts.update(numbers[at] for at in matching(path))
+            hints = hints_of([kept[at].hint for at in numbers])
+            for matching in self._seen(settings, scan).matches(hints) if hints else ():
+                counts.update(numbers[at] for at in matching)
         return HintListReport(
             hints=tuple(
                 _report(each, settings, number=at + 1, files=counts[at] if scans else None)
@@ -263,7 +254,7 @@ class Hints:
         for pattern, path in zip(patterns, whole, strict=True):
             around = sorted((root for root in roots if is_in(path, root)), key=len, reverse=True)
             if not around:
-                is_relative = not _is_whole(pattern) and len(roots) == 1
+                is_relative = not _is_whole(pattern) and ".." not in pattern and len(roots) == 1
                 suggestion = f"{roots[0]}/{pattern}" if is_relative else None
                 raise UnknownRoot(path, roots, suggestion=suggestion)
             inside.append(around)
@@ -349,43 +340,28 @@ class Hints:
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
     ) -> _Effect:
         """What other hints make of the files of the last scans, and how many match one of them."""
-        from lumos.pipeline.hints import Hints as RootHints
-
         scans = _scans(self._store())
-        effects: list[HintEffect] = []
-        matched = decided_before = 0
         scanned = [root for root in roots if root in scans]
-        for root in scanned:
-            manifest, access = self._manifest(before, scans[root])
-            selection = selection_of(before, root)
-            old = lens_of_scan(selection, manifest, access)
-            new = lens_of_scan(selection._replace(hints=hints_in(after, root)), manifest, access)
-            matching = RootHints(hints_of([hint]), root=root).matching
-            deciding = RootHints(selection.hints, root=root).matching
-            # Both read the same files in the same order; the folder above also holds a root that
-            # is a file.
-            above = root.rpartition("/")[0]
-            moves: Counter[tuple[str | None, str | None]] = Counter()
-            for one, other in zip(old.files_below(above), new.files_below(above), strict=True):
-                moves[
-                    None if one.group is None else one.group.dataset,
-                    None if other.group is None else other.group.dataset,
-                ] += 1
-                if matching(one.path):
-                    matched += 1
-                    decided_before += bool(deciding(one.path))
-            effects += effects_of(moves, urns_in(before, root))
         if not scanned:
             return _Effect()
+        effects: list[HintEffect] = []
+        matched = decided_before = 0
+        (changed,) = hints_of([hint])
+        for root in scanned:
+            seen = self._seen(before, scans[root])
+            effects += effects_of(seen.moves(changed, hints_in(after, root)), urns_in(before, root))
+            for numbers in seen.matches((changed, *seen.selection.hints)):
+                matched += 0 in numbers
+                decided_before += 0 in numbers and len(numbers) > 1
         return _Effect(tuple(effects), matched, decided_before, scans[scanned[0]].finished_at)
 
-    def _manifest(self, settings: Settings, scan: Scan) -> "tuple[Manifest, Access]":
-        """What a scan saw, and how its parts are reached."""
+    def _seen(self, settings: Settings, scan: Scan) -> ScannedRoot:
         from lumos.pipeline.manifest import Manifests
 
         access = access_of(self._state(), settings.sources)
         folder = state_folder(self._state(), scan.source)
-        return Manifests(folder, access).read(scan.manifest), access
+        manifest = Manifests(folder, access).read(scan.manifest)
+        return ScannedRoot(selection_of(settings, _root_of(scan)), manifest, access)
 
 
 _STAY_TOGETHER: Final = (
@@ -435,8 +411,12 @@ def _configured_roots(settings: Settings) -> list[str]:
 def _scans(store: Store | None) -> dict[str, Scan]:
     """The last scan of every root of files."""
     scans = () if store is None else store.scans()
-    by_root = {scan.source.partition(":")[2]: scan for scan in scans}
+    by_root = {_root_of(scan): scan for scan in scans}
     return {root: scan for root, scan in by_root.items() if _is_whole(root)}
+
+
+def _root_of(scan: Scan) -> str:
+    return scan.source.partition(":")[2]
 
 
 def _is_whole(path: str) -> bool:

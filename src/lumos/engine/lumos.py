@@ -447,11 +447,16 @@ class Lumos:
 
         return Hints(
             self._load,
-            loaded=lambda settings: setattr(self, "settings", settings),
+            loaded=self._use,
             store=self._existing_store,
             make_store=self._made_store,
             state=lambda: self.state_uri,
         )
+
+    def _use(self, settings: Settings) -> None:
+        self.settings = settings
+        # It finds the files of datasets by the hints it was made with.
+        self.__dict__.pop("profiles", None)
 
     def _settings_with_hints(self) -> Settings:
         from lumos.engine.hints import with_stored_hints

@@ -12,6 +12,7 @@ from lumos.storage import Hint
 # Marks the pattern of a place that a hint decided; the hint's number and a location follow.
 _MARK: Final = "{hint}"
 _PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
+_WILD: Final = re.compile(r"[*?{]")
 _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
 
@@ -47,6 +48,14 @@ class Hints:
         """The numbers of all hints that a file matches; the first of them decides."""
         numbers = (each.number for each in self._patterns if each.files.match(path) is not None)
         return list(dict.fromkeys(numbers))
+
+
+def prefixes_of(hint: Hint, root: str) -> list[str]:
+    """What the paths of all files begin with that a hint may match."""
+    top = root.rstrip("/")
+    return [
+        _WILD.split("/".join([top, *_names_in(path, root)]), maxsplit=1)[0] for path in hint.paths
+    ]
 
 
 def hinted_location(pattern: str) -> str | None:
