@@ -147,6 +147,13 @@ def test_warnings_say_why_a_hint_has_no_effect(scanned: Path) -> None:
     assert [each.files for each in lumos.hints.list().hints] == [0, 6, 2]
 
 
+def test_a_hint_of_a_source_comes_before_one_for_all_scans(scanned: Path) -> None:
+    configure("sources: [{type: file, path: lake}]", "scan: {datasets: [raw]}")
+    report = Lumos().hints.add("lake/raw/web_log", name="web")
+    assert (report.warnings, report.hint.number, report.hint.files) == ((), 1, 2)
+    assert after(report)[f"lumos://file{scanned}/raw/web"] == 2
+
+
 def test_several_patterns_are_one_dataset(scanned: Path) -> None:
     configure()
     lumos = Lumos()
@@ -276,7 +283,7 @@ def test_what_is_not_there_cannot_be_removed(which: int | str) -> None:
 
 
 @pytest.mark.usefixtures("lake")
-@pytest.mark.parametrize("which", ["1", "raw/**", "lake/raw/**"])
+@pytest.mark.parametrize("which", ["1", "raw/**", "raw", "lake/raw/**", "lake/raw"])
 def test_a_hint_is_removed_by_number_or_pattern(which: str) -> None:
     text = configure("# mine", "sources:", "- type: file", "  path: lake  # here").read_bytes()
     lumos = Lumos()

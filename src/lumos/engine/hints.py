@@ -1,9 +1,8 @@
 """Hints: which files form a dataset, in the configuration or the store, and what they change."""
 
-import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -16,18 +15,31 @@ from lumos.config.sources import DatasetHint, FileStore
 from lumos.engine.audit import audit, who
 from lumos.engine.explain import is_in, selection_of, urns_in
 from lumos.engine.hint_effects import HintEffect, ScannedRoot, effects_of
+from lumos.engine.kept_hints import (
+    IN_STORE,
+    WILD,
+    KeptHint,
+    NoSuchHint,
+    Wanted,
+    find_hint,
+    find_same,
+    hint_of,
+    is_whole,
+    kept_hints,
+    number_of,
+    whole_path,
+    with_hints,
+    with_stored_hints,
+)
 from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.engine.scanning import file_roots, hints_in
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.sources import hints_of
-from lumos.sources.addresses import access_of, is_address, normal
+from lumos.sources.addresses import access_of
 from lumos.store import Scan, Store, StoredHint, Transaction
 
-_STORE: Final = "store"
-_WILD: Final = re.compile(r"[*?{]")
-_UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
-_BELOW: Final = re.compile(r"(/\*\*)+\Z")
+_MOST_ROOTS: Final = 10
 
 Action = Literal["join", "split", "name"]
 
@@ -38,20 +50,15 @@ class UnknownRoot(MisuseError):
     def __init__(self, pattern: str, roots: Sequence[str], *, suggestion: str | None) -> None:
         self.pattern = pattern
         self.roots = tuple(roots)
-        known = f"Known roots: {', '.join(roots)}." if roots else "No root is known yet."
-        fixed = _WILD.split(pattern)[0].rpartition("/")[0] or "/"
+        more = f" and {len(roots) - _MOST_ROOTS} more" if len(roots) > _MOST_ROOTS else ""
+        listed = f"Known roots: {', '.join(roots[:_MOST_ROOTS])}{more}."
+        known = listed if roots else "No root is known yet."
+        fixed = WILD.split(pattern)[0].rpartition("/")[0] or "/"
         advice = f" Did you mean '{suggestion}'?" if suggestion else ""
         super().__init__(
             f"'{pattern}' lies in no known root. {known}{advice} "
             f"To scan that folder first: lumos ingest {fixed}"
         )
-
-
-class NoSuchHint(MisuseError):
-    """A number or pattern of which there is no hint."""
-
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"There is no hint '{wanted}'. To see all hints: lumos hint list")
 
 
 class HintReport(Report, frozen=True, kw_only=True):
@@ -97,52 +104,11 @@ class HintChangeReport(Report, frozen=True, kw_only=True):
     next_command: str
 
 
-class _KeptHint(NamedTuple):
-    """A hint and where it is kept: at a position of a section's list, or in the store by id."""
-
-    hint: DatasetHint
-    section: str
-    position: int
-    # What the source of the section scans; hints of all sources have none.
-    roots: tuple[str, ...] = ()
-    stored: StoredHint | None = None
-
-    def whole_paths(self, root: str) -> frozenset[str]:
-        """The hint's paths as whole ones, as far as a root is concerned."""
-        return frozenset(
-            _comparable(path if is_in(path, root) else f"{root.rstrip('/')}/{path.strip('/')}")
-            for path in self.hint.paths
-        )
-
-    def applies_to(self, root: str) -> bool:
-        """Whether files of a root may match."""
-        if self.roots:
-            return root in self.roots
-        return any(is_in(path, root) or not _is_whole(path) for path in self.hint.paths)
-
-
-class _Wanted(NamedTuple):
-    """A hint to add, with whole paths, and the roots that it lies in, the innermost first."""
-
-    hint: DatasetHint
-    roots: tuple[str, ...]
-
-
 class _Effect(NamedTuple):
     effects: tuple[HintEffect, ...] = ()
     matched: int | None = None
     decided_before: int = 0
     scanned_at: datetime | None = None
-
-
-def with_stored_hints(settings: Settings, store: Store | None) -> Settings:
-    """The settings with the hints of the store after those of the configuration."""
-    return _with_hints(settings, () if store is None else map(_hint_of, store.hints.list()))
-
-
-def _with_hints(settings: Settings, hints: Iterable[DatasetHint]) -> Settings:
-    scan = msgspec.structs.replace(settings.scan, datasets=(*settings.scan.datasets, *hints))
-    return msgspec.structs.replace(settings, scan=scan)
 
 
 class Hints:
@@ -170,7 +136,7 @@ class Hints:
     def list(self) -> HintListReport:
         """All hints, and how many files of the last scans match each."""
         settings, store = self._load(None), self._store()
-        kept = _kept_hints(settings, store)
+        kept = kept_hints(settings, store)
         counts: Counter[int] = Counter()
         scans = _scans(store)
         for root, scan in scans.items():
@@ -214,18 +180,18 @@ class Hints:
     def remove(self, which: int | str, *, dry_run: bool = False) -> HintChangeReport:
         """Remove a hint by its number in the list, or by its pattern."""
         settings, store = self._load(None), self._store()
-        number, found = _find(which, _kept_hints(settings, store), settings)
+        number, found = find_hint(which, kept_hints(settings, store), settings)
         report = _report(found, settings, number=number)
         before = with_stored_hints(settings, store)
         if found.stored is not None:
             kept = () if store is None else store.hints.list()
-            after = _with_hints(settings, (_hint_of(each) for each in kept if each != found.stored))
+            after = with_hints(settings, (hint_of(each) for each in kept if each != found.stored))
             if not dry_run:
                 self._make_store().transact(lambda each: _remove_stored(each, found.stored))
         else:
             assert settings.origin.file is not None
             with edited(Path(settings.origin.file), self._load, write=not dry_run) as opened:
-                listed = _kept_hints(opened.settings, store)
+                listed = kept_hints(opened.settings, store)
                 # Another process may have changed the list since.
                 if found not in listed:
                     raise NoSuchHint(str(which))
@@ -239,7 +205,7 @@ class Hints:
 
     def _wanted(
         self, patterns: Sequence[str], *, name: str | None, split: bool, settings: Settings
-    ) -> _Wanted:
+    ) -> Wanted:
         """The hint with whole paths; raises MisuseError where a pattern is of no use."""
         if not patterns:
             raise MisuseError("Name the files of the hint: lumos hint add 'raw/events/**'")
@@ -249,12 +215,12 @@ class Hints:
                 "the shell has expanded a pattern, put it in quotes."
             )
         roots = list(dict.fromkeys((*_configured_roots(settings), *_scans(self._store()))))
-        whole = tuple(_whole(pattern, settings) for pattern in patterns)
+        whole = tuple(whole_path(pattern, settings) for pattern in patterns)
         inside: list[list[str]] = []
         for pattern, path in zip(patterns, whole, strict=True):
             around = sorted((root for root in roots if is_in(path, root)), key=len, reverse=True)
             if not around:
-                is_relative = not _is_whole(pattern) and ".." not in pattern and len(roots) == 1
+                is_relative = not is_whole(pattern) and ".." not in pattern and len(roots) == 1
                 suggestion = f"{roots[0]}/{pattern}" if is_relative else None
                 raise UnknownRoot(path, roots, suggestion=suggestion)
             inside.append(around)
@@ -265,13 +231,13 @@ class Hints:
             )
         # A root as a whole is every file in it.
         paths = tuple(f"{path}/**" if path in roots else path for path in whole)
-        return _Wanted(DatasetHint(path=paths, name=name, split=split), tuple(inside[0]))
+        return Wanted(DatasetHint(path=paths, name=name, split=split), tuple(inside[0]))
 
-    def _add_to_file(self, wanted: _Wanted, file: Path, *, dry_run: bool) -> HintChangeReport:
+    def _add_to_file(self, wanted: Wanted, file: Path, *, dry_run: bool) -> HintChangeReport:
         store = self._store()
         with edited(file, self._load, write=not dry_run) as opened:
             before = opened.settings
-            same = _same(wanted, _kept_hints(before, store))
+            same = find_same(wanted, kept_hints(before, store))
             added = None if same is not None else _insert(opened, wanted)
         after = opened.settings
         if same is not None or added is None:
@@ -286,10 +252,10 @@ class Hints:
         )
 
     def _add_to_store(
-        self, wanted: _Wanted, settings: Settings, *, dry_run: bool
+        self, wanted: Wanted, settings: Settings, *, dry_run: bool
     ) -> HintChangeReport:
         store = self._store()
-        if _same(wanted, _kept_hints(settings, store)) is not None:
+        if find_same(wanted, kept_hints(settings, store)) is not None:
             return self._unchanged(wanted, settings, store, dry_run=dry_run)
         before = with_stored_hints(settings, store)
         if not dry_run:
@@ -297,20 +263,20 @@ class Hints:
             if store.transact(lambda each: _add_stored(each, wanted.hint)) is None:
                 # Another process was faster.
                 return self._unchanged(wanted, settings, store, dry_run=dry_run)
-        added = _same(wanted, _kept_hints(settings, store)) or _KeptHint(wanted.hint, _STORE, 0)
-        after = _with_hints(before, [wanted.hint])
+        added = find_same(wanted, kept_hints(settings, store)) or KeptHint(wanted.hint, IN_STORE, 0)
+        after = with_hints(before, [wanted.hint])
         return self._added(wanted, added, before, after, dry_run=dry_run)
 
     def _added(
         self,
-        wanted: _Wanted,
-        added: _KeptHint,
+        wanted: Wanted,
+        added: KeptHint,
         before: Settings,
         after: Settings,
         *,
         dry_run: bool,
     ) -> HintChangeReport:
-        effect = self._effect(wanted.hint, before, after, wanted.roots)
+        effect = self._effect(added.hint, before, after, wanted.roots)
         warnings: list[str] = []
         if effect.matched == 0:
             warnings.append("No file of the last scan matches the hint.")
@@ -319,17 +285,17 @@ class Hints:
                 f"An earlier hint decides {effect.decided_before:,} of the {effect.matched:,} "
                 "matching files: the first hint that matches a file counts. See: lumos hint list"
             )
-        number = 0 if dry_run else _number(added, _kept_hints(self._load(None), self._store()))
+        number = 0 if dry_run else number_of(added, kept_hints(self._load(None), self._store()))
         report = _report(added, after, number=number, files=effect.matched)
         return _change("added", report, effect, after, wanted.roots, warnings, dry_run=dry_run)
 
     def _unchanged(
-        self, wanted: _Wanted, settings: Settings, store: Store | None, *, dry_run: bool
+        self, wanted: Wanted, settings: Settings, store: Store | None, *, dry_run: bool
     ) -> HintChangeReport:
-        kept = _kept_hints(settings, store)
-        same = _same(wanted, kept)
+        kept = kept_hints(settings, store)
+        same = find_same(wanted, kept)
         assert same is not None, "only for a hint that is kept"
-        report = _report(same, settings, number=_number(same, kept))
+        report = _report(same, settings, number=number_of(same, kept))
         return _change("unchanged", report, _Effect(), settings, wanted.roots, (), dry_run=dry_run)
 
     def _use(self, settings: Settings, *, dry_run: bool) -> None:
@@ -339,7 +305,7 @@ class Hints:
     def _effect(
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
     ) -> _Effect:
-        """What other hints make of the files of the last scans, and how many match one of them."""
+        """What a hint that comes or goes makes of the files of the last scans."""
         scans = _scans(self._store())
         scanned = [root for root in roots if root in scans]
         if not scanned:
@@ -349,10 +315,13 @@ class Hints:
         (changed,) = hints_of([hint])
         for root in scanned:
             seen = self._seen(before, scans[root])
-            effects += effects_of(seen.moves(changed, hints_in(after, root)), urns_in(before, root))
-            for numbers in seen.matches((changed, *seen.selection.hints)):
-                matched += 0 in numbers
-                decided_before += 0 in numbers and len(numbers) > 1
+            hints = hints_in(after, root)
+            effects += effects_of(seen.moves(changed, hints), urns_in(before, root))
+            hints = hints if changed in hints else seen.selection.hints
+            own = hints.index(changed)
+            for numbers in seen.matches(hints[: own + 1]):
+                matched += own in numbers
+                decided_before += own in numbers and numbers[0] != own
         return _Effect(tuple(effects), matched, decided_before, scans[scanned[0]].finished_at)
 
     def _seen(self, settings: Settings, scan: Scan) -> ScannedRoot:
@@ -370,34 +339,6 @@ _STAY_TOGETHER: Final = (
 )
 
 
-def _kept_hints(settings: Settings, store: Store | None) -> list[_KeptHint]:
-    """All hints in the order in which they are tried: of sources, of all scans, of the store."""
-    sections = [
-        *((f"sources[{at}]", each) for at, each in enumerate(settings.sources)),
-        *(
-            (f"change_detection.sources[{at}]", each.source)
-            for at, each in enumerate(settings.change_detection.sources)
-        ),
-    ]
-    return [
-        *(
-            _KeptHint(hint, name, index, tuple(file_roots(section)))
-            for name, section in sections
-            if isinstance(section, FileStore)
-            for index, hint in enumerate(section.datasets)
-        ),
-        *(_KeptHint(hint, SCAN, index) for index, hint in enumerate(settings.scan.datasets)),
-        *(
-            _KeptHint(_hint_of(each), _STORE, each.id, stored=each)
-            for each in (() if store is None else store.hints.list())
-        ),
-    ]
-
-
-def _hint_of(stored: StoredHint) -> DatasetHint:
-    return DatasetHint(path=stored.paths, name=stored.name, split=stored.split)
-
-
 def _configured_roots(settings: Settings) -> list[str]:
     sections = (*settings.sources, *(each.source for each in settings.change_detection.sources))
     return [
@@ -412,81 +353,38 @@ def _scans(store: Store | None) -> dict[str, Scan]:
     """The last scan of every root of files."""
     scans = () if store is None else store.scans()
     by_root = {_root_of(scan): scan for scan in scans}
-    return {root: scan for root, scan in by_root.items() if _is_whole(root)}
+    return {root: scan for root, scan in by_root.items() if is_whole(root)}
 
 
 def _root_of(scan: Scan) -> str:
     return scan.source.partition(":")[2]
 
 
-def _is_whole(path: str) -> bool:
-    return path.startswith("/") or is_address(path)
-
-
-def _comparable(path: str) -> str:
-    """A path in the one spelling by which hints for the same files are known."""
-    return _BELOW.sub("", path.rstrip("/"))
-
-
-def _whole(pattern: str, settings: Settings) -> str:
-    """A pattern from the current folder, or an address, as a whole path."""
-    if not pattern.strip("/ "):
-        raise MisuseError("The pattern is empty. Name files: lumos hint add 'raw/events/**'")
-    if _UNWRITABLE.search(pattern):
-        raise MisuseError(f"The pattern {pattern!r} holds a control character or a line break.")
-    names = pattern.split("/")
-    fixed = names.index("..") if ".." in names else len(names)
-    if fixed < len(names) and (is_address(pattern) or _WILD.search("/".join(names[:fixed]))):
-        raise MisuseError(f"'{pattern}': '..' may only come first in a local path.")
-    if is_address(pattern):
-        return normal(pattern, settings.sources)
-    return os.path.abspath(pattern)
-
-
-def _same(wanted: _Wanted, kept: Sequence[_KeptHint]) -> _KeptHint | None:
-    """The hint that says the same already; raises MisuseError if one says something else."""
-    paths = frozenset(map(_comparable, wanted.hint.paths))
-    root = wanted.roots[0]
-    for number, each in enumerate(kept, start=1):
-        if each.applies_to(root) and each.whole_paths(root) == paths:
-            if (each.hint.name, each.hint.split) == (wanted.hint.name, wanted.hint.split):
-                return each
-            says = "splits them" if each.hint.split else "joins them"
-            says += f" as '{each.hint.name}'" if each.hint.name else ""
-            raise MisuseError(
-                f"Hint {number} is for the same files and {says}. Remove it first: "
-                f"lumos hint remove {number}"
-            )
-    return None
-
-
-def _insert(opened: HintFile, wanted: _Wanted) -> _KeptHint:
+def _insert(opened: HintFile, wanted: Wanted) -> KeptHint:
     """Write a hint to the source of its root if that is the only one, otherwise for all scans."""
     section = _own_section(opened.settings, wanted)
     if section is not None:
         top = f"{wanted.roots[0].rstrip('/')}/"
         inside = tuple(path.removeprefix(top) for path in wanted.hint.paths)
-        try:
+        # A source may share its text with others, or not be written as a mapping.
+        with suppress(NotEditable):
             return _append(opened, section, msgspec.structs.replace(wanted.hint, path=inside))
-        except NotEditable:
-            # The source shares its text with others, or is not written as a mapping.
-            pass
     try:
         return _append(opened, SCAN, wanted.hint)
     except NotEditable as problem:
         raise NotEditable(f"{problem} Keep the hint in the store: --in-store") from None
 
 
-def _append(opened: HintFile, section: str, hint: DatasetHint) -> _KeptHint:
+def _append(opened: HintFile, section: str, hint: DatasetHint) -> KeptHint:
     opened.add(section, hint)
     return next(
         each
-        for each in reversed(_kept_hints(opened.settings, None))
+        for each in reversed(kept_hints(opened.settings, None))
         if each.section == section and each.hint == hint
     )
 
 
-def _own_section(settings: Settings, wanted: _Wanted) -> str | None:
+def _own_section(settings: Settings, wanted: Wanted) -> str | None:
     """The source that alone scans the root of a hint, and no other root."""
     sections = [
         (at, roots)
@@ -511,7 +409,7 @@ def _remove_stored(transaction: Transaction, stored: StoredHint | None) -> None:
     assert stored is not None
     if not transaction.hints.remove(stored.id):
         raise NoSuchHint(", ".join(stored.paths))
-    hint = _hint_of(stored)
+    hint = hint_of(stored)
     at = datetime.now(UTC)
     audit(transaction, "hint remove", ", ".join(hint.paths), at=at, details=_in_words(hint))
 
@@ -520,46 +418,18 @@ def _in_words(hint: DatasetHint) -> str:
     return f"{action_of(hint)} as {hint.name}" if hint.name else action_of(hint)
 
 
-def _find(which: int | str, kept: Sequence[_KeptHint], settings: Settings) -> tuple[int, _KeptHint]:
-    """The hint of a number or pattern, and its number."""
-    text = str(which)
-    if text.isascii() and text.isdigit():
-        if not 0 < int(text) <= len(kept):
-            raise NoSuchHint(text)
-        return int(text), kept[int(text) - 1]
-    whole = _comparable(_whole(text, settings))
-    found = [
-        (number, each)
-        for number, each in enumerate(kept, start=1)
-        if text in each.hint.paths
-        or whole in each.hint.paths
-        or any(whole in each.whole_paths(root) for root in each.roots)
-    ]
-    if not found:
-        raise NoSuchHint(text)
-    if len(found) > 1:
-        numbers = ", ".join(str(number) for number, _ in found)
-        raise MisuseError(f"Several hints have the pattern '{text}'. Name one by number: {numbers}")
-    return found[0]
-
-
-def _number(wanted: _KeptHint, kept: Sequence[_KeptHint]) -> int:
-    numbers = (number for number, each in enumerate(kept, start=1) if each == wanted)
-    return next(numbers, 0)
-
-
 def action_of(hint: DatasetHint) -> Action:
     """What a hint does to files: join them, split them, or only name their dataset."""
     if hint.split or any("{" in path for path in hint.paths):
         return "split"
-    is_plain = len(hint.paths) == 1 and not _WILD.search(hint.paths[0])
+    is_plain = len(hint.paths) == 1 and not WILD.search(hint.paths[0])
     return "name" if hint.name is not None and is_plain else "join"
 
 
 def _report(
-    kept: _KeptHint, settings: Settings, *, number: int, files: int | None = None
+    kept: KeptHint, settings: Settings, *, number: int, files: int | None = None
 ) -> HintReport:
-    is_stored = kept.section == _STORE
+    is_stored = kept.section == IN_STORE
     stored = kept.stored
     return HintReport(
         number=number,

@@ -459,7 +459,7 @@ class Lumos:
         self.__dict__.pop("profiles", None)
 
     def _settings_with_hints(self) -> Settings:
-        from lumos.engine.hints import with_stored_hints
+        from lumos.engine.kept_hints import with_stored_hints
 
         return with_stored_hints(self.settings, self._existing_store())
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from lumos.config import Settings
 from lumos.engine.explain import selection_of, urns_in
-from lumos.engine.hints import with_stored_hints
+from lumos.engine.kept_hints import with_stored_hints
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
