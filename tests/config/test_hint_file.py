@@ -4,12 +4,14 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lumos.config import Settings, load
-from lumos.config.hint_file import FileNotWritable, NotEditable, edited
-from lumos.config.sources import DatasetHint
+from lumos.config import STARTER, Settings, load
+from lumos.config.hint_file import FileNotWritable, HintFile, NotEditable, edited
+from lumos.config.sources import DatasetHint, FileSource, FileStore
+from lumos.config.written import write_sources
 
 HINT = DatasetHint(path="raw/*_log/**", name="logs")
 SPLIT = DatasetHint(path="lake/{table}/**", split=True)
@@ -267,3 +269,55 @@ def test_hints_that_are_added_at_once_are_all_kept(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda hint: add(file, "scan", hint), hints))
     assert set(read(file).scan.datasets) == set(hints)
+
+
+SAMPLES = {
+    "the starter": STARTER,
+    **{
+        file.stem: file.read_text(encoding="utf-8")
+        for file in sorted((Path(__file__).parent / "blocks").glob("*.yaml"))
+        # Its sources exist only while they are registered.
+        if file.stem != "plugins"
+    },
+}
+
+
+class AnyVariable(dict[str, str]):
+    """An environment in which every variable that a configuration names is set."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return default if key.startswith("LUMOS") else "x"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_every_layout_takes_a_hint_and_gives_it_back(
+    tmp_path: Path, name: str, ending: str
+) -> None:
+    file = tmp_path / "lumos.yaml"
+    text = SAMPLES[name].replace("\n", ending)
+
+    def reload(text: str) -> Settings:
+        return load(file, environment=AnyVariable(), text=text)
+
+    opened = HintFile(text, reload)
+    unhinted = opened.settings.shown()
+    sources = [
+        f"sources[{at}]"
+        for at, source in enumerate(opened.settings.sources)
+        if isinstance(source, FileStore)
+    ]
+    for section in ("scan", *sources):
+        opened.add(section, HINT)
+        shared = len(os.path.commonprefix([text, opened.text]))  # noqa: RUF071 - not of paths
+        assert opened.text.endswith(text[shared:]), "something was only inserted"
+        hints = [key for key in opened.settings.origin.lines if key.startswith(f"{section}.data")]
+        opened.remove(section, len(hints) - 1)
+        assert opened.settings.shown() == unhinted
+        text = opened.text
+
+
+def test_a_configuration_with_hints_is_written_for_other_folders(tmp_path: Path) -> None:
+    source = FileSource(paths=(str(tmp_path),), datasets=(HINT, SPLIT, SEVERAL))
+    write_sources(tmp_path / "lumos.yaml", [source], found=[])
+    assert read(tmp_path / "lumos.yaml").sources == (source,)
