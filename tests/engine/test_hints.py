@@ -326,3 +326,19 @@ def test_hints_of_a_bucket_are_shown_and_applied(lake: Path, bucket: Any) -> Non
     assert (after(report), report.hint.files) == ({urn: 6}, 6)
     lumos.ingest()
     assert datasets(lumos)[urn] == 6
+
+
+@pytest.mark.parametrize("lost", ["manifest", "parts"])
+def test_a_hint_is_kept_where_its_effect_cannot_be_known(scanned: Path, lost: str) -> None:
+    lumos = Lumos()
+    for file in Path(lumos.state_uri).rglob("*"):
+        if file.is_file() and (file.parent.name == "parts") == (lost == "parts"):
+            file.unlink()
+    report = lumos.hints.add("lake/raw/**", name="raw")
+    assert (report.change, report.scanned_at, report.effects) == ("added", None, ())
+    assert [text.startswith("What the last scan saw") for text in report.warnings] == (
+        [True] if lost == "parts" else []
+    )
+    assert [each.files for each in lumos.hints.list().hints] == [None if lost == "parts" else 0]
+    lumos.ingest(scanned)
+    assert f"lumos://file{scanned}/raw" in datasets(lumos)

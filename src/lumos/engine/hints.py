@@ -1,10 +1,10 @@
 """Hints: which files form a dataset, in the configuration or the store, and what they change."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -35,8 +35,10 @@ from lumos.engine.reports import FORMAT_VERSION, Report
 from lumos.engine.scanning import file_roots, hints_in
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
+from lumos.model.urn import Urn
 from lumos.sources import hints_of
 from lumos.sources.addresses import access_of
+from lumos.storage import Hint
 from lumos.store import Scan, Store, StoredHint, Transaction
 
 _MOST_ROOTS: Final = 10
@@ -57,7 +59,7 @@ class UnknownRoot(MisuseError):
         advice = f" Did you mean '{suggestion}'?" if suggestion else ""
         super().__init__(
             f"'{pattern}' lies in no known root. {known}{advice} "
-            f"To scan that folder first: lumos ingest {fixed}"
+            f"To scan that folder first: lumos ingest {quote(fixed)}"
         )
 
 
@@ -105,10 +107,22 @@ class HintChangeReport(Report, frozen=True, kw_only=True):
 
 
 class _Effect(NamedTuple):
+    """What a change of hints comes to; nothing is known of it without a scan."""
+
     effects: tuple[HintEffect, ...] = ()
     matched: int | None = None
     decided_before: int = 0
     scanned_at: datetime | None = None
+    problem: str | None = None
+
+    def plus(self, other: "_Effect", *, scanned_at: datetime) -> "_Effect":
+        """The effect in two roots."""
+        return _Effect(
+            (*self.effects, *other.effects),
+            (self.matched or 0) + (other.matched or 0),
+            self.decided_before + other.decided_before,
+            self.scanned_at or scanned_at,
+        )
 
 
 class Hints:
@@ -137,19 +151,33 @@ class Hints:
         """All hints, and how many files of the last scans match each."""
         settings, store = self._load(None), self._store()
         kept = kept_hints(settings, store)
-        counts: Counter[int] = Counter()
-        scans = _scans(store)
-        for root, scan in scans.items():
-            numbers = [at for at, each in enumerate(kept) if each.applies_to(root)]
-            hints = hints_of([kept[at].hint for at in numbers])
-            for matching in self._seen(settings, scan).matches(hints) if hints else ():
-                counts.update(numbers[at] for at in matching)
+        counts = self._count_files(kept, settings, _scans(store)) if kept else None
         return HintListReport(
             hints=tuple(
-                _report(each, settings, number=at + 1, files=counts[at] if scans else None)
+                _report(each, settings, number=at + 1, files=None if counts is None else counts[at])
                 for at, each in enumerate(kept)
             )
         )
+
+    def _count_files(
+        self, kept: Sequence[KeptHint], settings: Settings, scans: dict[str, Scan]
+    ) -> Sequence[int] | None:
+        """How many files match each hint; None where no scan can say it."""
+        if not scans:
+            return None
+        from lumos.pipeline.parts import LOST
+
+        counts = [0] * len(kept)
+        for root, scan in scans.items():
+            numbers = [at for at, each in enumerate(kept) if each.applies_to(root)]
+            hints = hints_of([kept[at].hint for at in numbers])
+            try:
+                for matching in self._seen(settings, scan).matches(hints):
+                    for at in matching:
+                        counts[numbers[at]] += 1
+            except (OSError, *LOST):
+                return None
+        return counts
 
     def add(
         self,
@@ -278,7 +306,7 @@ class Hints:
     ) -> HintChangeReport:
         effect = self._effect(added.hint, before, after, wanted.roots)
         warnings: list[str] = []
-        if effect.matched == 0:
+        if effect.matched == 0 and effect.scanned_at is not None:
             warnings.append("No file of the last scan matches the hint.")
         if effect.decided_before:
             warnings.append(
@@ -306,23 +334,20 @@ class Hints:
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
     ) -> _Effect:
         """What a hint that comes or goes makes of the files of the last scans."""
+        from lumos.pipeline.parts import LOST
+
         scans = _scans(self._store())
-        scanned = [root for root in roots if root in scans]
-        if not scanned:
-            return _Effect()
-        effects: list[HintEffect] = []
-        matched = decided_before = 0
-        (changed,) = hints_of([hint])
-        for root in scanned:
-            seen = self._seen(before, scans[root])
-            hints = hints_in(after, root)
-            effects += effects_of(seen.moves(changed, hints), urns_in(before, root))
-            hints = hints if changed in hints else seen.selection.hints
-            own = hints.index(changed)
-            for numbers in seen.matches(hints[: own + 1]):
-                matched += own in numbers
-                decided_before += own in numbers and numbers[0] != own
-        return _Effect(tuple(effects), matched, decided_before, scans[scanned[0]].finished_at)
+        total = _Effect()
+        try:
+            for root in roots:
+                seen = self._seen(before, scans[root]) if root in scans else None
+                if seen is not None and seen.manifest.parts:
+                    found = _effect_in(seen, hint, hints_in(after, root), urns_in(before, root))
+                    total = total.plus(found, scanned_at=scans[root].finished_at)
+        except (OSError, *LOST) as problem:
+            # The hint itself is safe by now.
+            return _Effect(problem=f"What the last scan saw cannot be read: {problem}.")
+        return total
 
     def _seen(self, settings: Settings, scan: Scan) -> ScannedRoot:
         from lumos.pipeline.manifest import Manifests
@@ -331,6 +356,21 @@ class Hints:
         folder = state_folder(self._state(), scan.source)
         manifest = Manifests(folder, access).read(scan.manifest)
         return ScannedRoot(selection_of(settings, _root_of(scan)), manifest, access)
+
+
+def _effect_in(
+    seen: ScannedRoot, hint: DatasetHint, after: Sequence[Hint], urn_of: Callable[[str], Urn]
+) -> _Effect:
+    """What a hint that comes or goes makes of the files of one root."""
+    (changed,) = hints_of([hint])
+    hints = list(after if changed in after else seen.selection.hints)
+    own = hints.index(changed)
+    matches = [each for each in seen.matches(hints[: own + 1]) if own in each]
+    return _Effect(
+        tuple(effects_of(seen.moves(changed, after), urn_of)),
+        len(matches),
+        sum(numbers[0] != own for numbers in matches),
+    )
 
 
 _STAY_TOGETHER: Final = (
@@ -464,6 +504,6 @@ def _change(
         root=roots[0] if roots else None,
         scanned_at=effect.scanned_at,
         effects=effect.effects,
-        warnings=tuple(warnings),
-        next_command="lumos ingest" if is_configured else f"lumos ingest {roots[0]}",
+        warnings=(*warnings, *([effect.problem] if effect.problem else [])),
+        next_command="lumos ingest" if is_configured else f"lumos ingest {quote(roots[0])}",
     )
