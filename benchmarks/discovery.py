@@ -39,8 +39,15 @@ def measure_10k() -> dict[str, Any]:
 
 
 def measure_40k() -> dict[str, Any]:
-    """800 datasets of 50 Parquet files: cold, with column statistics, from a started session."""
-    lake = lakes.parquet(800, 50)
+    """800 datasets of 50 Parquet files, with distinct and with nearly identical columns."""
+    return {
+        "distinct columns": _measure_40k(lakes.parquet(800, 50)),
+        "nearly identical columns": _measure_40k(lakes.parquet(800, 50, similar=True)),
+    }
+
+
+def _measure_40k(lake: Lake) -> dict[str, Any]:
+    """Cold, with column statistics, from a started session."""
     runs: dict[str, Run] = {
         "lumos ingest": lambda: _cold(lake),
         "lumos ingest, session already started": lambda: _warm(lake),

@@ -1,7 +1,8 @@
 """Lakes to measure on: the same bytes on every machine, made once and kept in build/bench.
 
-Each dataset has column names of its own, daily partitions with one file each and a column that is
-added halfway. Every file is a slice of its dataset's random rows, so no two files are alike.
+Each dataset has column names of its own, or all but two in common with the others, daily partitions
+with one file each and a column that is added halfway. Every file is a slice of its dataset's random
+rows, so no two files are alike.
 """
 
 import json
@@ -53,6 +54,8 @@ class Lake:
     format: Format
     datasets: int
     files_each: int
+    # Whether all datasets have the same columns but for two.
+    similar: bool = False
 
     @property
     def files(self) -> int:
@@ -60,7 +63,8 @@ class Lake:
 
     @property
     def root(self) -> Path:
-        return KEPT / "lakes" / f"{self.format}-{self.datasets}x{self.files_each}"
+        kind = "-similar" if self.similar else ""
+        return KEPT / "lakes" / f"{self.format}-{self.datasets}x{self.files_each}{kind}"
 
     @property
     def suffix(self) -> str:
@@ -71,9 +75,9 @@ class Lake:
         return sum(int(_row_counts(self, dataset).sum()) for dataset in range(self.datasets))
 
 
-def parquet(datasets: int, files_each: int) -> Lake:
+def parquet(datasets: int, files_each: int, *, similar: bool = False) -> Lake:
     """A lake of Parquet files with 20 to 50 rows each."""
-    return _made(Lake(format="parquet", datasets=datasets, files_each=files_each))
+    return _made(Lake(format="parquet", datasets=datasets, files_each=files_each, similar=similar))
 
 
 def csv(datasets: int, files_each: int) -> Lake:
@@ -183,7 +187,7 @@ def _slices(lake: Lake, dataset: int, *, turn: int = 0) -> Iterator[pa.Table]:
     table = pa.table(
         {
             f"{name}_{kind}": make(chance, total)
-            for name, (kind, make) in zip(_column_names(dataset), _kinds(), strict=True)
+            for name, (kind, make) in zip(_column_names(lake, dataset), _kinds(), strict=True)
         }
     )
     start = 0
@@ -197,8 +201,11 @@ def _row_counts(lake: Lake, dataset: int, *, turn: int = 0) -> np.ndarray[Any, n
     return np.random.default_rng([dataset, turn, 1]).integers(fewest, most + 1, lake.files_each)
 
 
-def _column_names(dataset: int) -> list[str]:
+def _column_names(lake: Lake, dataset: int) -> list[str]:
     every = [f"{subject}_{quality}" for subject in _SUBJECTS for quality in _QUALITIES]
+    if lake.similar:
+        shared = every[: COLUMNS - 1]
+        return [*shared, f"{_dataset_name(dataset)}_own", every[COLUMNS]]
     return random.Random(dataset).sample(every, COLUMNS + 1)
 
 

@@ -70,6 +70,7 @@ def test_the_example_of_the_founding_documents() -> None:
         (EventType.METADATA_CHANGED, (), ChangeType.METADATA_UPDATE),
         (EventType.RENAMED, (), ChangeType.METADATA_UPDATE),
         (EventType.MERGED, (), ChangeType.METADATA_UPDATE),
+        (EventType.SPLIT, (), ChangeType.METADATA_UPDATE),
     ],
 )
 def test_every_event_is_about_schema_data_or_metadata(

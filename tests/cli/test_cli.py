@@ -252,7 +252,7 @@ def test_explain_says_in_words_what_was_decided(lumos: Any, lake: Path) -> None:
     told = lumos("explain", lake / "users.csv")
     assert told.code == 0
     assert f"belongs to  lumos://file{lake}/users.csv" in told.out
-    assert "(rule: alone)" in told.out
+    assert "(rule: pattern)" in told.out
     assert "now, by looking at" in told.out
     told = lumos("explain", lake)
     assert "all of its 1 file, parquet" in told.out

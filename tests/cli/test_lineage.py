@@ -44,7 +44,10 @@ def test_json_has_everything(lumos: Any) -> None:
     done = lumos("lineage", "ingest", "models", "--json").json
     assert done["format_version"] == "1.0"
     assert done["edges"] == {"added": 0, "changed": 0, "removed": 0, "unchanged": 1}
-    assert done["coverage"] == {"columns": 3, "resolved": 2, "share": 0.6667}
+    assert done["coverage"] == {
+        "columns": 3, "resolved": 2, "share": 0.6667, "tables": 1, "tables_found": 1,
+    }  # fmt: skip
+    assert done["not_found"] == []
     assert {each["name"]: each["way"] for each in done["tables"]} == {
         "raw.orders": "name",
         "totals": "assumed",
@@ -53,6 +56,28 @@ def test_json_has_everything(lumos: Any) -> None:
         ("models/broken.sql", 1)
     ]
     assert done["unrecognised"] == ["models/notes.txt"]
+
+
+def test_tables_that_are_not_found_are_reported_with_the_nearest_name(
+    lumos: Any, models: Path
+) -> None:
+    (models / "broken.sql").write_text("select id from raw.orderz")
+    done = lumos("lineage", "ingest", "models")
+    assert "1 of 2 tables was not found: raw.orderz (nearest: raw.orders)." in done.words
+    tables = " cross join ".join(f"source_{number}" for number in range(8))
+    (models / "broken.sql").write_text(f"select source_1.id from {tables}")
+    done = lumos("lineage", "ingest", "models")
+    assert "8 of 9 tables were not found: source_0, source_1, " in done.words
+    assert "source_4 and 3 more; --json lists all." in done.words
+    found = lumos("lineage", "ingest", "models", "--json").json
+    assert len(found["not_found"]) == 8
+    assert (found["coverage"]["tables"], found["coverage"]["tables_found"]) == (9, 1)
+
+
+@pytest.mark.usefixtures("models")
+def test_queries_are_named_after_their_paths_on_request(lumos: Any) -> None:
+    done = lumos("lineage", "ingest", "models", "--name-from", "{schema}/{table}.sql")
+    assert "a query, taken for table models.totals" in done.words
 
 
 @pytest.mark.usefixtures("models")
@@ -68,6 +93,7 @@ def test_a_dry_run_says_that_nothing_was_written(lumos: Any) -> None:
         (("models/notes.txt",), 1, "Nothing that tells of lineage was found"),
         (("nowhere",), 2, "There is nothing at nowhere"),
         (("models", "--dialect", "klingon"), 2, "klingon"),
+        (("models", "--name-from", "{folder}/*.sql"), 2, "such as {schema}/{table}/*.sql"),
         ((), 2, "Missing argument"),
     ],
 )

@@ -49,7 +49,7 @@ def lumos(request: pytest.FixtureRequest, lake: Path) -> Lumos:
         ("ref/metadata.json", "accompanies", "description"),
         ("ref/bad.parquet", "unreadable", "Parquet"),
         ("ref/users.csv", "dataset", "no other file"),
-        ("events/dt=2024-01-01/part-0.parquet", "dataset", "partition folders"),
+        ("events/dt=2024-01-01/part-0.parquet", "dataset", "partition values"),
     ],
 )
 def test_every_kind_of_file_is_explained(
@@ -63,7 +63,7 @@ def test_every_kind_of_file_is_explained(
 def test_a_file_of_a_dataset_tells_rule_partition_and_drift(lumos: Lumos, lake: Path) -> None:
     new = lumos.explain(lake / "events/dt=2024-01-03/part-0.parquet")
     (dataset,) = new.datasets
-    assert (dataset.urn, dataset.rule) == (f"lumos://file{lake}/events", "partitions")
+    assert (dataset.urn, dataset.rule) == (f"lumos://file{lake}/events", "pattern")
     assert (dataset.files_here, dataset.files) == (1, 3)
     assert [(each.key, each.value) for each in new.partitions] == [("dt", "2024-01-03")]
     assert not new.drifts
@@ -79,7 +79,7 @@ def test_a_folder_tells_its_datasets_and_what_is_none(lumos: Lumos, lake: Path) 
     report = lumos.explain(lake / "ref")
     assert report.kind == "folder"
     assert [dataset.urn.rpartition("/")[2] for dataset in report.datasets] == [
-        "rates.csv",
+        "rates_YYYY-MM-DD.csv",
         "users.csv",
     ]
     assert {each.verdict: each.files for each in report.others} == {
@@ -93,7 +93,7 @@ def test_a_folder_tells_its_datasets_and_what_is_none(lumos: Lumos, lake: Path) 
 def test_what_came_after_the_scan_is_explained_as_new(lake: Path) -> None:
     lumos = Lumos()
     lumos.ingest(lake)
-    new = write_parquet(lake / "events/dt=2024-01-04/x.parquet", id=pa.int64())
+    new = write_parquet(lake / "events/dt=2024-01-04/part-7.parquet", id=pa.int64())
     report = lumos.explain(new)
     assert report.is_new
     assert report.scanned_at is not None
@@ -105,7 +105,7 @@ def test_what_came_after_the_scan_is_explained_as_new(lake: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_crowd_of_names_is_explained_name_by_name(tmp_path: Path) -> None:
+def test_many_names_with_the_same_columns_are_as_many_datasets(tmp_path: Path) -> None:
     letters = "abcdefghijklmno"
     names = [f"{one}{two}name" for one in letters for two in letters]
     for name in names:
@@ -113,7 +113,10 @@ def test_a_crowd_of_names_is_explained_name_by_name(tmp_path: Path) -> None:
     lumos = Lumos()
     lumos.ingest(tmp_path / "lake")
     report = lumos.explain(tmp_path / f"lake/{names[7]}.csv")
-    assert (report.verdict, report.datasets[0].files) == ("dataset", len(names))
+    assert (report.verdict, report.datasets[0].files) == ("dataset", 1)
+    (suggestion,) = lumos.explain(tmp_path / "lake").suggestions
+    assert len(suggestion.datasets) == len(names)
+    assert suggestion.hint == (f"{tmp_path}/lake/*name.csv",)
 
 
 def test_a_path_with_nothing_at_it_is_refused(lumos: Lumos, lake: Path) -> None:

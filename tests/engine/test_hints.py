@@ -127,13 +127,13 @@ def test_removing_a_hint_shows_what_the_next_scan_makes_of_it(scanned: Path) -> 
     assert kept == [("hint add", pattern), ("hint remove", pattern)]
 
 
-def test_files_stay_together_when_their_hint_is_removed(scanned: Path) -> None:
+def test_without_their_hint_files_are_grouped_by_their_paths_again(scanned: Path) -> None:
     lumos = Lumos()
-    lumos.hints.add("lake/raw/*_log/**", name="logs")
+    added = lumos.hints.add("lake/raw/*_log/**", name="logs")
     lumos.ingest(scanned)
     removed = lumos.hints.remove(1)
-    assert removed.effects == ()
-    assert "--split" in removed.warnings[0]
+    assert [effect.kind for effect in removed.effects] == ["split"]
+    assert (before(removed), after(removed)) == (after(added), before(added))
 
 
 def test_warnings_say_why_a_hint_has_no_effect(scanned: Path) -> None:

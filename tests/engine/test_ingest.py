@@ -196,9 +196,9 @@ def test_sources_come_from_the_configuration(lake: Path, tmp_path: Path) -> None
          "    exclude: ['users*']", "cloud_version_prefix: rel-", "environment: staging"],
     )  # fmt: skip
     (found,) = Lumos(tmp_path / "sources.yaml").ingest().datasets
-    assert found.urn == f"lumos://file{lake}/ref/rates.csv?env=STAGING"
+    assert found.urn == f"lumos://file{lake}/ref/rates_YYYY-MM-DD.csv?env=STAGING"
     assert found.location is not None
-    assert found.location.uri == f"{lake}/ref"
+    assert found.location.uri == f"{lake}/ref/rates_*.csv"
     assert found.versioning is not None
     assert found.versioning.cloud_version == "rel-1"
 
@@ -349,9 +349,9 @@ def versions(report: IngestReport) -> dict[str, str]:
     }
 
 
-def test_a_numbered_copy_joins_and_nothing_changes_without_a_change(tmp_path: Path) -> None:
+def test_a_numbered_file_joins_and_nothing_changes_without_a_change(tmp_path: Path) -> None:
     lumos, folder = Lumos(), tmp_path / "lake/s"
-    write_parquet(folder / "users.parquet", id=pa.int64())
+    write_parquet(folder / "users_1.parquet", id=pa.int64())
     assert versions(lumos.ingest(tmp_path / "lake")) == {"users": "S-1 1.0.0"}
     write_parquet(folder / "users_2.parquet", id=pa.int64())
     assert versions(lumos.ingest(tmp_path / "lake")) == {"users": "S-2 1.0.0"}
@@ -404,8 +404,12 @@ def test_a_folder_that_cannot_be_listed_changes_nothing(
 def test_one_file_of_a_dataset_scanned_by_itself_leaves_the_dataset_alone(lake: Path) -> None:
     lumos = Lumos()
     lumos.ingest(lake)
-    (alone,) = lumos.ingest(lake / "events/dt=2024-01-01/part-0.parquet").datasets
-    assert alone.urn.endswith("/events/dt=2024-01-01/part-0.parquet")
+    report = lumos.ingest(lake / "events/dt=2024-01-01/part-0.parquet")
+    (alone,) = report.datasets
+    assert alone.urn.endswith("/lake/events")
+    assert (alone.change, alone.statistics.file_count) == ("unchanged", 1)
+    assert [problem.code for problem in report.problems] == ["inside_dataset"]
+    assert lumos.show("events").dataset["statistics"]["file_count"] == 2
     assert versions(lumos.ingest(lake))["events"] == "S-1 1.0.0"
 
 

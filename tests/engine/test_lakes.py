@@ -20,9 +20,9 @@ from pipeline.lakes_writers import WRITERS
 pytestmark = pytest.mark.usefixtures("spark", "workplace")
 
 _CHOSEN = (
-    "New York taxi trips", "NOAA daily climate", "Covid daily reports", "stocks and funds",
+    "New York taxi trips", "NOAA daily climate", "Covid daily reports", "Spark by date",
     "Titanic", "CloudTrail", "Firehose", "Kafka Connect, same schema in two topics",
-    "database migration service", "runs above tables", "copies", "junk all around",
+    "database migration service", "runs above tables", "days above tables", "junk all around",
     "numbered tables that differ", "formats side by side",
 )  # fmt: skip
 _LAKES = [lake for lake in (*PUBLIC, *WRITERS, *COMPANY) if lake.name in _CHOSEN]

@@ -23,49 +23,62 @@ def table(lake: Path, *places: str) -> None:
         write_parquet(lake / place, id=pa.int64(), temperature=pa.float64())
 
 
-def test_tables_that_turn_out_to_be_one_become_one_with_their_history(tmp_path: Path) -> None:
+def test_tables_with_the_same_columns_stay_apart_until_a_hint_joins_them(tmp_path: Path) -> None:
     lumos, lake = Lumos(), tmp_path / "lake"
     table(lake, "climate/kitchen.parquet", "climate/attic.parquet")
     assert names(lumos.ingest(lake)) == {"kitchen": "new", "attic": "new"}
     table(lake, *(f"climate/{room}.parquet" for room in ("garage", "bedroom", "cellar")))
     report = lumos.ingest(lake)
+    assert set(names(report)) == {"kitchen", "attic", "garage", "bedroom", "cellar"}
+    (suggestion,) = report.suggestions
+    assert suggestion.hint == (f"{lake}/climate/*.parquet",)
+    write_text(tmp_path / "lumos.yaml", [f"scan: {{datasets: ['{suggestion.hint[0]}']}}"])
+    report = Lumos().ingest(lake)
     assert names(report) == {"climate": "changed"}
     assert (report.missing, report.held) == ((), ())
-    urn = f"lumos://file{lake}/climate"
+    urn = report.datasets[0].urn
     for old in ("attic", "kitchen"):
-        assert lumos.show(f"{urn}/{old}.parquet").dataset["urn"] == urn
-    events = [each.type for each in Store.open(lumos.database).events(urn)]
-    assert events == [
-        EventType.CREATED,
-        EventType.CREATED,
-        EventType.RENAMED,
-        EventType.MERGED,
-        EventType.MODIFIED,
-    ]
-    assert len(lumos.history("climate").versions) == 1
-    assert names(lumos.ingest(lake)) == {"climate": "unchanged"}
-    assert [dataset.name for dataset in lumos.list().datasets] == ["climate"]
+        assert lumos.show(f"lumos://file{lake}/climate/{old}.parquet").dataset["urn"] == urn
+    types = [each.type for each in Store.open(lumos.database).events(urn)]
+    assert types.count(EventType.RENAMED) == 1
+    assert types.count(EventType.MERGED) == 4
+    assert names(Lumos().ingest(lake)) == {"climate": "unchanged"}
+    # Without the hint they come apart again.
+    (tmp_path / "lumos.yaml").unlink()
+    report = Lumos().ingest(lake)
+    assert len(report.datasets) == 5
+    (split,) = report.splits
+    assert split.urn == urn
+    assert (report.missing, report.held) == ((), ())
+
+
+def test_join_similar_joins_files_of_a_folder(tmp_path: Path) -> None:
+    table(tmp_path / "lake", *(f"prices/{ticker}.parquet" for ticker in ("AAPL", "MSFT", "IBM")))
+    write_text(tmp_path / "lumos.yaml", ["sources: [{type: file, path: lake, join_similar: true}]"])
+    report = Lumos().ingest()
+    assert names(report) == {"prices": "new"}
+    explained = Lumos().explain(tmp_path / "lake/prices/IBM.parquet")
+    assert (explained.datasets[0].rule, explained.datasets[0].files) == ("similar", 3)
 
 
 def test_a_file_that_joins_renames_nothing(tmp_path: Path) -> None:
     lumos, lake = Lumos(), tmp_path / "lake"
     table(lake, "exports/table1.parquet")
-    assert names(lumos.ingest(lake)) == {"table1": "new"}
+    assert names(lumos.ingest(lake)) == {"table": "new"}
     table(lake, "exports/table2.parquet")
-    assert names(lumos.ingest(lake)) == {"table1": "changed"}
+    assert names(lumos.ingest(lake)) == {"table": "changed"}
 
 
-def test_a_neighbour_makes_a_folder_a_file_pattern_and_changes_nothing_else(tmp_path: Path) -> None:
+def test_a_new_neighbour_changes_nothing(tmp_path: Path) -> None:
     lumos, lake = Lumos(), tmp_path / "lake"
     for day in ("20240101", "20240102"):
         write_text(lake / f"ref/rates_{day}.csv", ["code;rate", "EUR;1.5"])
     lumos.ingest(lake)
-    assert lumos.show("rates").dataset["location"]["uri"] == f"{lake}/ref"
+    before = lumos.show("rates").dataset
+    assert before["location"]["uri"] == f"{lake}/ref/rates_*.csv"
     write_text(lake / "ref/users.csv", ["id,name", "1,Ann"])
     assert names(lumos.ingest(lake)) == {"rates": "unchanged", "users": "new"}
-    shown = lumos.show("rates").dataset
-    assert shown["location"]["uri"] == f"{lake}/ref/rates_*.csv"
-    assert shown["versioning"]["cloud_version"] == "S-1"
+    assert lumos.show("rates").dataset == before
 
 
 def test_files_that_only_accompany_data_are_no_datasets(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.model.pattern import DatasetPattern, without_ending
+from lumos.formats.compression import COMPRESSIONS
+from lumos.formats.naming import FORMATS
+from lumos.model.pattern import DatasetPattern, strip_extensions
 
 ORDERS = "lumos://s3/lake/sales/orders"
 
@@ -30,6 +32,9 @@ ORDERS = "lumos://s3/lake/sales/orders"
         ("orders", f"{ORDERS}?env=DEV", True),
         ("orders", "lumos://file/lake/orders.csv", True),
         ("orders.csv", "lumos://file/lake/orders.csv", True),
+        ("delta", "lumos://file/lake/delta.csv.gz", True),
+        ("lake/iota", "lumos://file/lake/iota.snappy.parquet", True),
+        ("iota.snappy", "lumos://file/lake/iota.snappy.parquet", True),
         ("my data", "lumos://file/lake/my%20data", True),
     ],
 )
@@ -50,8 +55,34 @@ def test_a_pattern_of_nothing_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "short"),
-    [("users.csv", "users"), ("data.v2", "data.v2"), (".csv", ".csv"), ("a/*.csv", "a/*")],
+    ("name", "stripped"),
+    [
+        ("users.csv", "users"),
+        ("tickets.jsonl", "tickets"),
+        ("zeta.ndjson", "zeta"),
+        ("delta.csv.gz", "delta"),
+        ("DELTA.CSV.GZ", "DELTA"),
+        ("iota.snappy.parquet", "iota"),
+        ("part-00000.c000.snappy.parquet", "part-00000"),
+        ("orders.zip", "orders"),
+        ("data.v2", "data.v2"),
+        ("data.v2.json.zst", "data.v2"),
+        ("orders.c000", "orders.c000"),
+        (".csv", ".csv"),
+        (".csv.gz", ".csv.gz"),
+        ("csv.gz", "csv"),
+        ("lake/.json", "lake/.json"),
+        ("a/*.csv", "a/*"),
+        ("*.csv.gz", "*.csv.gz"),
+    ],
 )
-def test_endings_of_data_files_are_left_out(name: str, short: str) -> None:
-    assert without_ending(name) == short
+def test_format_and_compression_extensions_are_stripped_but_never_the_whole_name(
+    name: str, stripped: str
+) -> None:
+    assert strip_extensions(name) == stripped
+
+
+def test_every_extension_that_a_format_or_codec_claims_is_stripped() -> None:
+    extensions = [suffix for format in FORMATS.values() for suffix in format.suffixes]
+    extensions += [suffix for codec in COMPRESSIONS for suffix in codec.suffixes]
+    assert {strip_extensions(f"orders{each}") for each in extensions} == {"orders"}

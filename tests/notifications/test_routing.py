@@ -123,3 +123,11 @@ def test_several_rules_tell_a_channel_once_and_the_first_one_has_the_words() -> 
         "mail": "first",
         "pager": "second",
     }
+
+
+def test_a_split_passes_every_rule_about_its_dataset() -> None:
+    split = change(type=EventType.SPLIT, verdicts=frozenset(), owners=("analytics-team",))
+    assert is_told(split)
+    assert is_told(split, events=(EventType.DELETED,), verdicts=(Verdict.BREAKING,))
+    assert not is_told(split, datasets=("orders",))
+    assert not is_told(split, owners=("ml-platform",))

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT64, STRING, Timestamp
-from lumos.pipeline.grouping import NOTHING_SETTLED, Grouping, Settlement, group
-from lumos.pipeline.placement import place
+from lumos.pipeline.grouping import Grouping, GroupingState, group
+from lumos.pipeline.hints import Hints
 from lumos.pipeline.summaries import FileRow, summarise
+from lumos.storage import Hint
 
 ROOT = "/lake"
 _TYPES = {"int": INT64, "float": FLOAT64, "date": DATE, "time": Timestamp("us"), "str": STRING}
@@ -82,26 +83,37 @@ def schema_of(columns: str) -> Schema:
     return Schema(fields=tuple(fields))
 
 
-def grouped(lake: Lake, *, reverse: bool = False, before: Settlement = NOTHING_SETTLED) -> Grouping:
+def grouped(
+    lake: Lake,
+    *,
+    reverse: bool = False,
+    before: GroupingState | None = None,
+    hints: Sequence[Hint] = (),
+    join_similar: bool = False,
+) -> Grouping:
     """What the rules make of a lake."""
     files = [file for file in lake.files() if file.format is not None]
     if reverse:
         files.reverse()
     schemas = {file.schema.full: file.schema for file in files}
     rows = [FileRow(file.path, 10, 0, "", file.format, file.schema.full) for file in files]
-    return group(summarise(rows, root=ROOT).places, schemas, root=ROOT, before=before)
+    splits = () if before is None else before.splits
+    places = summarise(rows, root=ROOT, hints=hints, splits=splits).places
+    placing = Hints(hints, root=ROOT, splits=splits)
+    return group(places, schemas, hints=placing, before=before, joins_similar=join_similar)
 
 
-def found_sets(lake: Lake, result: Grouping) -> set[frozenset[str]]:
+def found_sets(lake: Lake, result: Grouping, hints: Sequence[Hint] = ()) -> set[frozenset[str]]:
     """The sets of files that were grouped together."""
     dataset_of = {
         (each.base, each.pattern, each.format, each.full): group.dataset
         for group in result.groups
         for each in group.places
     }
+    placing = Hints(hints, root=ROOT)
     sets: dict[str, set[str]] = {}
     for file in lake.files():
-        placed = place(file.path, ROOT)
+        placed = placing.place(file.path)
         key = (placed.base, placed.pattern, file.format, file.schema.full)
         if key in dataset_of:
             sets.setdefault(dataset_of[key], set()).add(file.path)

@@ -79,8 +79,8 @@ COMPANY = [
         "numbered tables that differ",
         """
         t1 | csv | id:int name birthday:date | exports/table1.csv
-        t2 | csv | sku price:float stock:int | exports/table2.csv
-        t3 | csv | lat:float lon:float city | exports/table3.csv
+        t1 | csv | sku price:float stock:int | exports/table2.csv
+        t1 | csv | lat:float lon:float city | exports/table3.csv
     """,
     ),
     Lake(

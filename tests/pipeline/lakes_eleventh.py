@@ -141,8 +141,8 @@ ELEVENTH = [
         "keys that name tables of equal columns",
         """
         a | parquet | user at:time page | web/event_type=clicks/dt=2024-05-0{1..3}/part-0.parquet
-        b | parquet | user at:time page | web/event_type=views/dt=2024-05-0{1..3}/part-0.parquet
-        c | parquet | user at:time page | web/event_type=signups/dt=2024-05-0{1..3}/part-0.parquet
+        a | parquet | user at:time page | web/event_type=views/dt=2024-05-0{1..3}/part-0.parquet
+        a | parquet | user at:time page | web/event_type=signups/dt=2024-05-0{1..3}/part-0.parquet
     """,
     ),
     Lake(

@@ -225,8 +225,8 @@ THIRTEENTH = [
         "tables of a yearbook by number",
         """
         a | csv | region births:int deaths:int | yearbook/{2022,2023}/02-01-01.csv
-        b | csv | branch staff:int wages:float | yearbook/{2022,2023}/06-03-02.csv
-        c | csv | crop area:float harvest:float | yearbook/{2022,2023}/11-02-04.csv
+        a | csv | branch staff:int wages:float | yearbook/{2022,2023}/06-03-02.csv
+        a | csv | crop area:float harvest:float | yearbook/{2022,2023}/11-02-04.csv
     """,
     ),
     Lake(

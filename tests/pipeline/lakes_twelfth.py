@@ -183,8 +183,8 @@ TWELFTH = [
         "tables of a dump by number",
         """
         a | csv | column_1:int column_2 column_3:float | dump/5101.dat
-        b | csv | column_1:int column_2:int column_3 column_4:time column_5 | dump/5103.dat
-        c | csv | column_1 column_2:date | dump/5104.dat
+        a | csv | column_1:int column_2:int column_3 column_4:time column_5 | dump/5103.dat
+        a | csv | column_1 column_2:date | dump/5104.dat
     """,
     ),
     Lake(

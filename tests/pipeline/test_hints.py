@@ -3,7 +3,7 @@
 import pytest
 
 from lumos.model.schema import Schema
-from lumos.pipeline.grouping import NOTHING_SETTLED, Grouping, Settlement, group
+from lumos.pipeline.grouping import Grouping, GroupingState, group
 from lumos.pipeline.hints import Hints
 from lumos.pipeline.summaries import FileRow, summarise
 from lumos.storage import Hint
@@ -14,7 +14,7 @@ A, B = schema_of("id:int name"), schema_of("sku price:float stock:int")
 
 
 def grouped(
-    files: dict[str, Schema], *hints: Hint, before: Settlement = NOTHING_SETTLED
+    files: dict[str, Schema], *hints: Hint, before: GroupingState | None = None
 ) -> Grouping:
     schemas = {schema.full: schema for schema in files.values()}
     rows = [
@@ -29,7 +29,7 @@ def grouped(
         for path, schema in files.items()
     ]
     places = summarise(rows, root=ROOT, hints=hints).places
-    return group(places, schemas, root=ROOT, before=before)
+    return group(places, schemas, hints=Hints(hints, root=ROOT), before=before)
 
 
 def sizes(result: Grouping) -> dict[str, int]:
@@ -64,7 +64,7 @@ def test_all_files_that_fit_a_hint_are_one_dataset(hint: Hint, expected: dict[st
 
 def test_files_apart_are_never_put_together() -> None:
     files = {f"exports/table{number}.csv": A for number in range(3)}
-    assert sizes(grouped(files)) == {"exports/table.csv": 3}
+    assert sizes(grouped(files)) == {"exports/tableNNN.csv": 3}
     apart = grouped(files, Hint(path="exports/*", split=True))
     assert sizes(apart) == dict.fromkeys(files, 1)
     assert {each.rule.name for each in apart.groups} == {"hint"}
@@ -111,7 +111,7 @@ def test_the_first_hint_that_fits_decides() -> None:
 def test_a_hint_may_cut_through_files_that_look_alike() -> None:
     files = {f"log/app_{year}0101.csv": A for year in range(2019, 2025)}
     hint = Hint(path="log/app_202*.csv", name="recent")
-    assert sizes(grouped(files, hint)) == {"log/app.csv": 1, "log/recent": 5}
+    assert sizes(grouped(files, hint)) == {"log/app_YYYY-MM-DD.csv": 1, "log/recent": 5}
 
 
 def test_keys_in_braces_stay_partition_columns() -> None:
@@ -129,11 +129,11 @@ def test_formats_stay_apart_below_a_hint() -> None:
 
 def test_a_hint_renames_what_was_found_without_it() -> None:
     first = grouped(TABLES)
-    hinted = grouped(TABLES, Hint(path="raw/**", name="all"), before=first.settled)
+    hinted = grouped(TABLES, Hint(path="raw/**", name="all"), before=first.state)
     (dataset,) = (each for each in hinted.groups if each.rule.name == "hint")
     former = {dataset.renamed_from, *dataset.merged_from}
     assert former == {f"{ROOT}/raw/{name}.csv" for name in ("orders", "users", "x")}
-    again = grouped(TABLES, Hint(path="raw/**", name="all"), before=hinted.settled)
+    again = grouped(TABLES, Hint(path="raw/**", name="all"), before=hinted.state)
     assert [(each.renamed_from, each.merged_from) for each in again.groups] == [(None, ())] * 2
 
 
@@ -141,9 +141,9 @@ def test_a_hint_takes_only_its_files_from_a_dataset() -> None:
     files = {f"log/app_{year}0101.csv": A for year in range(2019, 2025)}
     first = grouped(files)
     hint = Hint(path="log/app_2024*.csv", name="recent")
-    found = {each.dataset: each for each in grouped(files, hint, before=first.settled).groups}
+    found = {each.dataset: each for each in grouped(files, hint, before=first.state).groups}
     assert found[f"{ROOT}/log/recent"].renamed_from is None
-    assert f"{ROOT}/log/app.csv" in found
+    assert f"{ROOT}/log/app_YYYY-MM-DD.csv" in found
 
 
 def test_a_hint_takes_accompanying_files_too() -> None:

@@ -99,22 +99,25 @@ def test_each_of_two_folders_named_alike_goes_on_as_its_own_table(lake: Path, sc
 
 
 @pytest.mark.parametrize("table_comes", ["first", "later"])
-def test_files_that_would_be_called_as_a_table_is_have_another_name(
+def test_a_table_and_dated_folders_of_the_same_word_are_two_datasets(
     lake: Path, scans: Scans, table_comes: str
 ) -> None:
     for number in range(2):
         write_loose(lake / f"refined/orders_2023/part-0000{number}.parquet")
     if table_comes == "later":
-        assert scans.found() == {"refined/orders": "parquet"}
+        assert scans.found() == {"refined/orders_YYYY": "parquet"}
     write_delta(lake / "refined/orders")
-    expected = {"refined/orders": "delta", "refined/orders_*": "parquet"}
+    expected = {"refined/orders": "delta", "refined/orders_YYYY": "parquet"}
     for _ in range(2):
         assert scans.found() == expected
     assert scans.last is not None
     assert len(scans.last.datasets) == 2
     lens = Lens.of_scan(scans.selection, scans.manifest, state_access=USUAL)
     (group,) = lens.groups
-    assert (group.dataset, len(list(lens.files_of(group)))) == (str(lake / "refined/orders_*"), 2)
+    assert (group.dataset, len(list(lens.files_of(group)))) == (
+        str(lake / "refined/orders_YYYY"),
+        2,
+    )
 
 
 def test_a_table_made_above_datasets_takes_over_none_that_its_log_does_not_name(

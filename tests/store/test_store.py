@@ -155,6 +155,37 @@ def test_a_dataset_is_found_by_name_or_end_of_path(store: Store) -> None:
         store.get("lumos://s3/bucket/orders")
 
 
+@pytest.mark.parametrize("recorded", ["tickets", "tickets.jsonl"])
+@pytest.mark.parametrize("name", ["tickets", "tickets.jsonl", "raw/tickets", "raw/tickets.jsonl"])
+def test_a_file_is_found_with_and_without_its_extensions(
+    store: Store, name: str, recorded: str
+) -> None:
+    tickets = "lumos://file/raw/tickets.jsonl"
+    with store.transaction() as transaction:
+        transaction.save(dataset(recorded, urn=tickets))
+        transaction.save(dataset("tickets.v2", urn="lumos://file/raw/tickets.v2"))
+        transaction.save(dataset("tickets_old", urn="lumos://file/raw/tickets_old.jsonl"))
+    assert store.find(name) == tickets
+
+
+def test_a_file_is_found_by_some_of_its_extensions(store: Store) -> None:
+    iota = "lumos://file/raw/iota.snappy.parquet"
+    with store.transaction() as transaction:
+        transaction.save(dataset("iota", urn=iota))
+    assert store.find("iota.snappy") == iota
+
+
+def test_two_files_with_one_name_are_told_apart_by_their_extensions(store: Store) -> None:
+    plain, packed = "lumos://file/raw/delta.csv", "lumos://file/raw/delta.csv.gz"
+    with store.transaction() as transaction:
+        transaction.save(dataset("delta", urn=plain))
+        transaction.save(dataset("delta.csv.gz", urn=packed))
+    assert store.find("delta.csv.gz") == packed
+    assert store.find("delta.csv") == plain
+    with pytest.raises(AmbiguousName, match=f"{plain}, {packed}"):
+        store.find("delta")
+
+
 def test_the_last_scan_of_a_source_is_remembered(store: Store) -> None:
     assert store.last_scan("file:/lake") is None
     for number in ("000001-a", "000002-b"):

@@ -57,7 +57,7 @@ def change_type_of(event: ChangeEvent) -> ChangeType:
             return ChangeType.SCHEMA_CHANGE if event.findings else ChangeType.DATA_UPDATE
         case EventType.MODIFIED | EventType.DELETED:
             return ChangeType.DATA_UPDATE
-        case EventType.METADATA_CHANGED | EventType.RENAMED | EventType.MERGED:
+        case EventType.METADATA_CHANGED | EventType.RENAMED | EventType.MERGED | EventType.SPLIT:
             return ChangeType.METADATA_UPDATE
         case _ as unreachable:
             assert_never(unreachable)

@@ -47,6 +47,11 @@ def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, .
     return "; ".join(parts)
 
 
+def split_summary(names: list[str]) -> str:
+    """One line: `split into 5 datasets: carts, checkouts, clicks and 2 more`."""
+    return f"split into {_counted(('dataset', 'datasets'), names)}"
+
+
 def sentence_of(change: AnySchemaChange) -> str:
     """One change as somebody would tell it: `Added email field`."""
     path = change.path

@@ -43,7 +43,7 @@ def changes(
         typer.Option(
             metavar="TYPE",
             help="Only these: CREATED, MODIFIED, SCHEMA_CHANGED, METADATA_CHANGED, DELETED, "
-            "RESTORED, RENAMED, MERGED. May be repeated.",
+            "RESTORED, RENAMED, MERGED, SPLIT. May be repeated.",
         ),
     ] = None,
     dataset: Annotated[

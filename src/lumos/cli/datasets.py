@@ -6,12 +6,15 @@ import typer
 
 from lumos.cli.lines import one_line
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.similar import Folded, ShowAll, fold_similar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
     from rich.table import Table
 
-    from lumos.engine.reports import ListReport, ShowReport
+    from lumos.engine.reports import ListedDataset, ListReport, ShowReport, SplitDataset
 
 _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
@@ -45,6 +48,7 @@ def list_(
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
     config: ConfigFile = None,
     store: StorePath = None,
+    show_all: ShowAll = False,
     json: AsJson = False,
 ) -> None:
     """List the datasets in the store."""
@@ -54,7 +58,7 @@ def list_(
     if json:
         print_json(report)
     else:
-        _print_list(report)
+        _print_list(report, show_all=show_all)
 
 
 def show(
@@ -68,11 +72,17 @@ def show(
         _print_dataset(report)
 
 
-def _print_list(report: "ListReport") -> None:
+def _print_list(report: "ListReport", *, show_all: bool) -> None:
     from lumos.cli.screen import stdout, table, when
 
     rows = table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)", "URN")
-    for dataset in report.datasets:
+    for dataset in fold_similar(
+        report.datasets, _same_schema(report), lambda each: each.urn, show_all=show_all
+    ):
+        if isinstance(dataset, Folded):
+            folder = dataset.datasets[0].rpartition("/")[0]
+            rows.add_row(dataset.title, "", "", "--all shows them", f"{folder}/...")
+            continue
         rows.add_row(
             dataset.name,
             dataset.format or "",
@@ -81,6 +91,16 @@ def _print_list(report: "ListReport") -> None:
             dataset.urn,
         )
     stdout().print(rows if report.datasets else "No dataset matches.")
+
+
+def _same_schema(report: "ListReport") -> "Iterator[Folded]":
+    """Datasets of one folder and format that have the same schema."""
+    families: dict[tuple[str, str | None, str], list[ListedDataset]] = {}
+    for each in report.datasets:
+        key = (each.urn.rpartition("/")[0], each.format, each.fingerprint)
+        families.setdefault(key, []).append(each)
+    for some in families.values():
+        yield Folded(tuple(each.urn for each in some), tuple(each.name for each in some))
 
 
 def _print_dataset(report: "ShowReport") -> None:
@@ -97,6 +117,9 @@ def _print_dataset(report: "ShowReport") -> None:
     location, statistics = dataset.get("location"), dataset.get("statistics")
     if report.state == "missing":
         facts.add_row("state", "gone: it was not there at the last scan")
+    elif report.split is not None:
+        facts.add_row("state", f"was {report.split.summary}")
+        facts.add_row("parts", Text("\n".join(map(one_line, _parts_of(report.split)))))
     facts.add_row("format", dataset.get("format"))
     for word, text in (_table_of(dataset) | _said_of(dataset)).items():
         # What people write may have lines of its own.
@@ -245,6 +268,14 @@ def _said_of_field(field: dict[str, Any]) -> str:
     words += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
     words += (field.get("description") or "").split()
     return " ".join(words)
+
+
+def _parts_of(split: "SplitDataset") -> list[str]:
+    """The datasets that one was split into; of very many, the first few."""
+    shown = [*split.parts[:_LISTED]]
+    if (more := split.part_count - len(shown)) > 0:
+        shown.append(f"and {more:,} more: lumos show --json {split.urn}")
+    return shown
 
 
 def _lineage_of(dataset: dict[str, Any]) -> dict[str, list[str]]:

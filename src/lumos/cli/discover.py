@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.options import AsJson, ConfigFile, lumos_of, print_json
+from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_suggestions
 
 if TYPE_CHECKING:
     from lumos.engine.reports import DiscoverReport
@@ -33,6 +34,7 @@ def discover(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     config: ConfigFile = None,
+    show_all: ShowAll = False,
     json: AsJson = False,
 ) -> None:
     """Show what datasets lie in a place, without recording anything.
@@ -50,21 +52,26 @@ def discover(
     if json:
         print_json(report)
     else:
-        _show(report)
+        _show(report, show_all=show_all)
     complain_of_nothing(report.datasets, report.roots)
     complain_of(report.problems)
     if not report.datasets:
         raise typer.Exit(1)
 
 
-def _show(report: "DiscoverReport") -> None:
+def _show(report: "DiscoverReport", *, show_all: bool) -> None:
     from lumos.cli.ingest import counts
     from lumos.cli.screen import files_and_tables, number, plural, stdout, table
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "COLUMNS", "PARTITIONS",
                   right=("FILES", "ROWS", "SIZE", "COLUMNS"))  # fmt: skip
-    for dataset in report.datasets:
+    for dataset in fold_similar(
+        report.datasets, families_of(report.suggestions), lambda each: each.urn, show_all=show_all
+    ):
+        if isinstance(dataset, Folded):
+            found.add_row(dataset.title, "", "", "", "", "", "--all shows them")
+            continue
         location = dataset.location
         found.add_row(
             location.uri if location else dataset.urn,
@@ -83,5 +90,6 @@ def _show(report: "DiscoverReport") -> None:
         f"{plural(summary.datasets, 'dataset')}{files}, {summary.seconds:.1f} s. "
         "Nothing was recorded."
     )
+    print_suggestions(report.suggestions)
     if report.config:
         console.print(f"Wrote {report.config}. Next: lumos ingest --config {report.config}")

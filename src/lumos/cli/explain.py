@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.similar import print_suggestions
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -83,6 +84,7 @@ def _print(report: "ExplainReport") -> None:
         new = "; the file is new since, and would join" if report.is_new else ""
         facts.add_row("decided", f"by the scan of {when(report.scanned_at)} UTC{new}")
     console.print(facts)
+    print_suggestions(report.suggestions)
 
 
 def _add_dataset(facts: "Table", report: "ExplainReport", dataset: "ExplainedDataset") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.options import QUIET, AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,7 @@ def ingest(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where a catalog could not be told of all.")
     ] = False,
+    show_all: ShowAll = False,
     json: AsJson = False,
 ) -> None:
     """Find every dataset, record its schema, and say what changed since the last time.
@@ -79,7 +81,7 @@ def ingest(
     if json:
         print_json(report)
     else:
-        _show(report)
+        _show(report, show_all=show_all)
     _complain(report)
     from lumos.engine.scanning import SOURCE_FAILED
 
@@ -89,17 +91,25 @@ def ingest(
         raise typer.Exit(1)
 
 
-def _show(report: "IngestReport") -> None:
+def _show(report: "IngestReport", *, show_all: bool) -> None:
     from lumos.cli.screen import changes_table, files_and_tables, plural, stdout, table
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "VERSION", "CHANGE",
                   right=("FILES", "ROWS", "SIZE"))  # fmt: skip
-    shown = report.datasets
-    if len(shown) > _MOST_DATASETS:
-        news_first = sorted(report.datasets, key=lambda each: each.change == "unchanged")
-        shown = tuple(news_first[:_MOST_DATASETS])
+    rows = fold_similar(
+        report.datasets, families_of(report.suggestions), lambda each: each.urn, show_all=show_all
+    )
+    shown = rows
+    if len(rows) > _MOST_DATASETS and not show_all:
+        news_first = sorted(
+            rows, key=lambda each: not isinstance(each, Folded) and each.change == "unchanged"
+        )
+        shown = news_first[:_MOST_DATASETS]
     for dataset in shown:
+        if isinstance(dataset, Folded):
+            found.add_row(dataset.title, "", "", "", "", "", "--all shows them")
+            continue
         found.add_row(
             dataset.name,
             dataset.format,
@@ -109,7 +119,7 @@ def _show(report: "IngestReport") -> None:
         )
     if report.datasets:
         console.print(found)
-        if rest := len(report.datasets) - len(shown):
+        if rest := len(rows) - len(shown):
             console.print(f"... and {plural(rest, 'more dataset')}; lumos list shows them all.")
         console.print()
     for dataset in report.datasets:
@@ -120,6 +130,11 @@ def _show(report: "IngestReport") -> None:
                 changes_table(dataset.changes) if dataset.changes else f"  {dataset.summary}"
             )
             console.print()
+    for split in report.splits:
+        console.print(split.urn, style="bold", end="  ")
+        console.print(split.summary)
+    if report.splits:
+        console.print()
     for urn in report.missing:
         console.print(f"gone  {urn}")
     summary = report.summary
@@ -139,6 +154,7 @@ def _show(report: "IngestReport") -> None:
         console.print(_measured(each))
     if report.catalog is not None:
         console.print(_told(report.catalog))
+    print_suggestions(report.suggestions)
 
 
 def _measured(each: "Measurement") -> str:

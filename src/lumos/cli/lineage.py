@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 20
 _MOST_PROBLEMS: Final = 20
+_MOST_NOT_FOUND: Final = 5
 
 app = typer.Typer(
     no_args_is_help=True, help="See where data comes from and where it goes, column by column."
@@ -39,6 +40,7 @@ Dialect = Annotated[
 @app.command(
     epilog="Examples:\n\n"
     "lumos lineage ingest models/ --dialect snowflake\n\n"
+    "lumos lineage ingest sql/ --name-from '{schema}/{table}/*.sql'\n\n"
     "lumos lineage ingest target/manifest.json events.ndjson lineage.yaml"
 )
 def ingest(
@@ -52,6 +54,16 @@ def ingest(
         ),
     ],
     dialect: Dialect = None,
+    name_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Name the tables of files that hold only a query after their paths: "
+            "{table}, {schema} and {database} are parts of the name, * is any text.",
+            show_default="sql_name_from of the configuration, or the file's name; the folder's "
+            "name if that is generic",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
     ] = False,
@@ -66,7 +78,8 @@ def ingest(
     """Read files that tell of lineage, and record it with its columns.
 
     Each file is recognised by what is in it. What a file, project or job said before and no longer
-    says goes; what others say of the same edge stays.
+    says goes; what others say of the same edge stays. Tables that match no dataset are reported
+    with the nearest known name.
     """
     from lumos.cli.screen import steps
 
@@ -75,6 +88,7 @@ def ingest(
         report = desk.ingest(
             *paths,
             dialect=dialect,
+            name_from=name_from,
             dry_run=dry_run,
             accept_removals=accept_removals,
             announce=announce,
@@ -208,6 +222,18 @@ def _show(report: "LineageIngestReport") -> None:
         console.print(
             f"{100 * coverage.resolved / coverage.columns:.0f} % of output columns resolved "
             f"({coverage.resolved:,} of {coverage.columns:,})."
+        )
+    if report.not_found:
+        names = [
+            f"{each.name} (nearest: {each.nearest})" if each.nearest else each.name
+            for each in report.not_found[:_MOST_NOT_FOUND]
+        ]
+        rest = len(report.not_found) - _MOST_NOT_FOUND
+        more = f" and {rest:,} more; --json lists all" if rest > 0 else ""
+        console.print(
+            f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} "
+            f"{'was' if len(report.not_found) == 1 else 'were'} not found: "
+            f"{', '.join(names)}{more}."
         )
     told = f", {plural(report.runs, 'run')} of {plural(report.jobs, 'job')}" if report.jobs else ""
     described = f", {plural(report.described, 'dataset')} described" if report.described else ""

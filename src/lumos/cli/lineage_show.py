@@ -260,7 +260,7 @@ class _Tree:
         if not box.state:
             facts.append("not scanned")
         elif box.state != "live":
-            facts.append("gone")
+            facts.append("split" if box.state == "split" else "gone")
         facts += [way.origins] if way.origins else []
         line.append(f"  {' · '.join(facts)}", style="dim")
         return line

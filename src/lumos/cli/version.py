@@ -131,6 +131,8 @@ def _print_show(report: "VersionShowReport") -> None:
     facts.add_row("", f"{report.change_type.value}: {report.change_details.summary}")
     if report.state == "missing":
         facts.add_row("state", "gone: it was not there at the last scan")
+    elif report.state == "split":
+        facts.add_row("state", "split into other datasets")
     console.print(facts)
     console.print()
     rows = table("SCHEMA", "CLOUD", "SINCE (UTC)", "EVENT", "", "WHAT")

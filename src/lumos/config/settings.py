@@ -22,7 +22,7 @@ from lumos.config.section import (
     spelled,
 )
 from lumos.config.sources import DatasetHint, Names, Source
-from lumos.config.sql_names import SqlName
+from lumos.config.sql_names import NAME_TEMPLATE, NAME_TEMPLATE_HELP, SqlName
 from lumos.errors import MisuseError
 from lumos.model.urn import DEFAULT_ENVIRONMENT
 from lumos.model.version import DEFAULT_PREFIX
@@ -253,6 +253,9 @@ class Settings(Section, frozen=True, kw_only=True):
     glossary_mappings: dict[str, str] = field(default_factory=dict)
     path_patterns: dict[str, str] = field(default_factory=dict)
     sql_names: tuple[SqlName, ...] = ()
+    sql_name_from: (
+        Annotated[str, Meta(pattern=NAME_TEMPLATE, description=NAME_TEMPLATE_HELP)] | None
+    ) = None
     quality_integrations: tuple[QualityIntegration, ...] = ()
     notifications: Notifications = Notifications()
     spark: Spark = Spark()

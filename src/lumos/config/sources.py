@@ -85,6 +85,8 @@ class FileStore(Source, frozen=True, kw_only=True):
     exclude: Names = ()
     recursive: bool = True
     datasets: tuple[DatasetHint, ...] = ()
+    # Join files of one folder, and numbered folders, that have the same columns.
+    join_similar: bool = False
 
 
 class ObjectStore(FileStore, frozen=True, kw_only=True):

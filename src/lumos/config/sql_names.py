@@ -10,6 +10,16 @@ from lumos.model.urn import SCHEME, InvalidUrn, Urn
 
 PLACEHOLDERS: Final = ("table", "schema", "database", "name", "path")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
+# {table} once, {schema} and {database} anywhere, and no other braces.
+NAME_TEMPLATE: Final = (
+    r"^(?:[^{}]|\{(?:schema|database)\})*\{table\}(?:[^{}]|\{(?:schema|database)\})*\Z"
+)
+NAME_TEMPLATE_HELP: Final = (
+    "a path with {table} and, if the path has them, {schema} and {database}, such as "
+    "{schema}/{table}/*.sql"
+)
+_WILDCARDS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+_TEMPLATE_TOKEN: Final = re.compile(r"\{(\w+)\}|\*\*/|\*\*|\*")
 
 
 class SqlName(Section, frozen=True, kw_only=True):
@@ -61,6 +71,33 @@ class SqlName(Section, frozen=True, kw_only=True):
         if any(name not in known for name in _BRACES.findall(self.urn)):
             return None
         return str(Urn.parse(_BRACES.sub(lambda found: known[found.group(1)], self.urn)))
+
+
+class NameTemplate:
+    """Where the parts of a table's name stand in the path of its file: {schema}/{table}/*.sql."""
+
+    def __init__(self, text: str) -> None:
+        if re.match(NAME_TEMPLATE, text) is None:
+            raise MisuseError(f"'{text}' does not name tables. Use {NAME_TEMPLATE_HELP}.")
+        pattern, end = "", 0
+        for token in _TEMPLATE_TOKEN.finditer(text):
+            pattern += re.escape(text[end : token.start()])
+            part = token.group(1)
+            if part is None:
+                pattern += _WILDCARDS[token.group()]
+            else:
+                # A part that stands in the path twice has the same value both times.
+                pattern += f"(?P={part})" if f"(?P<{part}>" in pattern else f"(?P<{part}>[^/]+?)"
+            end = token.end()
+        self._path = re.compile(rf"(?:.*/)?{pattern}{re.escape(text[end:])}")
+
+    def name_of(self, file: str) -> tuple[str, ...] | None:
+        """The table of a file, from the database down; None if the path does not match."""
+        found = self._path.fullmatch(file)
+        if found is None:
+            return None
+        parts = found.groupdict()
+        return tuple(parts[each] for each in ("database", "schema", "table") if each in parts)
 
 
 def _check(urn: str) -> None:

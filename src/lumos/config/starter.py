@@ -79,6 +79,9 @@ scan:
 #  - match: raw.*
 #    urn: lumos://s3/my-data-lake/raw/{table}
 
+# Names of queries in SQL files by their paths; without it, the names of the files.
+#sql_name_from: "{schema}/{table}/*.sql"
+
 # What lumos watch looks at again and again; without it, all sources above every 300 seconds.
 #change_detection:
 #  sources:

@@ -10,7 +10,7 @@ from lumos.analysis.versioning import Step, change_type_of, versions_by_cloud_ve
 from lumos.analysis.wording import blast_radius_of
 from lumos.engine.audit import audit
 from lumos.engine.handlers import event_types
-from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport
+from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport, SplitDataset
 from lumos.errors import MisuseError
 from lumos.model.change import BlastRadius, Cause, ChangeEvent, EventType, Verdict
 from lumos.model.moment import duration, moment
@@ -25,6 +25,7 @@ MILESTONES: Final = (
     EventType.RESTORED,
     EventType.RENAMED,
     EventType.MERGED,
+    EventType.SPLIT,
 )
 _TOGETHER: Final = 200
 _EVER: Final = datetime.max.replace(tzinfo=UTC)
@@ -107,7 +108,7 @@ class ChangesSummary(Report, frozen=True, kw_only=True):
 
 
 class Milestone(Report, frozen=True, kw_only=True):
-    """What became of a dataset as a whole: it was gone, was back, got a name or took others in."""
+    """What became of a dataset as a whole: gone, back, renamed, merged with others or split."""
 
     timestamp: datetime
     event: EventType
@@ -229,7 +230,7 @@ def _step(cloud_version: str, schema_version: str) -> Step:
 
 
 def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
-    """When a dataset was gone, back, renamed or merged, newest first."""
+    """When a dataset was gone, back, renamed, merged or split, newest first."""
     return tuple(
         Milestone(
             timestamp=event.at,
@@ -240,6 +241,12 @@ def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
         )
         for event in events_of(store, known, types=MILESTONES)
     )
+
+
+def last_split(store: Store, urn: str) -> SplitDataset | None:
+    """Into which datasets one was split most recently."""
+    wanted = EventFilter(urns=frozenset({urn}), types=(EventType.SPLIT,), limit=1)
+    return next(map(SplitDataset.of, store.change_log.events(wanted)), None)
 
 
 def _changed_schemas(event: ChangeEvent) -> tuple[str | None, str | None]:

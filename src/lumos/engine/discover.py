@@ -17,6 +17,7 @@ from lumos.engine.recording import dataset_of
 from lumos.engine.reports import DatasetReport, DiscoverReport, DiscoverSummary
 from lumos.engine.samples import sampled
 from lumos.engine.scanning import Lake, places_of, sections_of
+from lumos.engine.scans import suggestions_of
 from lumos.engine.state import check_state
 from lumos.model.discovery import Discovery
 from lumos.sources import SampledSource, Source
@@ -82,6 +83,13 @@ def _looked_at(
         roots=places.addresses,
         datasets=tuple(DatasetReport.of(dataset, change="new") for dataset in datasets),
         problems=tuple(problem for each in found for problem in each.problems),
+        suggestions=tuple(
+            suggestion
+            for source, discovery in looks
+            for suggestion in suggestions_of(
+                discovery, partial(source.urn, environment=settings.environment)
+            )
+        ),
     )
 
 

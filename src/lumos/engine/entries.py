@@ -22,7 +22,7 @@ from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ASPECTS, Lineage, Versioning, VersionRecord
 from lumos.model.schema import Schema
 from lumos.model.version import CloudVersion, SchemaVersion
-from lumos.store import KnownDataset, Transaction
+from lumos.store import KnownDataset, State, Transaction
 from lumos.store.entries import NewVersion, StoredEntry, StoredVersion
 from lumos.store.lineage.aspect import fingerprint, given_out, left_to_tell, says_all
 from lumos.store.records import IMPORTED
@@ -151,7 +151,7 @@ def _known(
         platform=entry.platform,
         format=entry.format,
         source=IMPORTED if was is None else was.source,
-        state="missing" if entry.deleted else "live",
+        state=_state(entry, was),
         cloud_version=cloud_version,
         schema_version=schema_version,
         schema_hash=schema_hash,
@@ -160,6 +160,13 @@ def _known(
         created_at=utc(told or at) if was is None else was.created_at,
         updated_at=at,
     )
+
+
+def _state(entry: Entry, was: KnownDataset | None) -> State:
+    if not entry.deleted:
+        return "live"
+    # Catalogs do not know why a dataset is no longer there.
+    return "missing" if was is None or was.state == "live" else was.state
 
 
 def _counted(versioning: Versioning | VersionRecord | None) -> tuple[str, str] | None:

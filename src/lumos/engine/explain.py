@@ -80,6 +80,17 @@ def explain(
         except FileNotFoundError:
             raise NothingToExplain(wanted) from None
     report = _report(wanted, place, explained, urn_of)
+    if report.kind == "folder":
+        suggestions = lens.suggestions({each.group.dataset for each in explained if each.group})
+        report = msgspec.structs.replace(
+            report,
+            suggestions=tuple(
+                msgspec.structs.replace(
+                    each, datasets=tuple(str(urn_of(path)) for path in each.datasets)
+                )
+                for each in suggestions
+            ),
+        )
     tables = tuple(_table(each, urn_of) for each in lens.tables.below(wanted))
     return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
 
@@ -114,7 +125,7 @@ def is_in(path: str, root: str) -> bool:
 
 def _neighbourhood(path: str) -> str:
     """The folder to look at for a path: above its partitions, so that they are seen as such."""
-    from lumos.pipeline.placement import is_partition
+    from lumos.pipeline.patterns import is_partition
 
     is_folder = not is_address(path) and os.path.isdir(path)
     if is_address(path) and path.count("/") < 3:
@@ -140,6 +151,7 @@ def selection_of(settings: Settings, root: str) -> Selection:
                 hints_in(settings, root),
                 always.tables,
                 always.table_history,
+                section.join_similar,
             )
     return Selection(
         root,
@@ -180,13 +192,16 @@ def lens_of_scan(
     from lumos.pipeline.parts import read_part, read_summary
     from lumos.pipeline.summaries import merged_places, summarise
 
-    fingerprint = Hints(selection.hints, root=selection.root).fingerprint
+    splits = manifest.grouping.splits
+    fingerprint = Hints(selection.hints, root=selection.root, splits=splits).fingerprint
     places: list[PlaceSummary] = []
     for part in manifest.parts:
         summary = read_summary(part.path, access=access)
         if summary.hints != fingerprint and not is_current(part, summary):
             rows, _ = read_part(part.path, access=access)
-            summary = summarise(list(rows), root=selection.root, hints=selection.hints)
+            summary = summarise(
+                list(rows), root=selection.root, hints=selection.hints, splits=splits
+            )
         places += summary.places
     return Lens(selection, merged_places(places), manifest, state_access=access)
 

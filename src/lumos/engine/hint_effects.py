@@ -57,7 +57,9 @@ class ScannedRoot(NamedTuple):
         """The files of all datasets that differ once a hint is added or removed."""
         from lumos.pipeline.hints import Hints
 
-        fingerprint = Hints(self.selection.hints, root=self.selection.root).fingerprint
+        fingerprint = Hints(
+            self.selection.hints, root=self.selection.root, splits=self.manifest.grouping.splits
+        ).fingerprint
         old = lens_of_scan(self.selection, self.manifest, self.access)
         new = lens_of_scan(
             self.selection._replace(hints=tuple(after)),

@@ -228,8 +228,7 @@ class Hints:
             self._use(opened.settings, dry_run=dry_run)
         roots = [root for root in _scans(store) if found.applies_to(root)]
         effect = self._effect(found.hint, before, after, roots)
-        warnings = () if effect.effects or effect.scanned_at is None else (_STAY_TOGETHER,)
-        return _change("removed", report, effect, settings, roots, warnings, dry_run=dry_run)
+        return _change("removed", report, effect, settings, roots, (), dry_run=dry_run)
 
     def _wanted(
         self, patterns: Sequence[str], *, name: str | None, split: bool, settings: Settings
@@ -371,12 +370,6 @@ def _effect_in(
         len(matches),
         sum(numbers[0] != own for numbers in matches),
     )
-
-
-_STAY_TOGETHER: Final = (
-    "No dataset changes: files that a scan has put together stay together. To take them apart, "
-    "add a hint with --split."
-)
 
 
 def _configured_roots(settings: Settings) -> list[str]:

@@ -9,7 +9,13 @@ from typing import Protocol
 from lumos.config import Settings
 from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
-from lumos.engine.reports import ChangeWord, DatasetReport, IngestReport, IngestSummary
+from lumos.engine.reports import (
+    ChangeWord,
+    DatasetReport,
+    IngestReport,
+    IngestSummary,
+    SplitDataset,
+)
 from lumos.engine.samples import known_datasets, sampled
 from lumos.engine.scanning import Lake, failure_of, places_of
 from lumos.engine.scans import Pass, Scanner
@@ -239,7 +245,9 @@ def _report(
         datasets=tuple(datasets.values()),
         missing=missing,
         held=held,
+        splits=tuple(SplitDataset.of(event) for each in passes for event in each.splits),
         problems=tuple(problems.values()),
+        suggestions=tuple(each for done in passes for each in done.suggestions),
     )
 
 

@@ -245,9 +245,13 @@ class Lumos:
 
     def show(self, urn: str) -> ShowReport:
         """All that is known about a dataset."""
+        from lumos.engine.changes import last_split
+
         store = self._store()
         found = store.find(urn)
-        return ShowReport.of(store.get(found), state=store.state(found))
+        state = store.state(found)
+        split = last_split(store, found) if state == "split" else None
+        return ShowReport.of(store.get(found), state=state, split=split)
 
     def history(self, urn: str) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""

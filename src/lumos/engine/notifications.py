@@ -15,7 +15,7 @@ import msgspec
 from lumos.analysis.wording import affected_sentence_of, blast_radius_of, sentence_of
 from lumos.config.notifications import ChangeRule, Notifications
 from lumos.errors import LumosError, MissingDependency, UnknownName
-from lumos.model.change import BlastRadius, ChangeEvent, Verdict
+from lumos.model.change import BlastRadius, ChangeEvent, EventType, Verdict
 from lumos.model.dataset import Ownership
 from lumos.model.notification import Notification, NotificationState
 from lumos.model.urn import Urn
@@ -42,19 +42,17 @@ class Notifier:
         self._has_posted = False
 
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
-        verdicts = _verdicts(event)
-        # A first scan has events by the thousand that nobody wants to hear of.
-        if not any(is_about(rule, event.type, verdicts) for rule in self._rules):
+        if event.type is EventType.SPLIT:
+            self._post_splits(transaction, event)
             return
-        known = transaction.known(event.urn)
-        ownership: Ownership | None = transaction.aspect(event.urn, "ownership")
-        change = RoutedChange(
-            urn=event.urn,
-            name=Urn.parse(event.urn).name if known is None else known.name,
-            type=event.type,
-            verdicts=verdicts,
-            owners=tuple(owner.name for owner in ownership.owners) if ownership else (),
-        )
+        verdicts = _verdicts(event)
+        # A first scan has events by the thousand that nobody wants to hear of, and the message
+        # about a split stands for all that happened to the parts.
+        if "split_from" in event.metadata or not any(
+            is_about(rule, event.type, verdicts) for rule in self._rules
+        ):
+            return
+        change = _routed(transaction, event)
         facts = _facts(event, change)
         for channel, rule in routes(change, self._rules).items():
             message = Notification(
@@ -68,10 +66,46 @@ class Notifier:
             transaction.post(message, at=event.at)
             self._has_posted = True
 
+    def _post_splits(self, transaction: Transaction, event: ChangeEvent) -> None:
+        """Writes one message per channel about all datasets that a scan split."""
+        splits = [each for each in transaction.new_events if each.type is EventType.SPLIT]
+        if event is not splits[0]:
+            return
+        by_channel: dict[str, list[ChangeEvent]] = {}
+        for each in splits:
+            for channel in routes(_routed(transaction, each), self._rules):
+                by_channel.setdefault(channel, []).append(each)
+        for channel, events in by_channel.items():
+            datasets = "1 dataset was" if len(events) == 1 else f"{len(events):,} datasets were"
+            parts = sum(int(each.metadata["part_count"]) for each in events)
+            lines = [f"{each.urn}: {each.summary}" for each in events]
+            message = Notification(
+                event_id=events[0].event_id,
+                channel=channel,
+                urn=events[0].urn,
+                title=f"Grouping changed: {datasets} split into {parts:,}",
+                body=_list(lines, len(lines)),
+                urgent=False,
+            )
+            transaction.post(message, at=event.at)
+            self._has_posted = True
+
     def after(self, event: ChangeEvent) -> None:  # noqa: ARG002 - the outbox says what is due
         if self._has_posted:
             self._has_posted = False
             self._courier.wake()
+
+
+def _routed(transaction: Transaction, event: ChangeEvent) -> RoutedChange:
+    known = transaction.known(event.urn)
+    ownership: Ownership | None = transaction.aspect(event.urn, "ownership")
+    return RoutedChange(
+        urn=event.urn,
+        name=Urn.parse(event.urn).name if known is None else known.name,
+        type=event.type,
+        verdicts=_verdicts(event),
+        owners=tuple(owner.name for owner in ownership.owners) if ownership else (),
+    )
 
 
 def _verdicts(event: ChangeEvent) -> frozenset[Verdict]:

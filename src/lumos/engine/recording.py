@@ -4,20 +4,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from lumos.analysis.tracking import Decision, OnRecord, Sighting, decide
 from lumos.analysis.wording import summary_of
 from lumos.engine.people.attribution import adopted, retold, seen_again, written
-from lumos.engine.succession import Succession, event_id
+from lumos.engine.succession import Inheritance, Succession, dataset_name, event_id
 from lumos.engine.table_history import Calendar, Moment, Reached, way_to, went_on
 from lumos.engine.telling import TOLD_ASPECTS, differences, is_as_told, says_as_before, tell
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Governance, Location, Properties, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, Told
-from lumos.model.pattern import without_ending
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.model.words import Said
@@ -56,6 +55,7 @@ class Recorder:
         self._store = store
         self.locations: dict[str, Location] = store.aspects("location", source=source)
         self._urn_of = urn_of
+        self._succession = Succession(urn_of, source=source, at=at)
         self._source = source
         self._prefix = prefix
         self._at = at
@@ -89,7 +89,7 @@ class Recorder:
         statistics = outcome.dataset.statistics
         if statistics is None or not statistics.columns:
             return outcome
-        labels = self._governance.get(outcome.dataset.urn)
+        labels = self._governance.get(outcome.dataset.urn, outcome.dataset.governance)
         dataset = msgspec.structs.replace(outcome.dataset, governance=labels)
         return msgspec.structs.replace(outcome, dataset=dataset)
 
@@ -105,7 +105,12 @@ class Recorder:
             for name in named
             if name not in known or not self._is_as_known(as_written[name], known[name])
         }
-        told = {name for name, (_, found) in named.items() if self._tells_more(name, found)}
+        told = {
+            name
+            for name, (urn, found) in named.items()
+            if self._tells_more(name, found)
+            or (name in known and known[name].name != dataset_name(found, urn))
+        }
         told -= changed
 
         def attempt(transaction: Transaction) -> dict[str, Outcome]:
@@ -120,7 +125,7 @@ class Recorder:
         self._store.keep_schemas(as_written[name].schema for name in changed)
         outcomes = self._store.transact(attempt) if changed or told else {}
         for name, (urn, _) in named.items():
-            yield outcomes.get(name) or _unchanged(as_written[name], urn, known[name])
+            yield outcomes.get(name) or unchanged(as_written[name], urn, known[name])
 
     def _tells_more(self, urn: str, found: FoundDataset) -> bool:
         # What files tell of themselves only changes with them; tables are counted now and then.
@@ -155,7 +160,13 @@ class Recorder:
         """Keeps what is new about the same data: statistics, how it is told apart, old words."""
         self._keep(transaction, urn, "statistics", found.statistics)
         self._keep(transaction, urn, "location", found.location)
-        self._heard(transaction, found, Urn.parse(urn), transaction.known(urn))
+        known = transaction.known(urn)
+        name = dataset_name(found, Urn.parse(urn))
+        if known is not None and known.name != name:
+            # An earlier version called it differently, such as by its extension.
+            known = msgspec.structs.replace(known, name=name)
+            transaction.save(known)
+        self._heard(transaction, found, Urn.parse(urn), known)
 
     def _keep(self, transaction: Transaction, urn: str, name: str, value: object) -> None:
         if transaction.aspect(urn, name) != value:
@@ -185,6 +196,17 @@ class Recorder:
             )
         )
 
+    def record_splits(
+        self, transaction: Transaction, datasets: Iterable[tuple[Urn, FoundDataset]]
+    ) -> tuple[ChangeEvent, ...]:
+        """Records which datasets came apart, once all of their parts are on record."""
+        parts: dict[str, dict[Urn, FoundDataset]] = {}
+        for urn, found in datasets:
+            if found.split_from is not None:
+                parts.setdefault(found.split_from, {})[urn] = found
+        events = (self._succession.split(transaction, path, parts[path]) for path in sorted(parts))
+        return tuple(event for event in events if event is not None)
+
     def _is_as_known(self, found: FoundDataset, known: KnownDataset) -> bool:
         return (
             known.state == "live"
@@ -202,21 +224,29 @@ class Recorder:
         )
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
-        succession = Succession(self._urn_of, source=self._source, at=self._at)
-        moved = succession.begin(transaction, found, urn, name=_name(found, urn))
+        succession = self._succession
+        moved = succession.begin(transaction, found, urn, name=dataset_name(found, urn))
         known = transaction.known(str(urn))
         told = found.told
         if known is not None and self._has_lost_its_log(transaction, found, known):
             told = Told()
+        inherited = Inheritance()
+        if (origin := succession.origin(transaction, found, known)) is None:
+            found = msgspec.structs.replace(found, split_from=None)
+        elif known is None or known.state != "live":
+            inherited = succession.inherit(transaction, origin, found, urn)
         said = self._heard(transaction, msgspec.structs.replace(found, told=told), urn, known)
+        said = said or inherited.annotations
         before = None
         if told is not None and known is not None:
             before = self._before(transaction, known)
         past = self._past(transaction, found, urn, known, said)
         found = _as_written(found, said)
-        dataset = dataset_of(found, urn)
+        dataset = dataset_of(found, urn, **inherited.aspects)
         if told is not None and before is not None:
             dataset = retold(tell(dataset, told, before=before), said)
+        elif told is not None:
+            dataset = retold(dataset, said)
         seen = _sighting(found)
         if found.table is not None and before is not None:
             seen = msgspec.structs.replace(seen, retold=not says_as_before(before, dataset))
@@ -228,16 +258,16 @@ class Recorder:
             if found.table is not None and before is not None:
                 self._keep(transaction, str(urn), "properties", dataset.properties)
             *earlier, last = (*past.steps, moved) if moved else past.steps or (None,)
-            unchanged = _unchanged(found, urn, past.known)
-            return msgspec.structs.replace(unchanged, event=last, earlier=tuple(earlier))
-        if known is None or known.state == "missing":
+            as_before = unchanged(found, urn, past.known)
+            return msgspec.structs.replace(as_before, event=last, earlier=tuple(earlier))
+        if known is None or known.state != "live":
             transaction.drop_alias(str(urn))
         dataset = _versioned(dataset, str(decision.cloud_version), str(decision.schema_version))
         moment = past.present if decision.schema_changed else None
         event = self._save(
             transaction, found, urn, decision, past.known, before, moment or Moment(self._at)
         )
-        self._save_aspects(transaction, dataset, before)
+        self._save_aspects(transaction, dataset, before, inherited)
         succession.complete(transaction, found, urn)
         return Outcome(dataset=dataset, event=past.created or event, earlier=past.steps)
 
@@ -347,9 +377,10 @@ class Recorder:
         before: Dataset | None,
         moment: Moment,
     ) -> ChangeEvent:
+        origin = self._origin(found)
         record = KnownDataset(
             urn=str(urn),
-            name=_name(found, urn),
+            name=dataset_name(found, urn),
             platform=urn.platform,
             format=found.format,
             source=self._source,
@@ -384,6 +415,7 @@ class Recorder:
                     (
                         summary_of(decision.type, decision.findings, decision.flags),
                         "" if before is None else differences(before, found),
+                        "" if origin in (None, record.urn) else f"split from {origin}",
                     ),
                 )
             ),
@@ -396,20 +428,35 @@ class Recorder:
         return event
 
     def _save_aspects(
-        self, transaction: Transaction, dataset: Dataset, before: Dataset | None
+        self,
+        transaction: Transaction,
+        dataset: Dataset,
+        before: Dataset | None,
+        inherited: Inheritance,
     ) -> None:
         told = [
             name
             for name in TOLD_ASPECTS
             if getattr(dataset, name) != (None if before is None else getattr(before, name))
         ]
-        aspects = {name: getattr(dataset, name) for name in (*_SCANNED_ASPECTS, *told)}
+        names = dict.fromkeys((*_SCANNED_ASPECTS, *told, *inherited.aspects))
+        aspects = {name: getattr(dataset, name) for name in names}
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
+        for reporter, words in inherited.annotations.items():
+            transaction.remarks.put(dataset.urn, reporter, words)
+
+    def _origin(self, found: FoundDataset) -> str | None:
+        """The URN of the dataset that this one was split from."""
+        return None if found.split_from is None else str(self._urn_of(found.split_from))
 
     def _metadata(self, found: FoundDataset, moment: Moment) -> dict[str, str | int]:
         """What the dataset was like when the event was recorded, or what a log tells of then."""
         statistics, table = found.statistics, found.table
-        facts: dict[str, str | int | None] = {"source": self._source, "format": found.format}
+        facts: dict[str, str | int | None] = {
+            "source": self._source,
+            "format": found.format,
+            "split_from": self._origin(found),
+        }
         if table is None or moment.metadata.get("table_version", table.version) == table.version:
             facts |= {
                 "files": None if found.is_told_alone else statistics.file_count,
@@ -453,7 +500,8 @@ def _as_written(found: FoundDataset, said: Said) -> FoundDataset:
     )
 
 
-def _unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
+def unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
+    """A dataset as it is on record, with what was found of it now."""
     dataset = dataset_of(found, urn)
     return Outcome(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
 
@@ -463,21 +511,17 @@ def _versioned(dataset: Dataset, cloud_version: str, schema_version: str) -> Dat
     return msgspec.structs.replace(dataset, versioning=versioning)
 
 
-def dataset_of(found: FoundDataset, urn: Urn) -> Dataset:
-    """A found dataset under its URN, before it has any version."""
+def dataset_of(found: FoundDataset, urn: Urn, **inherited: Any) -> Dataset:
+    """A found dataset under its URN, with aspects of an earlier one, before it has any version."""
     dataset = Dataset(
         urn=str(urn),
-        name=_name(found, urn),
+        name=dataset_name(found, urn),
         platform=urn.platform,
         format=found.format,
         location=found.location,
         schema=found.schema,
         statistics=found.statistics,
         drift=found.drift,
+        **inherited,
     )
     return dataset if found.told is None else tell(dataset, found.told)
-
-
-def _name(found: FoundDataset, urn: Urn) -> str:
-    """What people call it."""
-    return without_ending(urn.name) if found.name is None else found.name

@@ -18,7 +18,7 @@ from lumos.model.dataset import (
     Statistics,
     Versioning,
 )
-from lumos.model.discovery import Problem
+from lumos.model.discovery import Problem, Suggestion
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.store import KnownDataset, State
 
@@ -284,9 +284,28 @@ class Measurement(Report, frozen=True, kw_only=True):
     seconds: float
 
 
+class SplitDataset(Report, frozen=True, kw_only=True):
+    """A dataset that came apart, and the first 1,000 of the `part_count` datasets in its place."""
+
+    urn: str
+    summary: str
+    parts: tuple[str, ...]
+    part_count: int
+
+    @classmethod
+    def of(cls, event: ChangeEvent) -> "SplitDataset":
+        return cls(
+            urn=event.urn,
+            summary=event.summary,
+            parts=tuple(str(event.metadata["parts"]).split()),
+            part_count=int(event.metadata["part_count"]),
+        )
+
+
 class IngestReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed.
 
+    `splits` are datasets that came apart because their files are grouped in another way now.
     `catalog` is what the configured catalog was told, if there is one. `measured` are datasets that
     were profiled.
     """
@@ -298,8 +317,10 @@ class IngestReport(Report, frozen=True, kw_only=True):
     missing: tuple[str, ...]
     held: tuple[str, ...]
     problems: tuple[Problem, ...]
+    splits: tuple[SplitDataset, ...] = ()
     catalog: TellingReport | None = None
     measured: tuple[Measurement, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class DiscoverSummary(Report, frozen=True, kw_only=True):
@@ -320,6 +341,7 @@ class DiscoverReport(Report, frozen=True, kw_only=True):
     datasets: tuple[DatasetReport, ...]
     problems: tuple[Problem, ...]
     config: str | None = None
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class ListedDataset(Report, frozen=True, kw_only=True):
@@ -329,6 +351,7 @@ class ListedDataset(Report, frozen=True, kw_only=True):
     format: str | None
     cloud_version: str
     schema_version: str
+    fingerprint: str
     updated_at: datetime
 
     @classmethod
@@ -344,20 +367,26 @@ class ListReport(Report, frozen=True, kw_only=True):
 
 
 class ShowReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos show`: the dataset with every aspect that is known."""
+    """The answer of `lumos show`: the dataset with every aspect that is known.
+
+    `split` names the datasets that took its place, where it was split.
+    """
 
     format_version: str = FORMAT_VERSION
     state: State
     dataset: dict[str, Any]
+    split: SplitDataset | None = None
 
     @classmethod
-    def of(cls, dataset: Dataset, *, state: State) -> "ShowReport":
+    def of(
+        cls, dataset: Dataset, *, state: State, split: SplitDataset | None = None
+    ) -> "ShowReport":
         plain = to_plain(msgspec.structs.replace(dataset, quality=guarded(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
         plain["statistics"] = to_plain(StatisticsReport.of(guarded_statistics(dataset)))
         plain["location"] = to_plain(LocationReport.of(dataset.location))
         plain["flags"] = list(flags_of(dataset.schema))
-        return cls(state=state, dataset=plain)
+        return cls(state=state, dataset=plain, split=split)
 
 
 class ExplainedDataset(Report, frozen=True, kw_only=True):
@@ -409,6 +438,7 @@ class ExplainReport(Report, frozen=True, kw_only=True):
     drifts: bool = False
     is_new: bool = False
     others: tuple[FileCount, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class StoreReport(Report, frozen=True, kw_only=True):

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from lumos.config import Settings
-from lumos.engine.recording import Outcome, Recorder
+from lumos.engine.recording import Outcome, Recorder, unchanged
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location
-from lumos.model.discovery import Discovery, FoundDataset
+from lumos.model.discovery import Discovery, FoundDataset, Suggestion
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, Source, TableSource
 from lumos.store import KnownDataset, Scan, Store
@@ -35,6 +35,8 @@ class Pass(NamedTuple):
     outcomes: tuple[Outcome, ...]
     missing: tuple[str, ...]
     held: tuple[str, ...]
+    splits: tuple[ChangeEvent, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class Scanner:
@@ -98,7 +100,17 @@ class Scanner:
         named = [(urn_of(found.path), found) for found in discovery.datasets]
         if isinstance(source, TableSource):
             named = renamed(named, known, recorder.locations)
-        outcomes = list(recorder.record(named, known))
+        elsewhere = (
+            self._recorded_elsewhere(named, scan.source) if isinstance(source, LakeSource) else {}
+        )
+        # A scan of a part changes nothing about the whole.
+        outcomes = [
+            unchanged(found, urn, elsewhere[str(urn)])
+            for urn, found in named
+            if str(urn) in elsewhere
+        ]
+        named = [(urn, found) for urn, found in named if str(urn) not in elsewhere]
+        outcomes += recorder.record(named, known)
         for outcome in outcomes:
             if outcome.event is not None:
                 _log_change(outcome.event)
@@ -106,15 +118,17 @@ class Scanner:
         seen |= {
             str(urn_of(path))
             for _, found in named
-            for path in filter(None, (found.renamed_from, *found.merged_from))
+            for path in filter(None, (found.renamed_from, *found.merged_from, found.split_from))
         }
         gone, held = self._missing(source, discovery, known, seen)
         is_news = bool(gone) or any(outcome.event is not None for outcome in outcomes)
         with self.store.transaction() as transaction:
+            # Only now are all parts on record, whichever batch they were in.
+            splits = recorder.record_splits(transaction, named)
             for dataset in gone:
                 recorder.remove(transaction, dataset)
             transaction.save_scan(scan)
-            if is_news or not self._unattended:
+            if is_news or splits or not self._unattended:
                 transaction.audit(
                     "ingest",
                     scan.source,
@@ -122,7 +136,25 @@ class Scanner:
                     origin=socket.gethostname(),
                     at=scan.finished_at,
                 )
-        return Pass(discovery, tuple(outcomes), missing=_urns(gone), held=_urns(held))
+        for event in splits:
+            _log_change(event)
+        return Pass(
+            discovery,
+            tuple(outcomes),
+            missing=_urns(gone),
+            held=_urns(held),
+            splits=splits,
+            suggestions=suggestions_of(discovery, urn_of),
+        )
+
+    def _recorded_elsewhere(
+        self, named: list[tuple[Urn, FoundDataset]], source: str
+    ) -> dict[str, KnownDataset]:
+        """Datasets that lie in this root only in part, and that a scan of another root recorded."""
+        root = f"{source.partition(':')[2].rstrip('/')}/"
+        partial = [str(urn) for urn, found in named if not f"{found.path}/".startswith(root)]
+        known = self.store.live(partial) if partial else {}
+        return {urn: each for urn, each in known.items() if each.source != source}
 
     def _missing(
         self,
@@ -160,6 +192,14 @@ class Scanner:
             ]
         kept = {each.urn for each in held}
         return [each for each in absent if each.urn not in kept], held
+
+
+def suggestions_of(discovery: Discovery, urn_of: Callable[[str], Urn]) -> tuple[Suggestion, ...]:
+    """What a scan suggests to join, with URNs for paths."""
+    return tuple(
+        msgspec.structs.replace(each, datasets=tuple(str(urn_of(path)) for path in each.datasets))
+        for each in discovery.suggestions
+    )
 
 
 def renamed(

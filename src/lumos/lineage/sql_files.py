@@ -1,13 +1,15 @@
 """Files of SQL: what each one says, with its comments, as a reporter of its own."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from sqlglot import exp
 
+from lumos.config.sql_names import NameTemplate
 from lumos.errors import LumosError
 from lumos.lineage import jinja
 from lumos.lineage.comments import SLA, Header, file_header, header_above, header_of
@@ -23,6 +25,16 @@ from lumos.lineage.sql import Script, SqlText, reported
 from lumos.lineage.sql.names import dialect_named
 
 ENDINGS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
+# Names of files that say nothing about what is in them; the folder is named after the table.
+_GENERIC_STEMS: Final = frozenset(("query", "view", "model", "script", "index", "main"))
+_EXTENSION: Final = re.compile(
+    rf"(?:{'|'.join(map(re.escape, ENDINGS))})(?:\..*)?\Z", re.IGNORECASE
+)
+_QUALIFIED: Final = re.compile(
+    r"\b(?:from|join)\s+([`\"\[]?[\w$-]+[`\"\]]?(?:\.[`\"\[]?[\w$-]+[`\"\]]?)+)", re.IGNORECASE
+)
+# database.schema.table
+_MOST_PARTS: Final = 3
 _MAX_BYTES: Final = 64 * 1024**2
 # Texts and quoted names, comments, words, and marks; a text that does not end is no query.
 _MARKS: Final = re.compile(
@@ -74,10 +86,60 @@ def read_sql(file: Path, *, name: str) -> SqlFile:
     return sql_of(_decoded(content), name=name)
 
 
-def sql_of(text: str, *, name: str) -> SqlFile:
-    """A text as a file of SQL."""
-    stem = name.replace("\\", "/").rpartition("/")[2].partition(".sql")[0]
-    table = tuple(part.lower() for part in stem.split(".") if part) or (name,)
+def model_names(
+    files: Iterable[str],
+    template: NameTemplate | None = None,
+    *,
+    read: Collection[tuple[str, ...]] = (),
+) -> dict[str, tuple[str, ...]]:
+    """The table that each file creates if there is nothing but a query in it.
+
+    Files are named by a template that matches their path, by their stem, or by their folder if the
+    stem is generic. The folders above qualify a name if other queries `read` the table under such
+    a name, or until names differ that several files would share.
+    """
+    names: dict[str, tuple[str, ...]] = {}
+    folders: dict[str, list[str]] = {}
+    for file in files:
+        path = file.replace("\\", "/").rpartition("//")[2]
+        *folders[file], last = (part for part in path.split("/") if part)
+        if template is not None and (parts := template.name_of(path)) is not None:
+            names[file], folders[file] = tuple(part.lower() for part in parts), []
+            continue
+        stem = _EXTENSION.sub("", last)
+        if stem.lower() in _GENERIC_STEMS and folders[file]:
+            stem = folders[file].pop()
+        name = tuple(part.lower() for part in stem.split(".") if part) or (file,)
+        above = [part.lower() for part in folders[file]]
+        longest = min(len(above), _MOST_PARTS - len(name))
+        for count in range(longest, 0, -1):
+            if (*above[-count:], *name) in read:
+                name = (*above[-count:], *name)
+                folders[file] = folders[file][:-count]
+                break
+        names[file] = name
+    while True:
+        count_of = Counter(names.values())
+        shared = [
+            file
+            for file, name in names.items()
+            if count_of[name] > 1 and folders[file] and len(name) < _MOST_PARTS
+        ]
+        if not shared:
+            return names
+        for file in shared:
+            names[file] = (folders[file].pop().lower(), *names[file])
+
+
+def tables_in_from(sql: str) -> set[tuple[str, ...]]:
+    """Qualified names behind FROM and JOIN, in lower case, without parsing the text."""
+    names = (re.sub(r'[`"\[\]]', "", found).lower() for found in _QUALIFIED.findall(sql))
+    return {tuple(name.split(".")) for name in names}
+
+
+def sql_of(text: str, *, name: str, table: tuple[str, ...] | None = None) -> SqlFile:
+    """A text as a file of SQL; `table` is what it creates if it is nothing but a query."""
+    table = table or model_names([name])[name]
     sql, problems = text, []
     if jinja.is_template(text):
         template = jinja.rendered(text, this=".".join(f'"{part}"' for part in table))

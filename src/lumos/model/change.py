@@ -159,6 +159,7 @@ class EventType(enum.StrEnum):
     RESTORED = "RESTORED"
     RENAMED = "RENAMED"
     MERGED = "MERGED"
+    SPLIT = "SPLIT"
 
 
 # A person stepped the major version although no rule found anything breaking.

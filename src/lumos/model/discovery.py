@@ -49,7 +49,8 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     `content` changes whenever a file does or, where the place tells of its datasets, whenever
     what is told does. `reverted` says that the schema just returned to an earlier one;
     `renamed_from` and `merged_from` are paths of datasets that earlier scans found and that are
-    this one now.
+    this one now. `split_from` is the path of an earlier dataset that came apart, of which this one
+    is a part; all parts carry it, also the one that keeps the path.
     """
 
     path: str
@@ -66,6 +67,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     reverted: bool = False
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
+    split_from: str | None = None
 
     @property
     def is_told_alone(self) -> bool:
@@ -82,6 +84,16 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     remark: bool = False
 
 
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """Datasets that have the same columns, with the patterns and name of a hint to join them."""
+
+    datasets: tuple[str, ...]
+    names: tuple[str, ...]
+    columns: int
+    hint: tuple[str, ...]
+    name: str
+
+
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     """All that one scan of a root found; an incomplete one must not make anything disappear."""
 
@@ -93,3 +105,4 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     tables: int = 0
     tables_read: int = 0
     complete: bool = True
+    suggestions: tuple[Suggestion, ...] = ()

@@ -8,10 +8,20 @@ from urllib.parse import unquote
 from lumos.errors import MisuseError
 from lumos.model.urn import SCHEME
 
-# What people leave out when they name a file.
-ENDINGS: Final = frozenset(
-    {"parquet", "parq", "pq", "csv", "tsv", "psv", "tab", "json", "avro", "orc"}
-)
+FORMAT_EXTENSIONS: Final = frozenset(
+    {
+        "parquet", "parq", "pq", "csv", "tsv", "psv", "tab", "txt", "tbl", "json", "jsonl",
+        "ndjson", "ldjson", "geojson", "avro", "orc", "xml", "log", "arrow", "feather", "ipc",
+    }
+)  # fmt: skip
+COMPRESSION_EXTENSIONS: Final = frozenset(
+    {
+        "gz", "gzip", "zst", "zstd", "bz2", "bzip2", "lz4", "lzo", "snappy", "sz", "deflate", "xz",
+        "br", "zip", "z",
+    }
+)  # fmt: skip
+# Spark numbers the files that one task writes: part-00000-<uuid>.c000.snappy.parquet.
+_SPARK_FILE_COUNTER: Final = re.compile(r"\.c\d{3}\Z")
 
 
 class DatasetPattern:
@@ -41,13 +51,28 @@ class DatasetPattern:
         path = urn.partition("?")[0].removeprefix(SCHEME).partition("/")[2]
         if "%" in path:
             path = unquote(path, errors="replace")
-        return any(self._end.match(spelling) for spelling in {path, without_ending(path)})
+        return any(self._end.match(spelling) for spelling in spellings(path))
 
     def __str__(self) -> str:
         return self.text
 
 
-def without_ending(name: str) -> str:
-    """`users` for users.csv, but `data.v2` as it is."""
-    stem, dot, ending = name.rpartition(".")
-    return stem if dot and stem.strip("*/") and ending.lower() in ENDINGS else name
+def strip_extensions(name: str) -> str:
+    """`delta` for delta.csv.gz; `data.v2` and names that are only extensions stay as they are."""
+    return spellings(name)[-1]
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A name with all, fewer and none of its extensions: delta.csv.gz, delta.csv, delta."""
+    found = [name]
+    while True:
+        stem, dot, extension = found[-1].rpartition(".")
+        if not dot or extension.lower() not in FORMAT_EXTENSIONS | COMPRESSION_EXTENSIONS:
+            break
+        if not stem.strip("*/") or stem.endswith("/"):
+            return (name,)
+        found.append(stem)
+    stem = _SPARK_FILE_COUNTER.sub("", found[-1])
+    if len(found) > 1 and stem not in ("", found[-1]):
+        found.append(stem)
+    return tuple(found)

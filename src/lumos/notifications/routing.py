@@ -32,6 +32,9 @@ def routes(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str, Chang
 
 def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
     """Whether a rule is about such changes, of whatever dataset."""
+    if type is EventType.SPLIT:
+        # One message replaces those about all parts, whichever of them a rule asks for.
+        return True
     if rule.events and type not in rule.events:
         return False
     if not rule.events and not verdicts:

@@ -15,11 +15,11 @@ from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.pipeline.absence import Absence
 from lumos.pipeline.claims import Claims, may_meet
 from lumos.pipeline.former import Former, former_of
-from lumos.pipeline.grouping import Settlement, group
+from lumos.pipeline.grouping import GroupingState, group, suggest_joins
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
-from lumos.pipeline.parts import Part, PartIndex
+from lumos.pipeline.parts import LOST, Part, PartIndex, read_identities
 from lumos.pipeline.session import is_local
 from lumos.pipeline.summaries import merged_places
 from lumos.pipeline.table_works import chosen_tables, table_works
@@ -32,7 +32,7 @@ from lumos.pipeline.tables import (
     table_worker,
 )
 from lumos.pipeline.work import Done, Job, Work, decode_done, worker
-from lumos.storage import USUAL, Access, Marker, Selection, TableKind
+from lumos.storage import USUAL, Access, Marker, Selection, Stretch, TableKind
 from lumos.storage.markers import outermost
 
 # Several works for every core, so that one slow folder holds up little.
@@ -64,9 +64,20 @@ def discover(
     """
     manifests = Manifests(state, state_access)
     known = manifests.read(before)
+    known.grouping = manifests.grouping_of(known)
+    splits = tuple(known.grouping.splits)
     scan = _Scan(
         spark,
-        Job(selection, left_out or state, manifests.parts, state_access, column_stats, (), ()),
+        Job(
+            selection,
+            left_out or state,
+            manifests.parts,
+            state_access,
+            column_stats,
+            (),
+            (),
+            splits,
+        ),
         known,
     )
     works, met = plan(selection, parts=_parts(spark), known=scan.index)
@@ -76,12 +87,29 @@ def discover(
     is_table = selection.root.rstrip("/") in manifest.tables
     around = None if is_table else table_around(selection)
     if around is None:
-        return found
+        return _with_datasets_above(found, selection)
     remark = Problem(
         path=selection.root,
         code="inside_table",
         reason=f"It lies in the table {around}: what is found here are parts of that table, no "
         f"datasets. Scan {around} or what lies above it instead.",
+        remark=True,
+    )
+    return msgspec.structs.replace(found, problems=(remark, *found.problems))
+
+
+def _with_datasets_above(found: Discovery, selection: Selection) -> Discovery:
+    """The discovery, with a remark where the root is only a part of the datasets found in it."""
+    inside = f"{selection.root.rstrip('/')}/"
+    partial = [each.path for each in found.datasets if not f"{each.path}/".startswith(inside)]
+    if not partial:
+        return found
+    more = f" and {len(partial) - 1} more" if len(partial) > 1 else ""
+    remark = Problem(
+        path=selection.root,
+        code="inside_dataset",
+        reason=f"It is a part of {partial[0]}{more}: only the files below it were looked at. What "
+        "a scan of the folder above recorded is left as it is.",
         remark=True,
     )
     return msgspec.structs.replace(found, problems=(remark, *found.problems))
@@ -136,8 +164,8 @@ class _Scan:
         gone = known.memories.keys() - _accounted(found.datasets)
         if not gone or not found.complete:
             return found
-        absence = Absence(self._job.selection, known.parts, manifest.parts, self._job.state_access)
-        overlooked = absence.overlooked(known.settled, gone, manifest.claims)
+        absence = Absence(self._job.selection, manifest.parts, self._job.state_access)
+        overlooked = absence.overlooked(known.grouping, gone, manifest.claims)
         return msgspec.structs.replace(found, problems=(*found.problems, *overlooked))
 
     def _results(
@@ -202,7 +230,7 @@ def _accounted(datasets: Iterable[FoundDataset]) -> set[str]:
     return {
         path
         for each in datasets
-        for path in filter(None, (each.path, each.renamed_from, *each.merged_from))
+        for path in filter(None, (each.path, each.renamed_from, each.split_from, *each.merged_from))
     }
 
 
@@ -266,9 +294,16 @@ def _collected(
     places = merged_places(place for each in done for place in each.summary.places)
     # Files that are no dataset's today may be tomorrow's, unopened.
     present = {place.full for place in places}
-    before = _outside(known.settled, claims)
     roots = {each.root for each in tables}
-    grouping = group(places, schemas, root=job.selection.root, before=before, tables=roots)
+    grouping = group(
+        places,
+        schemas,
+        hints=job.hints,
+        before=_outside(known.grouping, claims),
+        tables=roots,
+        joins_similar=job.selection.join_similar,
+        was_there=_LastListing(known.parts, job.state_access).holds,
+    )
     merged: dict[str, Merged] = {
         each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
         for each in grouping.groups
@@ -282,12 +317,13 @@ def _collected(
         parts=[each.part for each in done if each.part is not None],
         schemas=schemas.bodies(present | remembered),
         memories=memories,
-        settled=grouping.settled,
+        grouping=grouping.state,
         tables={each.root: each.kept for each in tables},
     )
     loose = [each.found for each in merged.values()]
     discovery = Discovery(
         datasets=(*loose, *_found(tables, known, loose, job)),
+        suggestions=suggest_joins(loose),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),
@@ -299,17 +335,36 @@ def _collected(
     return discovery, manifest
 
 
-def _outside(settled: Settlement, claims: frozenset[str]) -> Settlement:
-    """What was settled of files that are no table's now."""
+class _LastListing:
+    """The files that the last scan met."""
+
+    def __init__(self, parts: Iterable[Part], access: Access) -> None:
+        self._index = PartIndex(parts)
+        self._access = access
+        self._paths: dict[str, frozenset[str]] = {}
+
+    def holds(self, path: str) -> bool:
+        """Whether the last scan met a file."""
+        folder = path.rpartition("/")[0]
+        for part in self._index.of([Stretch(folder)], first=path, last=path):
+            if part.path not in self._paths:
+                try:
+                    identities, _ = read_identities(part.path, access=self._access)
+                except LOST:
+                    identities = {}
+                self._paths[part.path] = frozenset(identities)
+            if path in self._paths[part.path]:
+                return True
+        return False
+
+
+def _outside(grouping: GroupingState, claims: frozenset[str]) -> GroupingState:
+    """What is remembered of files that belong to no table now."""
     if not claims:
-        return settled
+        return grouping
     owned = Claims(claims)
-    places = [each for each in settled.places if owned.of(f"{each.base}/") is None]
-    if len(places) == len(settled.places):
-        return settled
-    datasets = {each.dataset for each in places}
-    groups = [each for each in settled.groups if each.dataset in datasets]
-    return Settlement(places=places, groups=groups)
+    places = [each for each in grouping.places if owned.of(f"{each.base}/") is None]
+    return msgspec.structs.replace(grouping, places=places)
 
 
 def _found(

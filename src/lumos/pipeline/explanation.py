@@ -1,19 +1,19 @@
 """Says of any file what was decided about it and why, from a manifest or by looking afresh."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.formats import FORMATS
+from lumos.model.discovery import Suggestion
 from lumos.model.schema import Schema
 from lumos.pipeline.claims import Claims
-from lumos.pipeline.crowds import is_in_crowd
-from lumos.pipeline.grouping import Group, group
-from lumos.pipeline.hints import Hints
+from lumos.pipeline.grouping import Group, group, suggest_joins
+from lumos.pipeline.hints import SPLIT_MARK, Hints
 from lumos.pipeline.manifest import Manifest
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import read_identities, read_part
-from lumos.pipeline.placement import ANY_NAME, Partitions, Placement
+from lumos.pipeline.patterns import Partitions, Placement
 from lumos.pipeline.reading import Reader
 from lumos.pipeline.sidecars import why_sidecar
 from lumos.pipeline.succession import completed
@@ -66,7 +66,8 @@ class Lens:
     ) -> None:
         self._selection = selection
         self._storage: Storage = storage_of(selection.root, selection.access)
-        self._hints = Hints(selection.hints, root=selection.root)
+        self._splits = tuple(manifest.grouping.splits)
+        self._hints = Hints(selection.hints, root=selection.root, splits=self._splits)
         self._manifest = manifest
         self._rows = rows
         self._state_access = state_access
@@ -109,6 +110,11 @@ class Lens:
     def groups(self) -> list[Group]:
         """The files of each dataset, taken together."""
         return list({each.dataset: each for each in self._groups.values()}.values())
+
+    def suggestions(self, datasets: Collection[str]) -> tuple[Suggestion, ...]:
+        """Which of some datasets have the same columns and may be joined."""
+        wanted = [each for each in self.groups if each.dataset in datasets]
+        return suggest_joins([self._merge(each).found for each in wanted])
 
     def files_of(self, found: Group) -> Iterator[DataFile]:
         """Every file of a dataset that its last scan could read, then or before."""
@@ -163,7 +169,12 @@ class Lens:
             size = opened.size
         (row,) = reader.read([(Listed(path, size, 0), None)])
         self._manifest.schemas.update(reader.bodies)
-        more = summarise([row], root=self._selection.root, hints=self._selection.hints).places
+        more = summarise(
+            [row],
+            root=self._selection.root,
+            hints=self._selection.hints,
+            splits=self._splits,
+        ).places
         self._places = merged_places([*self._places, *more])
         self._regroup()
         return row
@@ -173,13 +184,13 @@ class Lens:
         grouping = group(
             self._places,
             self._schemas,
-            root=self._selection.root,
-            before=self._manifest.settled,
+            hints=self._hints,
+            before=self._manifest.grouping,
             tables=self._manifest.tables,
+            joins_similar=self._selection.join_similar,
         )
         self._sidecars = {_key(place) for place in grouping.sidecars}
         self._groups = {_key(place): each for each in grouping.groups for place in each.places}
-        self._crowds = [key for key in self._groups if ANY_NAME in key[1]]
         self._merged: dict[str, Merged] = {}
 
     def _explained(self, row: FileRow) -> Explained:
@@ -207,27 +218,27 @@ class Lens:
         )
 
     def _group_of(self, placed: Placement, format: str, full: str) -> Group | None:
-        exact = self._groups.get((placed.base, placed.pattern, format, full))
-        if exact is not None or (placed.base, placed.pattern, format, full) in self._sidecars:
-            return exact
-        crowds = (
-            key
-            for key in self._crowds
-            if key[2:] == (format, full) and is_in_crowd(placed.base, placed.pattern, key[:2])
-        )
-        return next((self._groups[key] for key in crowds), None)
+        found = self._groups.get((placed.base, placed.pattern, format, full))
+        # The scan that decided by columns summed files up before it did so.
+        before, mark, _ = placed.pattern.rpartition(SPLIT_MARK)
+        if found is None and mark:
+            return self._groups.get((placed.base, before, format, full))
+        return found
 
     def _drifts(self, found: Group, row: FileRow) -> bool:
         assert row.full is not None
         assert row.format is not None
         if not FORMATS[row.format].declares_schema:
             return False
+        memory = self._merge(found).memory
+        (own,) = completed([self._schemas[row.full]], self._schemas[memory.full])
+        return own.shape != memory.current
+
+    def _merge(self, found: Group) -> Merged:
         if found.dataset not in self._merged:
             memory = self._manifest.memories.get(found.dataset)
             self._merged[found.dataset] = merge(found, self._schemas, memory)
-        memory = self._merged[found.dataset].memory
-        (own,) = completed([self._schemas[row.full]], self._schemas[memory.full])
-        return own.shape != memory.current
+        return self._merged[found.dataset]
 
 
 def _key(place: PlaceSummary) -> tuple[str, str, str, str]:

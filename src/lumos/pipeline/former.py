@@ -4,9 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from lumos.pipeline.claims import Claims
-from lumos.pipeline.grouping import key_of
 from lumos.pipeline.manifest import Manifest
-from lumos.pipeline.parts import LOST, read_identities
 from lumos.pipeline.tables import TableDone, live_paths, memory_of
 from lumos.storage import Access, Selection, storage_of
 from lumos.storage.markers import METADATA, is_of_table
@@ -35,7 +33,7 @@ def former_of(
     the first goes on with it. What lay in a folder of metadata comes last: a table rather goes on
     with the history of its data.
     """
-    gone = {each.dataset for each in before.settled.places if not each.missed}.difference(present)
+    gone = before.grouping.datasets.difference(present)
     if not tables or not gone:
         return {}
     logs = Claims(each.kept.log for each in tables if each.kept.log)
@@ -44,7 +42,7 @@ def former_of(
     doubtful: dict[str, dict[str, str]] = {}
     owners = {folder: each.root for each in tables for folder in (each.root, *each.kept.claims)}
     claims = Claims(owners)
-    for dataset, path in sorted(_files(before, gone - roots.keys(), state_access)):
+    for dataset, path in sorted(_files(before, gone - roots.keys())):
         claim = claims.of(path)
         if dataset in roots or claim is None or not _is_there(path, selection):
             continue
@@ -96,25 +94,12 @@ def _live(table: TableDone, wanted: Collection[str], access: Access) -> Iterator
         yield from (path for path in live_paths(table.root, memory) if path in wanted)
 
 
-def _files(
-    before: Manifest, datasets: Collection[str], access: Access
-) -> Iterator[tuple[str, str]]:
+def _files(before: Manifest, datasets: Collection[str]) -> Iterator[tuple[str, str]]:
     """Some files of each dataset, as the scan before knew them."""
-    by_place = {
-        tuple(each[:4]): each.dataset
-        for each in before.settled.places
-        if each.dataset in datasets and not each.missed
-    }
-    for part in before.parts if by_place else ():
-        try:
-            _, summary = read_identities(part.path, access=access)
-        except LOST:
-            continue
-        for place in summary.places:
-            dataset = by_place.get(key_of(place))
-            if dataset is not None:
-                yield dataset, place.first_path
-                yield dataset, place.last_path
+    for place in before.grouping.places:
+        if place.dataset in datasets:
+            yield place.dataset, place.first_path
+            yield place.dataset, place.last_path
 
 
 def _is_metadata(path: str, logs: Claims) -> bool:

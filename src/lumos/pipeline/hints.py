@@ -1,4 +1,4 @@
-"""Places files as hints say, before any rule is asked."""
+"""Places files as hints say, then as their paths say."""
 
 import hashlib
 import re
@@ -6,42 +6,80 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from lumos.pipeline.placement import Placement, place, split_name
+from lumos.pipeline.patterns import Placement, place, split_name
 from lumos.storage import Hint
+
+# Raised whenever the same paths are placed differently, so that earlier sums are not used again.
+_PATTERN_VERSION: Final = 1
 
 # Marks the pattern of a place that a hint decided; the hint's number and a location follow.
 _MARK: Final = "{hint}"
+# Marks the pattern of a place that an earlier decision by columns set apart.
+SPLIT_MARK: Final = "{split}"
 _PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _WILD: Final = re.compile(r"[*?{]")
 _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
 
-class Hints:
-    """The hints for one root."""
+class ColumnSplit(NamedTuple):
+    """Files under one path pattern that an earlier scan found to be different datasets.
 
-    def __init__(self, hints: Sequence[Hint], *, root: str) -> None:
+    `label` says where the value stands that tells them apart (see `Placement.others`), and
+    `datasets` holds the dataset of each value.
+    """
+
+    dataset: str
+    label: str
+    datasets: dict[str, str]
+
+    @property
+    def own_datasets(self) -> set[str]:
+        """The datasets that are named by a value."""
+        return set(self.datasets.values()) - {self.dataset}
+
+
+class Hints:
+    """Where the files of one root belong: by hints, by earlier splits, by their paths."""
+
+    def __init__(
+        self, hints: Sequence[Hint], *, root: str, splits: Sequence[ColumnSplit] = ()
+    ) -> None:
         self._root = root
         self._patterns = [
             _Pattern.of(path, hint, number, root)
             for number, hint in enumerate(hints)
             for path in hint.paths
         ]
+        self._splits = {split.dataset: split for split in splits}
         text = "\n".join(
-            "\n".join((*hint.paths, str(hint.name), str(hint.split))) for hint in hints
+            (
+                str(_PATTERN_VERSION),
+                *("\n".join((*hint.paths, str(hint.name), str(hint.split))) for hint in hints),
+                *(
+                    f"{each.dataset}\n{each.label}\n{sorted(each.datasets.items())}"
+                    for each in splits
+                ),
+            )
         )
-        # Kept with every summary, so that one made under other hints is not used again.
-        self.fingerprint = (
-            hashlib.blake2b(text.encode(), digest_size=8).hexdigest() if hints else ""
-        )
+        # Kept with every sum, so that one made under other hints is not used again.
+        self.fingerprint = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def place(self, path: str) -> Placement:
-        """The place of a file: the dataset of the first hint that fits, or what its path says."""
-        placed = place(path, self._root)
-        for pattern in self._patterns:
-            match = pattern.files.match(path)
+        """The placement of a file: by the first hint that matches, or by its path."""
+        placed = place(path)
+        for each in self._patterns:
+            match = each.files.match(path)
             if match is not None:
-                dataset, location = pattern.dataset(path, match, self._root)
-                return Placement(dataset, f"{_MARK}{pattern.number} {location}", placed.partitions)
+                dataset, location = each.dataset(path, match, self._root)
+                pattern = f"{_MARK}{each.number} {location}"
+                return Placement(dataset, pattern, dataset, placed.partitions)
+        split = self._splits.get(placed.dataset) if self._splits else None
+        if split is not None:
+            value = dict(placed.others).get(split.label, "")
+            dataset = split.datasets.get(value, placed.dataset)
+            # A place of its own, so that equal schemas on both sides are summed up separately.
+            pattern = f"{placed.pattern}{SPLIT_MARK}{dataset}"
+            return placed._replace(pattern=pattern, dataset=dataset)
         return placed
 
     def matching(self, path: str) -> list[int]:

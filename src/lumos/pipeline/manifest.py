@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from lumos.pipeline.grouping import NOTHING_SETTLED, Settlement
-from lumos.pipeline.parts import Part
+from lumos.pipeline.grouping import GroupingState, LegacyGrouping
+from lumos.pipeline.parts import LOST, Part, read_identities
 from lumos.pipeline.succession import Memory
 from lumos.pipeline.tables import TableKept
 from lumos.storage import USUAL, Access, storage_of
@@ -35,7 +35,9 @@ class Manifest(msgspec.Struct, kw_only=True):
     parts: list[Part] = []
     schemas: dict[str, bytes] = {}
     memories: dict[str, Memory] = {}
-    settled: Settlement = NOTHING_SETTLED
+    grouping: GroupingState = GroupingState()
+    # Of versions before path patterns.
+    settled: LegacyGrouping = LegacyGrouping()
     tables: dict[str, TableKept] = {}
 
     @property
@@ -80,6 +82,18 @@ class Manifests:
         except msgspec.MsgspecError:
             _log.warning("the manifest %s cannot be read; every file is opened again", name)
             return Manifest()
+
+    def grouping_of(self, manifest: Manifest) -> GroupingState:
+        """What a manifest remembers of grouping, also where an earlier version wrote it."""
+        if not manifest.settled.places:
+            return manifest.grouping
+        summaries = []
+        for part in manifest.parts:
+            try:
+                summaries += read_identities(part.path, access=self.access)[1].places
+            except LOST:
+                _log.warning("part %s of a manifest is lost; its datasets start again", part.path)
+        return manifest.settled.upgraded(summaries)
 
     def write(self, name: str, manifest: Manifest) -> None:
         self._storage.write(f"{self._folder}/{name}", msgspec.msgpack.encode(manifest))

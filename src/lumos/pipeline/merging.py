@@ -70,6 +70,7 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
     content = sum(place.content for place in places) & _ALL_BITS
     found = FoundDataset(
         path=group.dataset,
+        name=group.name,
         format=format,
         location=Location(
             uri=group.location,
@@ -92,6 +93,7 @@ def merge(group: Group, schemas: Schemas, memory: Memory | None) -> Merged:
         reverted=choice.reverted,
         renamed_from=group.renamed_from,
         merged_from=group.merged_from,
+        split_from=group.split_from,
     )
     return Merged(found, choice.memory)
 

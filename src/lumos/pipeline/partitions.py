@@ -6,9 +6,9 @@ from typing import Final
 
 from lumos.model.schema import Field
 from lumos.model.types import DATE, INT32, INT64, STRING, DataType
-from lumos.pipeline.placement import BRACES, CALENDAR
+from lumos.pipeline.patterns import CALENDAR
 from lumos.pipeline.summaries import PartitionKey
-from lumos.pipeline.variables import TIMES
+from lumos.pipeline.values import BRACES, TIMES
 
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 

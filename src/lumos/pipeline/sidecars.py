@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from lumos.pipeline.variables import template_of
+from lumos.pipeline.values import file_template
 
 _MARKS: Final = {
     "a checksum": "md5 sha1 sha256 sha512 crc crc32 sum sig asc",
@@ -75,7 +75,7 @@ def why_sidecar(name: str, format: str) -> str | None:
     if (
         _OF_EXPORT.match(name)
         or _OF_JOB.match(name)
-        or ("manifest" in name and _OF_NOTHING_BUT_VALUES.match(template_of(name).text))
+        or ("manifest" in name and _OF_NOTHING_BUT_VALUES.match(file_template(name).text))
     ):
         return "a marker or manifest of a writer"
     return None

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -12,13 +12,14 @@ import msgspec
 from lumos.formats import ColumnFacts, merge_columns, unpack_columns
 from lumos.formats.interface import LARGEST
 from lumos.model.discovery import Problem
-from lumos.pipeline.crowds import is_crowd, without_crowds
-from lumos.pipeline.hints import Hints
-from lumos.pipeline.placement import place, tells_time
+from lumos.pipeline.hints import ColumnSplit, Hints
+from lumos.pipeline.patterns import Placement, place, tells_time
 from lumos.storage import Hint
 
 _ALL_BITS: Final = 2**64 - 1
 _MOST_PROBLEMS: Final = 1000
+# So many values of a level are remembered in each place, the first in the order of text.
+MOST_VALUES: Final = 1000
 # How Hive and Spark write a partition whose value is null.
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
@@ -64,7 +65,8 @@ class PlaceSummary(msgspec.Struct, array_like=True):
     """All files of one folder, name pattern, format and schema.
 
     `content` changes whenever one of the files does, in whatever order they are met. `newest` is
-    the last partition and the time of the newest file in it.
+    the last partition and the time of the newest file in it. `dataset` is what the paths say they
+    belong to; `others` are values that may tell datasets apart, by where they stand in the path.
     """
 
     base: str
@@ -84,8 +86,10 @@ class PlaceSummary(msgspec.Struct, array_like=True):
     keys: list[PartitionKey] = []
     # Nothing where the files were opened without asking for statistics of columns.
     columns: tuple[ColumnFacts, ...] | None = None
-    # Bytes by storage class, as far as the storage tells.
+    # Bytes by storage class, as far as the storage reports it.
     classes: dict[str, int] = {}
+    dataset: str = ""
+    others: dict[str, list[str]] = {}
 
     def merge(self, other: "PlaceSummary") -> None:
         """Takes in what another task summed up of the same place."""
@@ -103,6 +107,9 @@ class PlaceSummary(msgspec.Struct, array_like=True):
         self.content = (self.content + other.content) & _ALL_BITS
         self.keys = merged_keys(self.keys, other.keys)
         self.columns = _merged_columns(self.columns, other.columns)
+        for label, values in other.others.items():
+            known = self.others.get(label, [])
+            self.others[label] = sorted({*known, *values})[: MOST_VALUES + 1]
 
 
 class Summary(msgspec.Struct, array_like=True):
@@ -122,11 +129,6 @@ class Summary(msgspec.Struct, array_like=True):
         """Whether the statistics of all columns are known."""
         return all(place.columns is not None for place in self.places)
 
-    @property
-    def keeps_places_apart(self) -> bool:
-        """Whether no crowd of names was summed up as one place."""
-        return not any(is_crowd(place.pattern) for place in self.places)
-
 
 def merged_places(places: Iterable[PlaceSummary]) -> list[PlaceSummary]:
     """What several tasks summed up, each place once."""
@@ -137,7 +139,7 @@ def merged_places(places: Iterable[PlaceSummary]) -> list[PlaceSummary]:
             found[key].merge(each)
         else:
             found[key] = each
-    return without_crowds(found.values())
+    return list(found.values())
 
 
 def _merged_columns(
@@ -165,10 +167,11 @@ def summarise(
     *,
     root: str,
     hints: Sequence[Hint] = (),
+    splits: Sequence[ColumnSplit] = (),
     earlier: Earlier | None = None,
 ) -> Summary:
     """Sums up files by their place and schema; what no change touched is taken from `earlier`."""
-    told = Hints(hints, root=root)
+    placing = Hints(hints, root=root, splits=splits)
     problems = (
         Problem(path=row.path, code=row.code, reason=row.reason or "", remark=not row.failed)
         for row in rows
@@ -177,36 +180,38 @@ def summarise(
     failed = sum(row.failed for row in rows)
     kept: list[PlaceSummary] = []
     anew: Iterable[FileRow] = rows
-    if earlier is not None and not hints and earlier.summary.keeps_places_apart:
+    if earlier is not None and not hints and not splits:
         # Whatever lies below the base of a changed file is summed up again.
-        touched = tuple({f"{place(path, root).base}/" for path in earlier.changed})
+        touched = tuple({f"{place(path).base}/" for path in earlier.changed})
         kept = [each for each in earlier.summary.places if not f"{each.base}/".startswith(touched)]
         anew = (row for row in rows if row.path.startswith(touched))
-    places = [*kept, *_places(anew, root, told if hints else None)]
     return Summary(
-        without_crowds(places),
+        [*kept, *_places(anew, placing.place)],
         len(rows),
         failed,
         list(islice(problems, _MOST_PROBLEMS)),
-        told.fingerprint,
+        placing.fingerprint,
     )
 
 
-def _places(rows: Iterable[FileRow], root: str, hints: Hints | None) -> Iterable[PlaceSummary]:
+def _places(
+    rows: Iterable[FileRow], place_of: Callable[[str], Placement]
+) -> Iterable[PlaceSummary]:
     places: dict[tuple[str, str, str, str], PlaceSummary] = {}
     columns: dict[tuple[str, str, str, str], list[tuple[ColumnFacts, ...]] | None] = {}
     met: set[tuple[tuple[str, str, str, str], Partitions]] = set()
+    others: dict[tuple[str, str, str, str], dict[str, set[str]]] = {}
     for row in rows:
         if row.format is None or row.full is None:
             continue
-        placed = place(row.path, root) if hints is None else hints.place(row.path)
+        placed = place_of(row.path)
         partitions = placed.partitions
         key = (placed.base, placed.pattern, row.format, row.full)
         newest = (age(partitions), row.modified)
         found = places.get(key)
         if found is None:
             found = places[key] = PlaceSummary(
-                *key, newest, row.modified, row.modified, row.path, row.path
+                *key, newest, row.modified, row.modified, row.path, row.path, dataset=placed.dataset
             )
             columns[key] = None if row.columns is None else [unpack_columns(row.columns)]
         else:
@@ -230,6 +235,17 @@ def _places(rows: Iterable[FileRow], root: str, hints: Hints | None) -> Iterable
         if partitions and (key, partitions) not in met:
             met.add((key, partitions))
             found.keys = merged_keys(found.keys, _keys(partitions))
+        if placed.others:
+            known_values = others.setdefault(key, {})
+            for label, value in placed.others:
+                values = known_values.setdefault(label, set())
+                values.add(value)
+                if len(values) > 4 * MOST_VALUES:
+                    known_values[label] = set(sorted(values)[: MOST_VALUES + 1])
+    for key, by_label in others.items():
+        places[key].others = {
+            label: sorted(values)[: MOST_VALUES + 1] for label, values in by_label.items()
+        }
     for key, files in columns.items():
         places[key].columns = None if files is None else merge_columns(files)
     return places.values()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lumos.model.discovery import Problem
 from lumos.pipeline.arrays import column
 from lumos.pipeline.claims import Claims
-from lumos.pipeline.hints import Hints
+from lumos.pipeline.hints import ColumnSplit, Hints
 from lumos.pipeline.parts import LOST, Part, read_identities, read_part, write_part
 from lumos.pipeline.piles import Pile
 from lumos.pipeline.reading import Reader
@@ -87,6 +87,13 @@ class Job(NamedTuple):
     column_stats: bool
     claims: tuple[str, ...]
     works: tuple[Work, ...]
+    # Decisions of earlier scans on which files are different datasets.
+    splits: tuple[ColumnSplit, ...] = ()
+
+    @property
+    def hints(self) -> Hints:
+        """Where files belong."""
+        return Hints(self.selection.hints, root=self.selection.root, splits=self.splits)
 
 
 def worker(job: Job) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -188,7 +195,7 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
         return None
     if job.column_stats and not summary.tells_columns:
         return None
-    if summary.hints != Hints(job.selection.hints, root=job.selection.root).fingerprint:
+    if summary.hints != job.hints.fingerprint:
         return None
     if identities != {each.path: tuple(each[1:]) for each in listed}:
         return None
@@ -236,7 +243,13 @@ def _scanned(
     if before is not None:
         gone = known.keys() - {row.path for row in hidden_rows}
         earlier = Earlier(before, [*gone, *moved, *(each.path for each, _ in fresh)])
-    summary = summarise(rows, root=job.selection.root, hints=job.selection.hints, earlier=earlier)
+    summary = summarise(
+        rows,
+        root=job.selection.root,
+        hints=job.selection.hints,
+        splits=job.splits,
+        earlier=earlier,
+    )
     part = write_part(job.parts_folder, rows, summary, work.places, access=job.state_access)
     problems = [Problem(path=each.path, code=each.code, reason=each.reason) for each in unlisted]
     return Done(summary, len(fresh), problems, reader.bodies, part, [])

@@ -64,6 +64,7 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
                 settings.recursive,
                 look.access,
                 hints_of(settings.datasets),
+                join_similar=settings.join_similar,
             )
             for look in self._looks
         )

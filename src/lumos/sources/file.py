@@ -31,6 +31,7 @@ class FileSource(LakeSource):
                 settings.exclude,
                 settings.recursive,
                 hints=hints_of(settings.datasets),
+                join_similar=settings.join_similar,
             )
             for path in settings.paths
         )

@@ -52,6 +52,7 @@ class HdfsSource(LakeSource):
                 settings.recursive,
                 self._access,
                 hints_of(settings.datasets),
+                join_similar=settings.join_similar,
             )
             for root in self._roots
         )

@@ -26,7 +26,8 @@ class Selection(NamedTuple):
     """A root, and which of its files count; a pattern with a slash means the path from the root.
 
     `hints` say which files are one dataset, or none together. Where `tables` count, their logs are
-    read, the last `table_history` commits of each for the history of its schema.
+    read, the last `table_history` commits of each for the history of its schema. `join_similar`
+    joins files of one folder, and numbered folders, that have the same columns.
     """
 
     root: str
@@ -37,6 +38,7 @@ class Selection(NamedTuple):
     hints: tuple[Hint, ...] = ()
     tables: bool = True
     table_history: int = 10_000
+    join_similar: bool = False
 
     def __contains__(self, path: object) -> bool:
         inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]

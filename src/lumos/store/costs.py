@@ -27,7 +27,7 @@ from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.lineage.rows import among
 from lumos.store.locks import lock_key
-from lumos.store.rows import replace
+from lumos.store.rows import add_if_new, replace
 
 ALWAYS: Final = date(1970, 1, 1)
 _TOGETHER: Final = 5_000
@@ -385,6 +385,32 @@ class CostWriter:
         if types:
             statement = statement.where(column.type.in_(sorted(types)))
         return self._connection.execute(statement).rowcount
+
+    def divide_overrides(self, urn: str, sizes: Mapping[str, int]) -> None:
+        """Shares what was set for a dataset among its parts in proportion to their bytes.
+
+        The shares add up to exactly the amount that was set; what was set for a part itself stays.
+        """
+        table, alias = tables.cost_override, tables.alias.c
+        former = select(alias.urn).where(alias.dataset_urn == urn)
+        chosen = (table.c.urn == urn) | table.c.urn.in_(former)
+        kept = [
+            KeptOverride(**row._mapping)
+            for row in self._connection.execute(select(table).where(chosen))
+        ]
+        if not kept:
+            return
+        weights = sizes if any(sizes.values()) else dict.fromkeys(sizes, 1)
+        total = sum(weights.values())
+        self._connection.execute(delete(table).where(chosen))
+        for each in kept:
+            passed = given = 0
+            for part in sorted(weights):
+                passed += weights[part]
+                share = each.amount * passed // total - given
+                given += share
+                row = each._replace(urn=part, amount=share)._asdict()
+                self._connection.execute(add_if_new(self._connection.dialect.name, table), row)
 
     def record(
         self,

@@ -7,7 +7,8 @@ import msgspec
 
 from lumos.model.schema import Schema
 
-State = Literal["live", "missing"]
+# `missing`: its files are gone; `split`: other datasets took its place.
+State = Literal["live", "missing", "split"]
 # The source of datasets that no scan of this store has seen.
 IMPORTED: Final = "import"
 
@@ -28,6 +29,16 @@ class KnownDataset(msgspec.Struct, frozen=True, kw_only=True):
     content: str
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def absence(self) -> str:
+        """Why the dataset is not live, as the predicate of a sentence about its URN."""
+        if self.state == "split":
+            return (
+                f"was split into other datasets on {self.updated_at:%Y-%m-%d}. "
+                f"See which with: lumos show {self.urn}"
+            )
+        return f"is gone since {self.updated_at:%Y-%m-%d}."
 
 
 class SchemaRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from sqlalchemy import (
 from lumos.model.change import ChangeEvent
 from lumos.model.codec import from_json
 from lumos.model.dataset import Dataset
+from lumos.model.pattern import spellings
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import outbox, search, tables
@@ -59,6 +60,8 @@ from lumos.store.usage import UsageRecord
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.05
+# How many candidates an error for an ambiguous name lists.
+_MOST_NAMED: Final = 5
 # Made once: making a statement takes longer than running it.
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
@@ -250,34 +253,58 @@ class Store:
         if name.startswith(SCHEME):
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
         table = tables.dataset.c
-        ending = Urn.of("any", name.strip("/").split("/")).path_text
-        with self._database.reading() as connection:
-            found = tuple(
-                connection.execute(
-                    select(table.urn, table.name)
-                    .where(
-                        or_(
-                            table.name == name,
-                            table.urn.endswith(f"/{ending}", autoescape=True),
-                            table.urn.contains(f"/{ending}?env=", autoescape=True),
-                        )
-                    )
-                    .order_by(table.name != name, table.urn)
-                    .limit(5)
-                )
+        end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
+        # `tickets` names tickets.jsonl, whichever of the two an earlier scan recorded as its name.
+        candidates = select(table.urn, table.name, table.state).where(
+            or_(
+                table.name == name,
+                table.name.startswith(f"{name}.", autoescape=True),
+                table.urn.endswith(end, autoescape=True),
+                table.urn.contains(f"{end}?env=", autoescape=True),
+                table.urn.contains(f"{end}.", autoescape=True),
             )
-            # Not every database heeds case; one that is called just so is meant before others.
-            exact = [urn for urn, own in found if own == name or _path(urn).endswith(f"/{ending}")]
-            urns = exact or [urn for urn, _ in found]
+        )
+        with self._database.reading() as connection:
+            by_path: list[str] = []
+            by_name: list[str] = []
+            looser: list[str] = []
+            split: list[str] = []
+            for urn, recorded, state in connection.execute(candidates.order_by(table.urn)):
+                names = spellings(recorded)
+                ends = [each[-len(end) :] for each in spellings(urn.partition("?env=")[0])]
+                is_path = end in (ends[0], ends[-1])
+                if state == "split" and (is_path or name in (names[0], names[-1])):
+                    # The name of a dataset that was split may belong to one of its parts now.
+                    split.append(urn)
+                elif is_path:
+                    by_path.append(urn)
+                elif name in (names[0], names[-1]):
+                    by_name.append(urn)
+                elif {name.lower(), end.lower()} & {each.lower() for each in (*names, *ends)}:
+                    # Some of several extensions, or another case: LIKE ignores case in SQLite.
+                    looser.append(urn)
+                if len(by_path) == _MOST_NAMED:
+                    break
+            # `orders` is the folder of that name before orders_2024, which has the same name.
+            urns = by_path or by_name or split or looser
             if len(urns) == 1:
-                return str(urns[0])
+                return urns[0]
             if urns:
-                raise AmbiguousName(name, tuple(urns))
+                raise AmbiguousName(name, tuple(urns[:_MOST_NAMED]))
             raise UnknownDataset(name, self._nearest(connection, name))
 
     def known(self, *, source: str) -> dict[str, KnownDataset]:
         """What is on record for each dataset of a source."""
         statement = select(tables.dataset).where(tables.dataset.c.source == source)
+        with self._database.reading() as connection:
+            return {row.urn: known_of(row) for row in connection.execute(statement)}
+
+    def live(self, urns: Iterable[str]) -> dict[str, KnownDataset]:
+        """What is on record for each of some datasets, as far as they are live."""
+        dataset = tables.dataset.c
+        statement = select(tables.dataset).where(
+            dataset.urn.in_(list(urns)), dataset.state == "live"
+        )
         with self._database.reading() as connection:
             return {row.urn: known_of(row) for row in connection.execute(statement)}
 
@@ -405,7 +432,3 @@ class Store:
             .limit(3)
         )
         return tuple(connection.scalars(statement)) if name else ()
-
-
-def _path(urn: str) -> str:
-    return urn.partition("?env=")[0]

@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from lumos.model.change import ChangeEvent
+from lumos.model.change import ChangeEvent, EventType
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Aspect, Statistics
 from lumos.model.notification import Notification
@@ -131,6 +131,13 @@ class Transaction:
         statement = select(table.body).where(table.event_id == event_id)
         body = self._connection.execute(statement).scalar_one_or_none()
         return None if body is None else from_json(body, ChangeEvent)
+
+    def last_event_id(self, urn: str, type: EventType) -> str | None:
+        """The id of the newest event of one type on a dataset, if there is any."""
+        table = tables.change_event.c
+        statement = select(table.event_id).where(table.urn == urn, table.type == type.value)
+        newest = statement.order_by(table.sequence.desc()).limit(1)
+        return self._connection.execute(newest).scalar_one_or_none()
 
     def untouch(self, urn: str) -> None:
         """Forgets that a dataset was written, which is no more."""
@@ -279,6 +286,10 @@ class Transaction:
         self.lineage.absorb(known.urn, into)
         self._touch(into)
         self.save_alias(known.urn, of=into, reason="merged", at=at)
+
+    def retire(self, known: KnownDataset, *, at: datetime) -> None:
+        """Takes a dataset that was split out of the live ones; its history and edges stay."""
+        self.save(msgspec.structs.replace(known, state="split", updated_at=at))
 
     def _move_usage(self, urn: str, into: str, *, at: datetime) -> None:
         usage = self.usage

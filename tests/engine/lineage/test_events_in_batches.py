@@ -79,7 +79,7 @@ def test_the_newest_of_the_runs_that_wrote_parts_of_a_dataset_counts(workplace):
     data = workplace / "data" / "totals"
     for day in ("01", "02"):
         (data / f"day=2024-01-{day}").mkdir(parents=True)
-        (data / f"day=2024-01-{day}" / "p.csv").write_text("id,total\n1,2\n")
+        (data / f"day=2024-01-{day}" / "part-0.csv").write_text("id,total\n1,2\n")
     lumos = Lumos(overrides={"storage.path": str(workplace / "s.db")})
     lumos.ingest(workplace / "data")
     for number, (name, day) in enumerate((("old", "01"), ("new", "02"))):

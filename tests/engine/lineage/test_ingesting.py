@@ -76,6 +76,115 @@ def test_a_folder_of_sql_is_recorded_with_columns_from_the_store(lake):
     }
 
 
+@pytest.mark.parametrize("file", ["tickets.jsonl", "tickets.csv.gz", "tickets.snappy.parquet"])
+def test_a_query_on_a_table_reads_the_file_of_that_name_whatever_its_extensions(lake, file):
+    lake.see(f"raw/{file}", "id INT64\nstatus STRING")
+    write("models/open_tickets.sql", "create table open_tickets as select id from tickets")
+    lake.lumos.lineage.ingest("models")
+    for name in ("tickets", file):
+        report = lake.lumos.impact.of(name, drop=["id"])
+        assert [each.urn for each in report.downstream] == ["lumos://sql/open_tickets"]
+        assert lake.lumos.show(name).dataset["name"] == "tickets"
+
+
+def test_tables_that_match_no_dataset_are_counted_with_their_nearest_names(lake):
+    write("models/totals.sql", "select id from raw.orderz")
+    write("models/daily.sql", "select id from totals join raw.events using (id)")
+    write("models/other.sql", "select id from archive.events join wholly_unlike using (id)")
+    report = lake.lumos.lineage.ingest("models")
+    assert (report.coverage.tables, report.coverage.tables_found) == (5, 2)
+    assert [(each.name, each.urn, each.nearest) for each in report.not_found] == [
+        ("archive.events", "lumos://sql/archive/events", "raw.events"),
+        ("raw.orderz", "lumos://sql/raw/orderz", "raw.orders"),
+        ("wholly_unlike", "lumos://sql/wholly_unlike", None),
+    ]
+
+
+def test_a_table_made_by_an_earlier_ingest_is_found(lake):
+    write("models/totals.sql", "select id from raw.orders")
+    lake.lumos.lineage.ingest("models")
+    write("reports/daily.sql", "select id from totals")
+    report = lake.lumos.lineage.ingest("reports")
+    assert (report.coverage.tables, report.not_found) == (1, ())
+
+
+def test_queries_in_files_with_a_generic_name_are_named_after_their_folders(lake):
+    write("sql/sales/totals/query.sql", "select id from raw.orders")
+    write("sql/sales/clicks/query.sql", "select id from raw.events")
+    report = lake.lumos.lineage.ingest("sql")
+    assert sorted(str(each.model) for each in report.reporters) == ["clicks", "totals"]
+    assert {end[:2] for end in ends(lake)} == {
+        (ORDERS, "lumos://sql/totals"), (EVENTS, "lumos://sql/clicks"),
+    }  # fmt: skip
+
+
+def test_a_query_that_others_read_under_a_qualified_name_has_that_name(lake):
+    write("sql/sales/totals/query.sql", "select id, amount from raw.orders")
+    write("sql/sales/daily/query.sql", "select * from sales.totals")
+    write("sql/raw/events/query.sql", "select id from raw.events")
+    report = lake.lumos.lineage.ingest("sql")
+    assert {each.model for each in report.reporters} == {"sales.totals", "daily", "events"}
+    assert columns(lake, "lumos://sql/daily") == {("id", "id"), ("amount", "amount")}
+    assert report.not_found == ()
+
+
+def test_the_names_of_queries_can_be_taken_from_their_paths(lake):
+    write("sql/sales/totals/query.sql", "select * from {{ this }} union all select id from orders")
+    report = lake.lumos.lineage.ingest("sql", name_from="{schema}/{table}/*.sql")
+    assert [each.model for each in report.reporters] == ["sales.totals"]
+    write("lumos.yaml", "sql_name_from: '{schema}_{table}/*.sql'\n")
+    write("sql/crm_users/query.sql", "select id from raw.orders")
+    lumos = Lumos(config="lumos.yaml")
+    assert {each.model for each in lumos.lineage.ingest("sql", dry_run=True).reporters} == {
+        "totals", "crm.users",
+    }  # fmt: skip
+
+
+def test_two_files_that_define_one_dataset_are_reported_with_both_names(lake):
+    write("models/totals.sql", "select id from raw.orders")
+    write("models/views.sql", "create view totals as select id from raw.events")
+    write("models/load.sql", "insert into totals select id from raw.events")
+    report = lake.lumos.lineage.ingest("models")
+    (problem,) = report.problems
+    assert (*near(problem.place), problem.severity) == ("models/totals.sql", "remark")
+    assert near(problem.reason) == (
+        "lumos://sql/totals is defined in 2 files: models/totals.sql, models/views.sql. The lineage "
+        "of all of them is kept.",
+    )
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "create table visits as select * except (a) replace (upper(b) as b), c from unknown",
+        "insert into visits (c) select c from unknown",
+        "update visits set c = 1 where true",
+    ],
+)
+def test_a_file_that_names_some_columns_of_a_table_does_not_close_it(lake, maker):
+    write("models/maker.sql", maker)
+    write("models/reader.sql", "create table reader as select c, d from visits")
+    report = lake.lumos.lineage.ingest("models", dialect="bigquery")
+    assert columns(lake, "lumos://bigquery/reader") == {("c", "c"), ("d", "d")}
+    assert not [each.reason for each in report.problems if "not among" in each.reason]
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "create table visits as select a, b from unknown",
+        "create view visits as select a, b from unknown",
+        "select a, b into visits from unknown",
+        "insert into visits select a, b from unknown",
+    ],
+)
+def test_a_file_that_fills_all_columns_of_a_table_tells_them_to_other_files(lake, maker):
+    write("models/maker.sql", maker)
+    write("models/reader.sql", "create table reader as select * from visits")
+    lake.lumos.lineage.ingest("models", dialect="tsql")
+    assert columns(lake, "lumos://mssql/reader") == {("a", "a"), ("b", "b")}
+
+
 def test_a_second_ingest_changes_nothing(lake):
     write("models/totals.sql", "-- All of it\nselect id from orders")
     write(

@@ -19,6 +19,8 @@ LAKE = (
     listing("lumos://s3/lake/raw/events", "s3://lake/raw/events"),
     listing("lumos://s3/lake/processed/events", "s3://lake/processed/events"),
     listing("lumos://s3/lake/raw/users.csv", "s3://lake/raw/users.csv"),
+    listing("lumos://s3/lake/raw/tickets.jsonl", "s3://lake/raw/tickets.jsonl"),
+    listing("lumos://s3/lake/raw/delta.csv.gz", "s3://lake/raw/delta.csv.gz"),
     listing("lumos://file/data/raw/clicks", "/data/raw/clicks"),
     listing("lumos://file/data/raw/logs", "/data/raw/log_*.json"),
 )
@@ -43,6 +45,8 @@ def found(name: str, *, names: Names = NAMES, dialect: str | None = None, **more
         ("lake.raw.events", None, "lumos://s3/lake/raw/events"),
         ("users", None, "lumos://s3/lake/raw/users.csv"),
         ("raw.users", None, "lumos://s3/lake/raw/users.csv"),
+        ("tickets", None, "lumos://s3/lake/raw/tickets.jsonl"),
+        ("raw.delta", None, "lumos://s3/lake/raw/delta.csv.gz"),
         ("main.clicks", "duckdb", "lumos://file/data/raw/clicks"),
         ("shop.public.orders", "postgres", "lumos://postgres/shop/public/orders"),
         ("public.orders", None, "lumos://postgres/shop/public/orders"),
@@ -86,6 +90,29 @@ def test_what_only_lineage_speaks_of_stays_the_same():
     assert found("mart.kpis", names=names).way is Way.ASSUMED
     assert found("a.b", names=names).urn == "lumos://sql/a/b"
     assert found("c.d", names=names).way is Way.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("raw.evnts", "raw.events"),
+        ("archive.events", "raw.events"),
+        ("warehouse.raw.ticket", "lake.raw.tickets"),
+        ("kpi", None),
+        ("something_else", None),
+    ],
+)
+def test_the_nearest_known_dataset_is_named_in_the_same_number_of_parts(name, nearest):
+    assert NAMES.nearest(TableName(parts=tuple(name.split(".")))) == nearest
+
+
+def test_a_dataset_of_the_same_name_on_another_platform_is_named_by_its_urn():
+    table = TableName(parts=("raw", "delta"), platform="snowflake")
+    assert NAMES.nearest(table) == "lumos://s3/lake/raw/delta.csv.gz"
+
+
+def test_a_table_that_a_query_creates_may_be_the_nearest():
+    assert NAMES.nearest(TableName(parts=("kpi",)), created=["lumos://sql/mart/kpis"]) == "kpis"
 
 
 def test_a_name_that_several_have_is_not_guessed():

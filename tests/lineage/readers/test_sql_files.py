@@ -2,10 +2,21 @@
 
 import pytest
 
+from lumos.config.sql_names import NameTemplate
+from lumos.errors import MisuseError
 from lumos.lineage.jinja import UNKNOWN, rendered
 from lumos.lineage.reported import Reported, TableName
 from lumos.lineage.sql import analyse
-from lumos.lineage.sql_files import SqlFile, UnreadableSql, model_of, read_sql, report, sql_of
+from lumos.lineage.sql_files import (
+    SqlFile,
+    UnreadableSql,
+    model_names,
+    model_of,
+    read_sql,
+    report,
+    sql_of,
+    tables_in_from,
+)
 from lumos.model.dataset import Owner
 
 COLUMNS = {("orders",): ["id", "customer_id", "amount"], ("raw", "events"): ["id", "at"]}
@@ -77,6 +88,85 @@ def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
 def test_only_a_single_query_is_a_model(text, dialect, start):
     made = model_of(sql_of(text, name="x/A.b.sql"), dialect)
     assert made is start or made.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        pytest.param(["models/Orders.sql"], ["orders"], id="the file's name"),
+        pytest.param(["models/raw.orders.sql"], ["raw.orders"], id="a name with a schema"),
+        pytest.param(["models/orders.hql"], ["orders"], id="another extension"),
+        pytest.param(["sales/orders/query.sql"], ["orders"], id="a generic name"),
+        pytest.param(["sales.orders/Main.sql"], ["sales.orders"], id="a folder with a schema"),
+        pytest.param(["shop/repo//query.sql"], ["query"], id="no folder in the repository"),
+        pytest.param(
+            ["a/orders/query.sql", "a/users/query.sql", "b/orders/query.sql"],
+            ["a.orders", "users", "b.orders"],
+            id="folders of the same name",
+        ),
+        pytest.param(
+            ["x/a/orders/view.sql", "y/a/orders/view.sql"],
+            ["x.a.orders", "y.a.orders"],
+            id="two folders of the same name",
+        ),
+        pytest.param(
+            ["staging/orders.sql", "marts/orders.sql", "marts/users.sql"],
+            ["staging.orders", "marts.orders", "users"],
+            id="files of the same name",
+        ),
+        pytest.param(
+            ["a/b/c/d/x.sql", "q/b/c/d/x.sql"], ["c.d.x", "c.d.x"], id="three parts at most"
+        ),
+    ],
+)
+def test_a_model_is_named_after_its_file_or_as_many_folders_as_it_takes(files, names):
+    found = model_names(files)
+    assert [".".join(found[file]) for file in files] == names
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        ("sales.orders", "sales.orders"),
+        ("shop.sales.orders", "shop.sales.orders"),
+        ("crm.orders", "orders"),
+        ("orders", "orders"),
+        ("sales.orders.id", "orders"),
+    ],
+)
+@pytest.mark.parametrize("file", ["x/shop/Sales/orders/query.sql", "x/shop/sales/orders.sql"])
+def test_a_model_has_the_qualified_name_that_other_queries_read_it_under(file, read, name):
+    assert ".".join(model_names([file], read={tuple(read.split("."))})[file]) == name
+
+
+def test_tables_behind_from_and_join_are_found_without_parsing():
+    sql = "select a.b from `Shop.Sales.orders` o join crm.`users` using (id) join [x].[y] join z"
+    assert tables_in_from(sql) == {("shop", "sales", "orders"), ("crm", "users"), ("x", "y")}
+
+
+@pytest.mark.parametrize(
+    ("template", "file", "name"),
+    [
+        ("{schema}/{table}/*.sql", "sql/Sales/orders/query.sql", "sales.orders"),
+        ("{database}/{schema}/{table}/*.sql", "x/shop/sales/orders/query.sql", "shop.sales.orders"),
+        ("sql/{schema}/**/{table}.sql", "sql/sales/2024/eu/orders.sql", "sales.orders"),
+        ("sql/{schema}/**/{table}.sql", "sql/sales/orders.sql", "sales.orders"),
+        ("{schema}/{schema}.{table}.sql", "sales/sales.orders.sql", "sales.orders"),
+        ("{schema}__{table}.sql", "models/sales__orders.sql", "sales.orders"),
+        ("{table}_v?.sql", "models/orders_v?.sql", "orders"),
+        ("jobs/{schema}/{table}.sql", "models/sales/orders.sql", "orders"),
+    ],
+)
+def test_a_template_names_models_and_others_keep_their_default(template, file, name):
+    assert ".".join(model_names([file], NameTemplate(template))[file]) == name
+
+
+@pytest.mark.parametrize(
+    "template", ["", "{schema}/*.sql", "{tabel}.sql", "{table", "{table}{table}"]
+)
+def test_a_template_without_a_table_or_with_unknown_parts_is_refused(template):
+    with pytest.raises(MisuseError, match=r"\{schema\}/\{table\}/\*\.sql"):
+        NameTemplate(template)
 
 
 def test_several_queries_are_no_model():

@@ -74,6 +74,7 @@ class LineageDesk:
         self,
         *paths: str | Path,
         dialect: str | None = None,
+        name_from: str | None = None,
         dry_run: bool = False,
         accept_removals: bool = False,
         announce: Announce = _say_nothing,
@@ -81,7 +82,8 @@ class LineageDesk:
         """Reads SQL, dbt artefacts, OpenLineage events, declared edges and query logs.
 
         What a reporter (a file, a project, a job) said before and does not repeat goes; what others
-        say stays. `accept_removals` believes that all files of a folder are gone.
+        say stays. `name_from` names queries after their files' paths, as `sql_name_from` in the
+        configuration does. `accept_removals` believes that all files of a folder are gone.
         """
         from lumos.engine.lineage.file_names import FileNames
         from lumos.engine.lineage.ingesting import LineageIngest
@@ -94,6 +96,7 @@ class LineageDesk:
             store,
             files=FileNames(self._beside),
             dialect=dialect,
+            name_from=name_from,
             dry_run=dry_run,
             accept_removals=accept_removals,
             describe=lambda reporter, told, only: self._describe(

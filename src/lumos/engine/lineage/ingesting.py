@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lumos.config import Settings
+from lumos.config.sql_names import NameTemplate
 from lumos.engine.audit import who
 from lumos.engine.ingest import Announce
 from lumos.engine.lineage.file_names import FileNames, lies_in
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # Reporters that are files: where a folder was looked through, those no longer in it are gone.
 _FILES = ("sql:", "declared:")
+# How many files a remark on a dataset with several definitions names.
+_MOST_FILES = 5
 
 
 class LineageIngest:
@@ -49,6 +52,7 @@ class LineageIngest:
         *,
         files: FileNames,
         dialect: str | None,
+        name_from: str | None,
         dry_run: bool,
         accept_removals: bool,
         describe: Describe,
@@ -59,6 +63,8 @@ class LineageIngest:
         self._store = store
         self._files = files
         self._dialect = dialect
+        template = name_from if name_from is not None else settings.sql_name_from
+        self._name_from = None if template is None else NameTemplate(template)
         self._dry_run = dry_run
         self._accept_removals = accept_removals
         self._usage = usage
@@ -74,6 +80,7 @@ class LineageIngest:
         self._failed: list[str] = []
         self._coverage = Coverage()
         self._saids: dict[str, Said] = {}
+        self._defined_in: dict[str, dict[str, None]] = {}
         self._reads = 0
 
     def ingest(self, paths: Sequence[str | Path]) -> LineageIngestReport:
@@ -83,6 +90,7 @@ class LineageIngest:
         recognised = recognise(paths, names=self._files)
         self._problems += recognised.problems
         reporters = [*self._recorded(recognised)]
+        self._problems += self._defined_twice()
         logs = self._logs(recognised)
         gone, held = self._gone(recognised, {each.reporter for each in reporters})
         total = sum((each.edges for each in reporters), Tally())
@@ -90,12 +98,21 @@ class LineageIngest:
         if self._store is not None and not self._dry_run:
             # Texts of SQL that are no longer kept must not be found in it.
             self._store.merge_log()
+        not_found = self._placing.not_found(self._store)
+        columns, resolved = self._coverage.columns, self._coverage.resolved
         return LineageIngestReport(
             dry_run=self._dry_run,
             edges=total,
-            coverage=CoverageReport.of(self._coverage),
+            coverage=CoverageReport(
+                columns=columns,
+                resolved=resolved,
+                share=round(resolved / columns, 4) if columns else None,
+                tables=self._placing.tables_read,
+                tables_found=self._placing.tables_read - len(not_found),
+            ),
             reporters=tuple(sorted(reporters, key=lambda each: each.reporter)),
             tables=self._placing.tables,
+            not_found=not_found,
             problems=tuple(dict.fromkeys(self._problems)),
             files=dict(Counter(str(each.kind) for each in recognised.given)),
             jobs=sum(each.jobs for each in reporters),
@@ -116,6 +133,7 @@ class LineageIngest:
             self._schemas,
             recall=self._recalled,
             dialect=self._dialect,
+            name_from=self._name_from,
             announce=self._announce,
         )
         placed = self._placed(reader.read(recognised))
@@ -158,9 +176,24 @@ class LineageIngest:
             placed = self._with_earlier(
                 self._placing.place(each.reported, dialect=each.dialect), each.place
             )
+            for table in each.defines:
+                urn = self._placing.find(table, dialect=each.dialect).urn
+                self._defined_in.setdefault(urn, {})[each.place] = None
             self._coverage += each.reported.coverage
             self._problems += (*each.reported.problems, *placed.problems)
             yield placed
+
+    def _defined_twice(self) -> Iterator[Problem]:
+        """Datasets that several files create, with the names of the files."""
+        for urn, files in sorted(self._defined_in.items()):
+            if len(files) > 1:
+                first, *_ = named = sorted(files)
+                rest = f" and {len(named) - _MOST_FILES:,} more" if len(named) > _MOST_FILES else ""
+                reason = (
+                    f"{urn} is defined in {len(named):,} files: {', '.join(named[:_MOST_FILES])}"
+                    f"{rest}. The lineage of all of them is kept."
+                )
+                yield Problem(place=first, reason=reason, severity="remark")
 
     def _with_earlier(self, placed: Placed, place: str) -> Placed:
         """With what the reporter said before of what it cannot be understood on now."""

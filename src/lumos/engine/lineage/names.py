@@ -1,9 +1,11 @@
 """Which dataset is meant by a table's name, a place or a URN, and how that was found out."""
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from difflib import SequenceMatcher, get_close_matches
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -13,7 +15,7 @@ from lumos.engine.lineage.found import Found, Way
 from lumos.errors import UnknownName
 from lumos.lineage.reported import Known, Place, Reference, TableName
 from lumos.lineage.sql.names import Folding, dialect_named
-from lumos.model.pattern import without_ending
+from lumos.model.pattern import strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.storage.schemes import canonical
 from lumos.store import Store
@@ -44,6 +46,8 @@ _HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs")
 _FORMATS: Final = frozenset(
     ("parquet", "delta", "iceberg", "orc", "avro", "csv", "json", "text", "binaryfile")
 )
+# How alike two table names must be for one to be suggested for the other, from 0 to 1.
+_MIN_SIMILARITY: Final = 0.75
 
 
 class _Candidate(NamedTuple):
@@ -106,6 +110,38 @@ class Names:
         """Lets a URN that was made up stand for its name from now on, whoever says it."""
         if urn not in self._known and urn not in self._assumed_before:
             self._add_end(urn)
+
+    def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
+        """The known dataset whose name is most like a table's; `created` URNs are known, too.
+
+        The answer has as many parts as the table's name, or is a URN if these are the same.
+        """
+        wanted = ".".join(table.parts).lower()
+        last = table.parts[-1].lower()
+        comparable = {last, *self._names_by_end["^" + last[:3]], *self._names_by_end[last[-3:]]}
+        best: tuple[float, int, str, str] | None = None
+        for name in get_close_matches(last, comparable, n=5, cutoff=_MIN_SIMILARITY):
+            for each in self._by_name.get(name, ()):
+                is_known = each.urn in self._known or each.urn in created
+                if not is_known or each.environment != self._environment:
+                    continue
+                path = (*each.path[:-1], strip_extensions(each.path[-1]))
+                spelled = ".".join(path[-len(table.parts) :])
+                likeness = SequenceMatcher(None, wanted, spelled.lower()).ratio()
+                best = max(best or (0, 0, "", ""), (likeness, each.standing, spelled, each.urn))
+        if best is None:
+            return None
+        _, _, spelled, urn = best
+        return urn if spelled.lower() == wanted else spelled
+
+    @cached_property
+    def _names_by_end(self) -> Mapping[str, list[str]]:
+        """Names by their first and last three letters, so that few are compared with a typo."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self._by_name:
+            found["^" + name[:3]].append(name)
+            found[name[-3:]].append(name)
+        return found
 
     def _find(self, reference: Reference, dialect: str | None) -> Found:
         key = (reference, dialect)
@@ -253,7 +289,7 @@ class Names:
         candidate = _Candidate(
             urn, parsed.platform, parsed.instance, parsed.environment, path, standing
         )
-        for name in {path[-1].lower(), without_ending(path[-1]).lower()}:
+        for name in {path[-1].lower(), strip_extensions(path[-1]).lower()}:
             self._by_name.setdefault(name, []).append(candidate)
 
 
@@ -287,7 +323,7 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     """
     path = _folded(candidate.path, candidate.platform)
     if _is_lake(candidate.platform) and path[-1].lower() != folded[-1].lower():
-        path = (*path[:-1], without_ending(path[-1]))
+        path = (*path[:-1], strip_extensions(path[-1]))
     shared = min(len(path), len(folded))
     equal = [
         mine.lower() == theirs.lower()

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 _WORD: Final = re.compile(r"\w+")
@@ -26,8 +25,19 @@ def in_order(texts: Mapping[str, str]) -> list[str]:
         # Either side may be the larger one by far.
         named = found & makers.keys()
         needed[key] = {makers[name] for name in named} - {key}
-    sorter = TopologicalSorter(needed)
-    try:
-        return list(sorter.static_order())
-    except CycleError:
-        return list(texts)
+    # Depth first, so that a cycle costs the order of its own texts only.
+    ordered: list[str] = []
+    begun: set[str] = set()
+    for start in texts:
+        path = [] if start in begun else [(start, iter(sorted(needed[start])))]
+        begun.add(start)
+        while path:
+            key, rest = path[-1]
+            following = next((each for each in rest if each not in begun), None)
+            if following is None:
+                ordered.append(key)
+                path.pop()
+            else:
+                begun.add(following)
+                path.append((following, iter(sorted(needed[following]))))
+    return ordered

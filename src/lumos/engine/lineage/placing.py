@@ -8,7 +8,7 @@ import msgspec
 
 from lumos.engine.lineage.found import Found, Way
 from lumos.engine.lineage.names import Names
-from lumos.engine.lineage.reports import TableReport
+from lumos.engine.lineage.reports import MissingTable, TableReport
 from lumos.engine.lineage.schemas import Schemas
 from lumos.lineage.reported import (
     Described,
@@ -25,6 +25,7 @@ from lumos.lineage.reported import (
 from lumos.lineage.sql.names import dotted
 from lumos.model.catalog import Job
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script
+from lumos.store import Store
 
 # Reporters that are files which people wrote by hand.
 DECLARED: Final = "declared:"
@@ -55,11 +56,38 @@ class Placing:
         self._at = at
         self._by = by
         self._tables: dict[tuple[str, str], TableReport] = {}
+        self._read: dict[str, tuple[TableName, TableReport]] = {}
+        self._written: set[str] = set()
 
     @property
     def tables(self) -> tuple[TableReport, ...]:
         """Every table and place that was named, by name; one name may mean several."""
         return tuple(self._tables[key] for key in sorted(self._tables))
+
+    @property
+    def tables_read(self) -> int:
+        """How many tables the reporters read."""
+        return len(self._read)
+
+    def not_found(self, store: Store | None) -> tuple[MissingTable, ...]:
+        """Tables that are read, match no dataset and are written by no reporter, by name."""
+        unknown = {
+            urn: (table, report)
+            for urn, (table, report) in self._read.items()
+            if not report.known and report.way is not Way.AMBIGUOUS and urn not in self._written
+        }
+        if store is not None and unknown:
+            for edge in store.lineage.edges_into(unknown):
+                unknown.pop(edge.downstream, None)
+        missing = (
+            MissingTable(
+                name=report.name,
+                urn=urn,
+                nearest=self._names.nearest(table, created=self._written),
+            )
+            for urn, (table, report) in unknown.items()
+        )
+        return tuple(sorted(missing, key=lambda each: each.name))
 
     def place(self, said: Reported, *, dialect: str | None) -> Placed:
         """What a reporter says, and which of its names mean more than one dataset."""
@@ -120,6 +148,10 @@ class Placing:
 
     def _edge(self, finding: "_Finding", reporter: str, said: ReportedEdge) -> Edge:
         upstream, downstream = finding.urn(said.upstream), finding.urn(said.downstream)
+        self._written.add(downstream)
+        if isinstance(said.upstream, TableName) and upstream not in self._read:
+            table = self._tables[written(said.upstream), upstream]
+            self._read[upstream] = said.upstream, table
         return Edge(
             upstream=upstream,
             downstream=downstream,

@@ -1,10 +1,11 @@
 """From recognised files to what their reporters say; SQL is analysed with what is known of it."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
+from lumos.config.sql_names import NameTemplate
 from lumos.config.tree import ConfigurationError
 from lumos.engine.ingest import Announce
 from lumos.engine.lineage.names import Names
@@ -13,9 +14,10 @@ from lumos.engine.lineage.recognition import Given, Kind, Recognised
 from lumos.engine.lineage.schemas import Columns, Schemas
 from lumos.lineage import dbt, declared, openlineage, sql_files
 from lumos.lineage.dbt import NoManifest, Relations
-from lumos.lineage.reported import Problem, Reported
-from lumos.lineage.sql import Script, SqlText, analyse, reported
+from lumos.lineage.reported import Problem, Reported, TableName
+from lumos.lineage.sql import Script, SqlText, TableWrite, analyse, reported
 from lumos.lineage.sql.names import dotted
+from lumos.lineage.sql.script import ALL
 from lumos.lineage.sql_files import SqlFile, UnreadableSql
 
 # How often texts are read again that read tables which others were found to make.
@@ -23,12 +25,16 @@ _MOST_ROUNDS: Final = 4
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A report, where it stands and the dialect of its names; `model` as in `ReporterReport`."""
+    """A report, where it stands and the dialect of its names; `model` as in `ReporterReport`.
+
+    `defines` are the tables and views that the file creates from a query.
+    """
 
     reported: Reported
     place: str = ""
     dialect: str | None = None
     model: str | None = None
+    defines: tuple[TableName, ...] = ()
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,12 +65,14 @@ class FileReader:
         *,
         recall: Recall,
         dialect: str | None,
+        name_from: NameTemplate | None,
         announce: Announce,
     ) -> None:
         self._recall = recall
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
+        self._name_from = name_from
         self._announce = announce
 
     def read(self, recognised: Recognised) -> Iterator[Heard]:
@@ -144,8 +152,16 @@ class FileReader:
             except UnreadableSql as error:
                 problem = Problem(place=given.name, reason=str(error))
                 yield Failure(name=given.name, problems=(problem,))
-        columns = Columns(self._names, self._schemas, dialect=self._dialect)
         models = {name: sql_files.model_of(file, self._dialect) for name, file in read.items()}
+        queries = [name for name, model in models.items() if model is not None]
+        tables = {each for file in read.values() for each in sql_files.tables_in_from(file.sql)}
+        unknown = {each for each in tables if not self._is_known(each)}
+        names = sql_files.model_names(queries, self._name_from, read=unknown)
+        for name, table in names.items():
+            if table != read[name].table:
+                read[name] = sql_files.sql_of(read[name].text, name=name, table=table)
+                models[name] = sql_files.model_of(read[name], self._dialect)
+        columns = Columns(self._names, self._schemas, dialect=self._dialect)
         texts = {
             name: SqlText(models[name] or file.sql, name, self._dialect)
             for name, file in read.items()
@@ -158,7 +174,12 @@ class FileReader:
                 place=name,
                 dialect=self._dialect,
                 model=dotted(file.table) if models[name] else None,
+                defines=tuple(TableName(parts=write.table) for write in _definitions(script)),
             )
+
+    def _is_known(self, table: tuple[str, ...]) -> bool:
+        found = self._names.find(TableName(parts=table), dialect=self._dialect)
+        return found.urn in self._names
 
     def _analysed(
         self, texts: Mapping[str, SqlText], columns: Columns, step: str
@@ -172,7 +193,7 @@ class FileReader:
                 self._announce(step, files=number, share=number / len(waiting))
                 text, file, dialect = texts[key]
                 scripts[key] = analyse(text, dialect=dialect, columns=columns, file=file)
-                missed |= columns.learn(_made([scripts[key]]))
+                missed |= columns.learn(_made(scripts[key]))
             waiting = [
                 key
                 for key, script in scripts.items()
@@ -183,11 +204,19 @@ class FileReader:
         return scripts
 
 
-def _made(scripts: Iterable[Script]) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The columns of tables that scripts make, where all of them are known."""
+def _definitions(script: Script) -> Iterator[TableWrite]:
+    """Tables and views that a script creates; ClickHouse's views may also write to a table."""
+    for statement in script.statements:
+        for write in statement.writes:
+            if write.is_view or statement.kind in ("CREATE_TABLE", "SELECT_INTO"):
+                yield write
+
+
+def _made(script: Script) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The columns of tables that a script fills, where all of them are known."""
     return {
         write.table: write.columns
-        for script in scripts
-        for write in script.writes
-        if write.columns and "*" not in write.columns
+        for statement in script.statements
+        for write in statement.writes
+        if write.is_whole and write.columns and ALL not in write.columns
     }

@@ -41,6 +41,17 @@ class TableReport(Report, frozen=True, kw_only=True):
     candidates: tuple[str, ...] = ()
 
 
+class MissingTable(Report, frozen=True, kw_only=True):
+    """A table that is read, but is not in the store and not created by any known query.
+
+    `urn` stands for it until it is found. `nearest` is the most similar name of a known dataset.
+    """
+
+    name: str
+    urn: str
+    nearest: str | None
+
+
 class ReporterReport(Report, frozen=True, kw_only=True):
     """One who told of lineage; `model` is the table that a bare query was taken for."""
 
@@ -55,16 +66,13 @@ class ReporterReport(Report, frozen=True, kw_only=True):
 
 
 class CoverageReport(Report, frozen=True, kw_only=True):
-    """Of how many output columns it is known what they are made from."""
+    """How many output columns are resolved to their origins, and how many tables are found."""
 
     columns: int
     resolved: int
     share: float | None
-
-    @classmethod
-    def of(cls, coverage: Coverage) -> "CoverageReport":
-        share = round(coverage.resolved / coverage.columns, 4) if coverage.columns else None
-        return cls(columns=coverage.columns, resolved=coverage.resolved, share=share)
+    tables: int
+    tables_found: int
 
 
 class LineageIngestReport(Report, frozen=True, kw_only=True):
@@ -80,6 +88,7 @@ class LineageIngestReport(Report, frozen=True, kw_only=True):
     coverage: CoverageReport
     reporters: tuple[ReporterReport, ...]
     tables: tuple[TableReport, ...]
+    not_found: tuple[MissingTable, ...]
     problems: tuple[Problem, ...]
     files: dict[str, int]
     jobs: int

@@ -18,6 +18,7 @@ from lumos.config.enrichment import (
     read_enrichment,
 )
 from lumos.config.tree import ConfigurationError, Problem
+from lumos.engine.changes import last_split
 from lumos.engine.people.desks import refuse_told
 from lumos.engine.people.directory import Directory
 from lumos.engine.people.file_items import ENRICH, FileItems
@@ -38,7 +39,7 @@ from lumos.lineage.owners import owner_of
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.pattern import DatasetPattern
 from lumos.model.words import FILE, Key, Slot
-from lumos.store import Store
+from lumos.store import KnownDataset, Store
 from lumos.store.remarks import said_of
 
 _LABELS: Final[tuple[tuple[Slot, str], ...]] = (
@@ -183,8 +184,10 @@ class _Entries:
                 known = self._store.ledger.known(found_urn(self._store, entry.dataset))
                 if known.state == "live":
                     return [known.urn]
-                self.remarks.append(f"{place}: {known.urn} is gone.")
-                return []
+                parts = self._live_parts(known)
+                text = f"was split; applied to its {len(parts):,} parts." if parts else "is gone."
+                self.remarks.append(f"{place}: {known.urn} {text}")
+                return parts
         except MisuseError as error:
             self._note(number, str(error), "dataset")
             return []
@@ -192,6 +195,17 @@ class _Entries:
         if not urns:
             self.remarks.append(f"{place}: no dataset matches '{entry.dataset}' now.")
         return urns
+
+    def _live_parts(self, known: KnownDataset) -> list[str]:
+        """The datasets that took the place of one that was split, which its annotations fit too."""
+        split = last_split(self._store, known.urn) if known.state == "split" else None
+        urns = [] if split is None else split.parts
+        return [
+            urn
+            for start in range(0, len(urns), _TOGETHER)
+            for urn, stored in self._store.entries.some(urns[start : start + _TOGETHER]).items()
+            if stored.known.state == "live"
+        ]
 
     def _datasets(self, urns: list[str]) -> Iterator[tuple[Dataset, set[str]]]:
         """Datasets, each with the paths that anybody has spoken of."""

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from lumos.config import Settings
 from lumos.engine.lineage.file_names import INSIDE, FileNames, lies_in
 from lumos.model.dataset import Dataset
-from lumos.model.pattern import ENDINGS, DatasetPattern
+from lumos.model.pattern import FORMAT_EXTENSIONS, DatasetPattern, strip_extensions
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import KnownDataset
 
@@ -91,7 +91,7 @@ def with_files(path: str, dataset: Dataset) -> Iterator[str]:
     """A path, and that of a file as one would lie below it where it is a folder of files."""
     yield path
     ending = _FILES_END.get(dataset.format or "", dataset.format or "")
-    if ending in ENDINGS and path.rpartition(".")[2].lower() not in ENDINGS:
+    if ending in FORMAT_EXTENSIONS and strip_extensions(path) == path:
         yield f"{path}/part-0.{ending}"
 
 

@@ -48,7 +48,7 @@ def chosen(store: Store, text: str) -> list[KnownDataset]:
         return found
     known = store.ledger.known(found_urn(store, text))
     if known.state != "live":
-        raise MisuseError(f"{known.urn} is gone since {known.updated_at:%Y-%m-%d}.")
+        raise MisuseError(f"{known.urn} {known.absence}")
     return [known]
 
 

@@ -93,8 +93,11 @@ def _table(dataset: Dataset, access: Access, kept: "TableKept", state_access: Ac
 
 
 def _known(store: Store, dataset: Dataset) -> KnownDataset:
-    if store.state(dataset.urn) == "missing":
+    state = store.state(dataset.urn)
+    if state == "missing":
         raise NotProfiled(dataset.urn, "it was gone at the last scan.")
+    if state == "split":
+        raise NotProfiled(dataset.urn, "it was split into other datasets. Profile those.")
     like_it = store.list(DatasetFilter(contains=dataset.urn))
     return next(each for each in like_it if each.urn == dataset.urn)
 

@@ -104,7 +104,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
 class HistoryReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos schema history`, newest first.
 
-    Milestones are when the dataset was gone, back, renamed or merged.
+    Milestones are when the dataset was gone, back, renamed, merged or split.
     """
 
     format_version: str = FORMAT_VERSION

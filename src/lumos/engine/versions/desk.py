@@ -35,7 +35,7 @@ from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.errors import UnknownDataset
 
 # They leave the cloud version as it is.
-_NO_STEPS: Final = (EventType.RENAMED, EventType.MERGED)
+_NO_STEPS: Final = (EventType.RENAMED, EventType.MERGED, EventType.SPLIT)
 _ENOUGH: Final = 20
 _EVER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -229,10 +229,8 @@ def _live(transaction: Transaction, urn: str) -> KnownDataset:
     if known is None:
         raise UnknownDataset(urn)
     if known.state != "live":
-        raise MisuseError(
-            f"{urn} is gone since {known.updated_at:%Y-%m-%d}. Its versions move again when it is "
-            "back."
-        )
+        back = " Its versions move again when it is back." if known.state == "missing" else ""
+        raise MisuseError(f"{urn} {known.absence}{back}")
     return known
 
 

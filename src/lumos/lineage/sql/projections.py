@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -16,10 +16,17 @@ from lumos.lineage.sql.relation import (
     ValueStar,
 )
 from lumos.lineage.sql.scope import Scope, Source
+from lumos.lineage.sql.set_operations import laid_over
 from lumos.lineage.sql.texts import Clause, place_of, place_within
 
 if TYPE_CHECKING:
     from lumos.lineage.sql.queries import QueryReader
+
+# They return one of the values that they are given: `ARRAY_AGG(t ORDER BY x LIMIT 1)[OFFSET(0)]`.
+_PICKING: Final = (
+    exp.Paren, exp.AnyValue, exp.ArrayAgg, exp.Bracket, exp.HavingMax, exp.IgnoreNulls, exp.Limit,
+    exp.Order, exp.RespectNulls,
+)  # fmt: skip
 
 
 class Projections:
@@ -140,7 +147,7 @@ class Projections:
         done: set[str] = set()
         pattern = star.args.get("ilike")
         fits = _pattern(pattern.name) if isinstance(pattern, exp.Literal) else None
-        items = list(self._starred(node, scope))
+        items = list(self._starred(node, scope, clauses))
         self._tell_singled_out([*excepted, *(each.this for each in star.args.get("rename") or ()),
                                 *(each.args["alias"] for each in replaced.values())],
                                items)  # fmt: skip
@@ -187,7 +194,10 @@ class Projections:
             excerpt = self._queries.excerpt(place_of(each), Clause.ITEM)
             watcher.singled_out(each, columns, excerpt)
 
-    def _starred(self, node: exp.Expr, scope: Scope) -> Iterator[Item]:
+    def _starred(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Iterator[Item]:
+        if isinstance(node, exp.Dot) and not isinstance(node.this, exp.Column):
+            yield from self._fields_of(node.this, scope, clauses)
+            return
         qualifier = _qualifier(node)
         if qualifier is None:
             yield from self._everything(scope)
@@ -196,6 +206,10 @@ class Projections:
         if isinstance(qualifier.this, exp.Star):
             parts = parts[:-1]
         source = scope.source(parts)
+        if source is not None and source.is_value:
+            # The fields of the elements, not the elements.
+            yield from source.relation.items
+            return
         if source is not None:
             yield from self._items(source, frozenset())
             return
@@ -210,6 +224,26 @@ class Projections:
             scope, Role(Clause.ITEM),
         )  # fmt: skip
         yield ValueStar(reading.column("*"))
+
+    def _fields_of(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Iterator[Item]:
+        """All fields of a value, such as BigQuery's `IF(new.id IS NULL, old, new).*`."""
+        reading = self._read(node, scope, clauses)
+        rows: list[Relation] = []
+        for value in _values_of(node):
+            if isinstance(value, exp.Struct):
+                rows.append(Relation(self._fields(value, scope).values()))
+            elif isinstance(value, exp.Column):
+                parts = self._queries.parts(value)
+                is_column = any(source.relation.find(parts[-1]) for source in scope.sources)
+                source = None if is_column else scope.source(parts)
+                rows += [source.relation] if source is not None else []
+        if not rows:
+            yield ValueStar(reading.column("*"))
+            return
+        # Which row is taken decides about all of its fields.
+        clauses.uses.update(reading.uses)
+        for item in laid_over(rows, is_by_name=True).items:
+            yield item.starred() if isinstance(item, Column) else item
 
     def _everything(self, scope: Scope) -> Iterator[Item]:
         if not scope.sources:
@@ -242,6 +276,26 @@ def _star_of(node: exp.Expr) -> exp.Star | None:
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
         return node.expression
     return None
+
+
+def _values_of(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions that one of several values is taken from; what only decides is left out."""
+    waiting: list[exp.Expr | None] = [node]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, _PICKING):
+            waiting.append(value.this)
+        elif isinstance(value, exp.If):
+            waiting += [value.args.get("false"), value.args.get("true")]
+        elif isinstance(value, exp.Case):
+            waiting += [
+                value.args.get("default"),
+                *(each.args["true"] for each in value.args["ifs"]),
+            ]
+        elif isinstance(value, exp.Coalesce):
+            waiting += [*reversed(value.expressions), value.this]
+        elif value is not None:
+            yield value
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -316,8 +316,10 @@ class Relation:
 
     def guess(self, name: str) -> Column | None:
         """The column of this name if it is one of the unknown."""
-        found = [column for star in self.stars if (column := star.column(name)) is not None]
-        return found[0] if len(found) == 1 else None
+        found = [(star, column) for star in self.stars if (column := star.column(name)) is not None]
+        if len(found) > 1:
+            found = [(star, column) for star, column in found if star.is_likely]
+        return found[0][1] if len(found) == 1 else None
 
     def candidates(self, name: str) -> int:
         """How many of the stars may hold a column of this name."""

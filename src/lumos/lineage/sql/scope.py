@@ -58,8 +58,8 @@ class Scope:
                 if length + 1 < len(parts) and isinstance(found, Column):
                     return _field(found, parts[length + 1 :])
                 return found
-        if self._has_column(parts[0]):
-            holder = self._unqualified(parts[0], aliases_first=aliases_first)
+        holder = self._struct(parts[0], aliases_first=aliases_first)
+        if holder is not None:
             return _field(holder, parts[1:]) if isinstance(holder, Column) else holder
         if parts[0] in self.variables:
             return None
@@ -83,16 +83,17 @@ class Scope:
             return Source(qualifier[0], self.rows[qualifier[0]])
         return None
 
-    def _has_column(self, name: str) -> bool:
-        """Whether a name that is no source may be a column with fields."""
+    def _struct(self, name: str, *, aliases_first: bool) -> Column | Unknown | None:
+        """The column whose fields are meant by a qualifier that is no source."""
+        if aliases_first and name in self.aliases:
+            return self.aliases[name]
         for scope in self._outwards():
-            if name in scope.aliases or name in scope.merged:
-                return True
-            if any(source.relation.find(name) for source in scope.sources):
-                return True
-            if self.has_structs and sum(source.relation.is_open for source in scope.sources) == 1:
-                return True
-        return False
+            is_certain = name in scope.aliases or name in scope.merged
+            is_certain = is_certain or any(each.relation.find(name) for each in scope.sources)
+            found = scope._here(name) if self.has_structs or is_certain else None
+            if found is not None:
+                return found
+        return None
 
     def _outwards(self) -> "Iterator[Scope]":
         scope: Scope | None = self
@@ -145,13 +146,11 @@ class Scope:
         if len(chosen) == 1:
             found = chosen[0].relation.guess(name)
             return found if found is not None else _ambiguous(name, chosen)
-        if chosen:
-            return _ambiguous(name, chosen)
         for source in self.sources:
             if source.name == name:
                 # A whole row as one value.
                 return _whole(source, name)
-        return None
+        return _ambiguous(name, chosen) if chosen else None
 
     def _elsewhere(self, name: str) -> Column | Unknown:
         """A column that no schema has; if FROM has one table alone, its schema may be old."""

@@ -41,15 +41,17 @@ class TableRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TableWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A table or view that a statement writes, its columns where they are known.
+    """A table or view that a statement writes, and its columns; `*` stands for unknown ones.
 
-    `sources` are the tables that it is made from, those behind temporary tables included.
+    `sources` are the tables that it is made from, those behind temporary tables included. It
+    `is_whole` if the table has no other columns, as behind CREATE and INSERT without a list.
     """
 
     table: Parts
     is_view: bool = False
     columns: tuple[str, ...] = ()
     sources: tuple[Parts, ...] = ()
+    is_whole: bool = False
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

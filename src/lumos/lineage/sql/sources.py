@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -82,7 +83,8 @@ class Sources:
         def found() -> Collection[tuple[str, str]]:
             qualified = (column for column in node.find_all(exp.Column) if column.args.get("table"))
             names = (self._queries.parts(column) for column in qualified)
-            return {(parts[-2], parts[-1]) for parts in names}
+            # In `a.b.c`, `b` may be a column of the source `a`, or a source with the column `c`.
+            return {pair for parts in names for pair in pairwise(parts)}
 
         return found
 
@@ -200,11 +202,11 @@ class Sources:
 
     def _subquery(self, node: exp.Subquery, scope: Scope, clauses: Relation) -> None:
         alias = node.args.get("alias")
-        if isinstance(node.this, exp.Table) and alias is None:
-            # Joins in brackets.
+        is_join = _is_join_in_brackets(node.this)
+        if is_join and alias is None:
             self.add(node.this, scope, clauses)
             return
-        if isinstance(node.this, exp.Table):
+        if is_join:
             inner = self._queries.scope(scope.outer, scope.ctes)
             made = Relation()
             self.add(node.this, inner, made)
@@ -359,6 +361,15 @@ def _one_of(sides: list[Column | None], name: str) -> Column:
         if side is not None:
             found = side if found is None else found.merged(side)
     return found or Column(name, is_resolved=False)
+
+
+def _is_join_in_brackets(node: exp.Expr) -> bool:
+    """Whether brackets hold items of FROM, however deep, and not a query."""
+    while isinstance(node, exp.Subquery):
+        if node.args.get("alias") is not None or node.args.get("joins"):
+            return True
+        node = node.this
+    return isinstance(node, exp.Table)
 
 
 def _is_one_sided(join: exp.Expr) -> bool:

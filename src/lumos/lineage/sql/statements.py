@@ -10,7 +10,7 @@ from lumos.lineage.sql.queries import QueryReader
 from lumos.lineage.sql.reading import Role
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.relation import Column, Item, Relation, Star
-from lumos.lineage.sql.script import Parts, Statement, TableRead, TableWrite
+from lumos.lineage.sql.script import ALL, Parts, Statement, TableRead, TableWrite
 from lumos.lineage.sql.set_operations import laid_over
 from lumos.lineage.sql.texts import Clause
 from lumos.lineage.sql.writes import Writes, Written
@@ -117,8 +117,11 @@ class StatementReader:
             TableWrite(
                 table=written.table,
                 is_view=is_view,
-                columns=tuple(column.name for column in written.result.columns),
+                columns=tuple(
+                    ALL if isinstance(item, Star) else item.name for item in written.result.items
+                ),
                 sources=tuple(sorted(sources)),
+                is_whole=written.is_whole,
             )
         )
         if self._context.watcher is not None:
@@ -185,7 +188,7 @@ class StatementReader:
             self._context.temporary[table] = Relation()
         else:
             self._learn(table, relation)
-        self._keep(Written(table, relation))
+        self._keep(Written(table, relation, is_whole=True))
         return True
 
     def _fill(self, names: Sequence[str], relation: Relation) -> None:
@@ -253,12 +256,13 @@ class StatementReader:
             self._context.temporary[table] = Relation([Column(name) for name in listed])
             if relation is not None:
                 self._context.temporary[table] = Relation()
-                self._keep(Written(table, relation))
+                self._keep(Written(table, relation, is_whole=True))
             return f"CREATE_{kind}"
         self._context.temporary.pop(table, None)
         if relation is not None:
             self._learn(table, relation)
-            self._keep(Written(table, relation, positional=bool(listed)), is_view=is_view)
+            made = Written(table, relation, positional=bool(listed), is_whole=poured is None)
+            self._keep(made, is_view=is_view)
         elif listed:
             self._context.create(table, listed)
         elif is_view:
@@ -329,7 +333,8 @@ class StatementReader:
             if isinstance(action, exp.Query) and isinstance(node.this, exp.Table | exp.Schema):
                 table, listed = self._writes.target(node.this)
                 relation = self._queries.read(action, None, {}).under(listed)
-                self._keep(Written(table, relation, positional=bool(listed)), is_view=True)
+                made = Written(table, relation, positional=bool(listed), is_whole=True)
+                self._keep(made, is_view=True)
                 continue
             if not isinstance(action, exp.AlterRename | exp.SwapTable):
                 continue

@@ -19,12 +19,14 @@ class Written:
 
     def __init__(
         self, table: Parts, result: Relation, *, positional: bool = False,
-        returned: Relation | None = None,
+        returned: Relation | None = None, is_whole: bool = False,
     ) -> None:  # fmt: skip
         self.table = table
         self.result = result
         self.positional = positional
         self.returned = returned
+        # Whether the table has no other columns than these.
+        self.is_whole = is_whole
 
 
 class Writes:
@@ -105,6 +107,7 @@ class Writes:
         if isinstance(query, exp.Expr):
             relation = self._queries.read(query, None, ctes)
         fixed, moving = self._partitions(node)
+        is_whole = not (listed or fixed or moving)
         if not listed and (fixed or moving):
             known = self._queries.context.known_columns(table)
             if known:
@@ -114,7 +117,8 @@ class Writes:
             table, listed, relation, by_name=bool(node.args.get("by_name"))
         )
         is_by_values = isinstance(query, exp.Values)
-        written = [Written(table, result, positional=positional and not is_by_values)]
+        positional = positional and not is_by_values
+        written = [Written(table, result, positional=positional, is_whole=is_whole)]
         conflict = node.args.get("conflict")
         if conflict is not None and conflict.expressions:
             scope = self._queries.scope(None, ctes)

@@ -1,7 +1,15 @@
 """Groups files into datasets, on rows that already stand for many files each."""
 
-from lumos.pipeline.grouping.decision import Group, Grouping, group
-from lumos.pipeline.grouping.settlement import NOTHING_SETTLED, Settlement, key_of
-from lumos.pipeline.grouping.units import Rule
+from lumos.pipeline.grouping.datasets import Group, Grouping, Rule, group
+from lumos.pipeline.grouping.similarity import suggest_joins
+from lumos.pipeline.grouping.state import GroupingState, LegacyGrouping
 
-__all__ = ["NOTHING_SETTLED", "Group", "Grouping", "Rule", "Settlement", "group", "key_of"]
+__all__ = [
+    "Group",
+    "Grouping",
+    "GroupingState",
+    "LegacyGrouping",
+    "Rule",
+    "group",
+    "suggest_joins",
+]

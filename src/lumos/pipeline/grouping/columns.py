@@ -1,0 +1,217 @@
+"""How much schemas have in common, and which values of a path go with columns of their own."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+from math import ceil
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from lumos.model.schema import Schema
+from lumos.model.types import Array, DataType, Map, Struct
+from lumos.pipeline.hints import ColumnSplit
+from lumos.pipeline.summaries import MOST_VALUES, PlaceSummary
+
+# From so many schemas under one pattern on, containment is not looked for.
+_MOST_COMPARED: Final = 500
+
+T = TypeVar("T", bound=Hashable)
+Fields = frozenset[str]
+
+
+class SchemasByFingerprint(Protocol):
+    """Schemas by their full fingerprint."""
+
+    def __getitem__(self, full: str, /) -> Schema: ...
+
+
+def leaf_fields(schema: Schema) -> Fields:
+    """The names of all leaf fields, as paths in lower case."""
+    return frozenset(
+        leaf for field in schema.fields for leaf in _leaves(field.name.strip().lower(), field.type)
+    )
+
+
+def share_half(left: Fields, right: Fields) -> bool:
+    """Whether half of all fields are in common."""
+    return 2 * len(left & right) >= len(left | right)
+
+
+def are_similar(left: Fields, right: Fields) -> bool:
+    """Whether nine of ten fields are in common."""
+    return 10 * len(left & right) >= 9 * len(left | right)
+
+
+def clusters(
+    fields_of: Mapping[T, Fields], together: Callable[[Fields, Fields], bool]
+) -> list[list[T]]:
+    """Items linked, directly or through others, by fields that belong together."""
+    groups = DisjointSets(fields_of)
+    first_with: dict[Fields, T] = {}
+    for item, fields in fields_of.items():
+        groups.join(item, first_with.setdefault(fields, item))
+    for left, right in _candidates(list(first_with)):
+        a, b = first_with[left], first_with[right]
+        if groups.find(a) != groups.find(b) and together(left, right):
+            groups.join(a, b)
+    return groups.sets()
+
+
+def split_by_columns(
+    dataset: str,
+    places: Sequence[PlaceSummary],
+    schemas: SchemasByFingerprint,
+    kept: ColumnSplit | None,
+) -> tuple[dict[str, list[PlaceSummary]], ColumnSplit | None]:
+    """The datasets of files under one pattern, and the decision to remember.
+
+    Only values that are neither dates nor counts may name datasets, and only where files of
+    different values have fewer than half of their fields in common. Along dates and counts,
+    columns drift.
+    """
+    fields = {full: leaf_fields(schemas[full]) for full in sorted({place.full for place in places})}
+    best = max(_ways_to_split(places, fields), key=lambda way: way.rank, default=None)
+    if kept is not None and kept.label in set.intersection(*(set(each.others) for each in places)):
+        # An earlier scan decided by this value, so it names whatever is new.
+        apart = best.clusters if best is not None and best.label == kept.label else [list(places)]
+        best = _Way(kept.label, apart)
+    if best is None:
+        return {dataset: list(places)}, kept
+    named, datasets = _named(dataset, best, {} if kept is None else kept.datasets)
+    return named, ColumnSplit(dataset, best.label, datasets)
+
+
+class DisjointSets:
+    """Items that are joined pair by pair."""
+
+    def __init__(self, items: Iterable[Hashable]) -> None:
+        self._parent = {item: item for item in items}
+
+    def find(self, item: Hashable) -> Hashable:
+        while self._parent[item] != item:
+            self._parent[item] = self._parent[self._parent[item]]
+            item = self._parent[item]
+        return item
+
+    def join(self, left: Hashable, right: Hashable) -> None:
+        self._parent[self.find(left)] = self.find(right)
+
+    def sets(self) -> list[list[T]]:
+        found: dict[Hashable, list[T]] = {}
+        for item in self._parent:
+            found.setdefault(self.find(item), []).append(item)  # type: ignore[arg-type]
+        return list(found.values())
+
+
+class _Way(NamedTuple):
+    """A value of the path that goes with the columns, and the places of each cluster."""
+
+    label: str
+    clusters: list[list[PlaceSummary]]
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        return len(self.clusters), self.label
+
+    def values(self, places: Iterable[PlaceSummary]) -> list[str]:
+        return sorted({value for place in places for value in place.others[self.label]})
+
+
+def _ways_to_split(places: Sequence[PlaceSummary], fields: Mapping[str, Fields]) -> Iterator[_Way]:
+    """For each value that stands in all paths, the sets of files that it tells apart.
+
+    Files of one value belong together, and files that share half of their fields. A schema that is
+    contained in exactly one other belongs to it: contained in several, it belongs to none of them.
+    """
+    alike = clusters(fields, share_half) if len(set(fields.values())) > 1 else []
+    if len(alike) < 2:
+        return
+    contained = (
+        [(left, right) for left, right in permutations(fields, 2) if fields[left] <= fields[right]]
+        if len(fields) <= _MOST_COMPARED
+        else []
+    )
+    for label in sorted(set.intersection(*(set(place.others) for place in places))):
+        sets = DisjointSets(fields)
+        first_with: dict[str, str] = {}
+        for place in places:
+            for value in place.others[label]:
+                sets.join(place.full, first_with.setdefault(value, place.full))
+        for first, *others in alike:
+            for other in others:
+                sets.join(first, other)
+        neighbours: dict[Hashable, set[Hashable]] = {}
+        for left, right in contained:
+            pair = {sets.find(left), sets.find(right)}
+            if len(pair) == 2:
+                for each in pair:
+                    neighbours.setdefault(each, set()).update(pair - {each})
+        for near, others_near in neighbours.items():
+            if len(others_near) == 1 and neighbours[next(iter(others_near))] == {near}:
+                sets.join(near, next(iter(others_near)))
+        found: dict[Hashable, list[PlaceSummary]] = {}
+        for place in places:
+            found.setdefault(sets.find(place.full), []).append(place)
+        if len(found) > 1:
+            yield _Way(label, list(found.values()))
+
+
+def _named(
+    dataset: str, way: _Way, kept: Mapping[str, str]
+) -> tuple[dict[str, list[PlaceSummary]], dict[str, str]]:
+    """The dataset of each cluster, and of each value.
+
+    Values stay where an earlier scan put them. At first the cluster with most values, if it has
+    several, is what the pattern is called; all others are named by their first value.
+    """
+    ranked = sorted(
+        way.clusters,
+        key=lambda some: (-len(way.values(some)), -sum(place.file_count for place in some)),
+    )
+    named: dict[str, list[PlaceSummary]] = {}
+    datasets = dict(kept)
+    for number, some in enumerate(ranked):
+        values = way.values(some)
+        earlier = Counter(kept[value] for value in values if value in kept)
+        if earlier:
+            path = earlier.most_common(1)[0][0]
+        elif len(values) > MOST_VALUES or (not kept and number == 0 and len(values) > 1):
+            path = dataset
+        else:
+            is_key = not way.label[:1].isdigit() and not way.label.startswith("name.")
+            path = f"{dataset}/{way.label}={values[0]}" if is_key else f"{dataset}/{values[0]}"
+        named.setdefault(path, []).extend(some)
+        datasets |= {value: path for value in values[:MOST_VALUES] if value not in kept}
+    return named, datasets
+
+
+def _candidates(every: Sequence[Fields]) -> Iterator[tuple[Fields, Fields]]:
+    """Pairs of schemas that may have half of their fields in common.
+
+    Such a pair shares one of the rarest fields of the smaller one, so only those are looked up:
+    comparing each pair takes too long where there are thousands.
+    """
+    counts = Counter(field for fields in every for field in fields)
+    with_field: dict[str, list[int]] = {}
+    for number, fields in enumerate(every):
+        for field in fields:
+            with_field.setdefault(field, []).append(number)
+    for number, fields in enumerate(every):
+        rarest = sorted(fields, key=lambda field: (counts[field], field))
+        looked_up = rarest[: len(fields) - ceil(len(fields) / 2) + 1]
+        near = {other for field in looked_up for other in with_field[field]}
+        for other in near:
+            if other != number:
+                yield fields, every[other]
+
+
+def _leaves(path: str, type: DataType) -> Iterator[str]:
+    match type:
+        case Struct() if type.members:
+            for member in type.members:
+                yield from _leaves(f"{path}.{member.name.lower()}", member.type)
+        case Array():
+            yield from _leaves(path, type.element)
+        case Map():
+            yield from _leaves(path, type.value)
+        case _:
+            yield path

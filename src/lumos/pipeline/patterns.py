@@ -1,0 +1,351 @@
+"""The path pattern of a file: which dataset it belongs to, and in which partition it lies.
+
+A pure function of the path, so that no other file, and no folder that a scan starts from, can
+change the answer. docs/GROUPING.md is its specification.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from lumos.pipeline.values import (
+    BRACES,
+    TIMES,
+    WRITERS_WORDS,
+    Template,
+    file_template,
+    folder_template,
+    month_number,
+    sortable,
+)
+
+Partitions = tuple[tuple[str, str], ...]
+
+_HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
+_YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:1[5-9]|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
+_DATA: Final = (
+    r"csv|tsv|psv|tab|txt|jsonl?|ndjson|geojson|parquet|parq|pq|avro|orc|xml|xlsx?|log|dat|data|tbl"
+    r"|arrow|feather"
+)
+_PACKED: Final = r"snappy|gz(?:ip)?|zstd?|bz2|lz4|lzo|zlib|deflate|xz|br|z|zip"
+_ENDING: Final = re.compile(rf"(?:\.(?:{_DATA}|{_PACKED}))+\Z", re.ASCII | re.IGNORECASE)
+# Rotated logs and parts may be counted after their extension: access.log.3.gz.
+_COUNTED: Final = re.compile(
+    rf"(\.(?:{_DATA}))([._-]\d[\dT_.-]*)((?:\.(?:{_PACKED}))*)\Z", re.ASCII | re.IGNORECASE
+)
+_COMPRESSION: Final = re.compile(rf"\.(?:{_PACKED})(?=\.|\Z)", re.IGNORECASE)
+# What may stand below a level of that kind, with the letters people put in front.
+_BELOW: Final = {"yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi"}
+_FINER: Final = {
+    kind: re.compile(rf"(?:(?:{words})[-_=]?)?({numbers})\Z", re.ASCII | re.IGNORECASE)
+    for kind, words, numbers in (
+        ("mm", "m|month|mon", r"0?[1-9]|1[0-2]"),
+        ("dd", "d|day", r"0?[1-9]|[12]\d|3[01]"),
+        ("hh", "h|hour|hr", r"[01]?\d|2[0-4]"),
+        ("mi", "m|min|minute", r"[0-5]?\d"),
+    )
+}
+# Folders that spread files by the first digits of their hash: 0f/3c/0f3c9a....
+_FAN_OUT: Final = re.compile(r"(?:/[0-9a-f]{2,4})+\Z", re.ASCII)
+_DAY_OF_YEAR: Final = re.compile(r"[0-3]\d\d\Z", re.ASCII)
+_PART_OF_YEAR: Final = re.compile(r"([QqHh][1-4]|[Ww]\d\d?)\Z", re.ASCII)
+_NUMBERED_MONTH: Final = re.compile(r"\d\d?[-_. ]+([A-Za-z]+)\Z", re.ASCII)
+# Folders of a Hive ACID table: base_0000005, delta_0000006_0000006_0000, delete_delta_....
+_HIVE_ACID: Final = re.compile(
+    r"(?:base_\d{7,}|(?:delete_)?delta_\d{7,}_\d{7,}(?:_\d{4})?)(?:_v\d{7,})?\Z", re.ASCII
+)
+CALENDAR: Final = {
+    "year": "yyyy", "yyyy": "yyyy", "yr": "yyyy", "y": "yyyy", "month": "mm", "mm": "mm",
+    "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
+    "hr": "hh", "h": "hh", "minute": "mi", "min": "mi",
+}  # fmt: skip
+_PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
+_BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
+# How values are written in the path of a dataset. Years and numbers of file names cannot be told
+# apart, so they are one kind there.
+_IN_FILES: Final = {
+    "date": "YYYY-MM-DD", "yyyy-mm": "YYYY-MM", "quarter": "YYYY-QQ", "week": "YYYY-WW",
+    "time": "YYYY-MM-DDTHH", "mm": "MM", **BRACES,
+}  # fmt: skip
+_IN_FOLDERS: Final = {**_IN_FILES, "yyyy": "YYYY"}
+_ANY_VALUE: Final = "NNN"
+# Words that are written like values are marked, so that `a_NNN` is not taken for `a_7`.
+_LIKE_A_VALUE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
+_REPEATED_VALUES: Final = re.compile(rf"{_ANY_VALUE}(?:[\W_]*{_ANY_VALUE})+")
+_SEPARATORS: Final = " -_.+#()[]"
+_AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
+_MARKED: Final = re.compile(r"[A-Za-z]+|\d+")
+
+
+class Placement(NamedTuple):
+    """Where a file belongs by its path.
+
+    `base` are the folders above the first that varies, and `pattern` is the rest with placeholders
+    such as `{date}` or `dt={hive}`. `partitions` holds keys with their values, and the dates of
+    the path under their placeholders. `others` are the values along which different columns mean
+    different datasets: those of keys, identifiers and codes.
+    """
+
+    base: str
+    pattern: str
+    dataset: str
+    partitions: Partitions = ()
+    others: Partitions = ()
+
+
+class Level(NamedTuple):
+    """A folder of a path; `hive` is its key if it is `key=value`."""
+
+    template: Template
+    hive: str = ""
+    is_partition: bool = False
+
+    @property
+    def key(self) -> str:
+        """How the level stands in the path of its dataset."""
+        return _key(self.template, of_folder=True)
+
+
+def place(path: str) -> Placement:
+    """The placement of a file."""
+    folder, hashed, template, ending = _split_path(path)
+    base, above, dataset, partitions, others, is_dated = _place_folder(folder)
+    if template.kinds:
+        if not is_dated:
+            partitions += _times(template)
+        others += tuple(
+            (f"name.{index}", value) for index, value in enumerate(_identities(template)) if value
+        )
+    if not template.is_writers:
+        dataset = f"{dataset.rstrip('/')}/{_key(template, of_folder=False)}{ending}"
+    above += "{id}/" * len(hashed)
+    return Placement(base, f"{above}{template.text}{ending}", dataset, partitions, others)
+
+
+def levels(path: str) -> tuple[tuple[Level, ...], Template, str]:
+    """The folders of a file below its anchor, its name, and its extension without compression."""
+    folder, hashed, template, ending = _split_path(path)
+    inside = folder[len(anchor_of(path)) :].strip("/")
+    folders = _levels(tuple(inside.split("/"))) if inside else ()
+    spread = (Level(Template.of_one("id", name), is_partition=True) for name in hashed)
+    return (*folders, *spread), template, ending
+
+
+def _split_path(path: str) -> tuple[str, list[str], Template, str]:
+    """Folder, folders below it that only spread files by hash, name, uncompressed extension."""
+    folder, _, name = path.rpartition("/")
+    stem, ending = split_name(name)
+    template = file_template(stem, below_year=_is_year(folder))
+    hashed = None
+    if template.kinds in (("id",), ("uuid",)) and template.is_writers:
+        hashed = _FAN_OUT.search(folder)
+    if hashed is not None:
+        folder = folder[: hashed.start()]
+    spread = [] if hashed is None else hashed.group().strip("/").split("/")
+    return folder, spread, template, _COMPRESSION.sub("", ending)
+
+
+def anchor_of(path: str) -> str:
+    """What no pattern touches: the bucket or server of an address, nothing of a local path."""
+    scheme, separator, rest = path.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}" if separator else ""
+
+
+def name_of(path: str) -> str:
+    """What people call the dataset of a file: its words, without values and extensions."""
+    folders, stem, _ = levels(path)
+    if not stem.is_writers:
+        return words_of(stem)
+    kept = [level for level in folders if not level.is_partition]
+    return words_of(kept[-1].template) if kept else ""
+
+
+def is_named_by_file(path: str) -> bool:
+    """Whether a file's own name, rather than its folder, names its dataset."""
+    return not levels(path)[1].is_writers
+
+
+def words_of(template: Template) -> str:
+    """The text of a name without its values and what separates them."""
+    if not template.varies:
+        return literal(template.text)
+    blanked = _PLACEHOLDER.sub(
+        lambda match: match[0] if match[1] in BRACES else "\0", template.text
+    )
+    plain = _AROUND_VALUES.sub("\0", blanked).strip("\0").replace("\0", "_")
+    return literal(plain).strip(_SEPARATORS)
+
+
+def literal(text: str) -> str:
+    """A template's text with the braces of the name itself."""
+    return _PLACEHOLDER.sub(lambda match: BRACES.get(match[1], match[0]), text)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """A file's name and its extension: `title.basics` and `.tsv.gz`, `access.3` and `.log.gz`."""
+    ending = _ENDING.search(name)
+    counted = _COUNTED.search(name) if ending is None or _COMPRESSION.match(ending[0]) else None
+    if counted is not None and counted.start():
+        return name[: counted.start()] + counted[2], counted[1] + counted[3]
+    if ending is None or ending.start() == 0:
+        return name, ""
+    return name[: ending.start()], ending.group()
+
+
+def is_partition(folder: str) -> bool:
+    """Whether a folder's name is a partition: `dt=2024-01-01`, 2024-01, 05, an identifier."""
+    return _levels((folder,))[0].is_partition
+
+
+def tells_time(key: str, value: str) -> bool:
+    """Whether a partition is one of time, by its key or by its value."""
+    if key.startswith("{") or key.lower() in CALENDAR:
+        return True
+    return bool(_times(file_template(value)))
+
+
+@lru_cache(maxsize=65536)
+def _place_folder(folder: str) -> tuple[str, str, str, Partitions, Partitions, bool]:
+    """Base, pattern of the folders below it, dataset, partitions, other values, if it is dated."""
+    anchor = anchor_of(f"{folder}/")
+    inside = folder[len(anchor) :].strip("/")
+    names = tuple(inside.split("/")) if inside else ()
+    placed = _levels(names)
+    first = next((i for i, level in enumerate(placed) if level.template.varies), len(placed))
+    partitions: Partitions = ()
+    others: Partitions = ()
+    is_dated = False
+    kept: list[str] = []
+    for level in placed:
+        if level.hive:
+            value = level.template.values[0]
+            partitions += ((level.hive, value),)
+            if tells_time(level.hive, value):
+                is_dated = True
+            elif not _is_counted(level.hive):
+                others += ((level.hive, value),)
+        else:
+            times = _times(level.template)
+            partitions += times
+            is_dated |= bool(times)
+            others += tuple(
+                (f"{len(kept)}.{index}", value)
+                for index, value in enumerate(_identities(level.template), len(others))
+                if value
+            )
+        if not level.is_partition:
+            kept.append(level.key)
+    if not kept and not anchor and names:
+        # A path made of values alone still needs a name.
+        kept.append(names[0])
+    top = anchor or ""
+    base = "/".join([top, *names[:first]])
+    above = "".join(f"{level.template.text}/" for level in placed[first:])
+    return base, above, "/".join([top, *kept]), partitions, others, is_dated
+
+
+@lru_cache(maxsize=65536)
+def _levels(names: tuple[str, ...]) -> tuple[Level, ...]:
+    """The folders of a path, from the top down; a date may go through several of them."""
+    found: list[Level] = []
+    expected = ""
+    for name in names:
+        level, kind = _level(name, expected)
+        found.append(level)
+        expected = _BELOW.get(kind, "")
+    return tuple(found)
+
+
+@lru_cache(maxsize=65536)
+def _level(name: str, expected: str) -> tuple[Level, str]:
+    """A folder's level, and the kind that decides what may follow below."""
+    hive = _HIVE.match(name)
+    if hive is not None:
+        key, value = unquote(hive[1]), unquote(hive[2])
+        template = Template(f"{_escaped(key)}={{hive}}", ("hive",), (value,))
+        return Level(template, key, is_partition=True), CALENDAR.get(key.lower(), "")
+    if year := _YEAR.match(name):
+        return Level(Template.of_one("yyyy", year[1]), is_partition=True), "yyyy"
+    if expected:
+        kind, value = _finer(name, expected)
+        if kind:
+            return Level(Template.of_one(kind, value), is_partition=True), kind
+    if _HIVE_ACID.match(name):
+        return Level(Template.of_one("n", name), is_partition=True), ""
+    template = folder_template(name)
+    is_whole = len(template.kinds) == 1 and template.text == f"{{{template.kinds[0]}}}"
+    is_partition = template.varies and template.is_writers
+    return Level(template, is_partition=is_partition), template.kinds[0] if is_whole else ""
+
+
+def _finer(name: str, expected: str) -> tuple[str, str]:
+    """The part of a date that a folder stands for below a coarser one."""
+    if number := _FINER[expected].match(name):
+        return expected, number[1].zfill(2)
+    if expected == "mm":
+        named = _NUMBERED_MONTH.match(name)
+        month = month_number(named[1] if named else name)
+        if month is not None:
+            return "mm", month
+        if _PART_OF_YEAR.match(name):
+            return "quarter" if name[0] in "QqHh" else "week", name
+        if _DAY_OF_YEAR.match(name):
+            return "ddd", name
+    return "", ""
+
+
+@lru_cache(maxsize=65536)
+def _key(template: Template, *, of_folder: bool) -> str:
+    """A name as it stands in the path of a dataset: NNN for any value that is no date."""
+    spellings = _IN_FOLDERS if of_folder else _IN_FILES
+    text = _LIKE_A_VALUE.sub(r"\\\g<0>", template.text)
+    if not template.kinds:
+        return text
+    text = _PLACEHOLDER.sub(lambda match: spellings.get(match[1], _ANY_VALUE), text)
+    # Identifiers may hold separators, so how many values stand in a row says nothing.
+    return _REPEATED_VALUES.sub(_ANY_VALUE, text) if text.count(_ANY_VALUE) > 1 else text
+
+
+def _times(template: Template) -> Partitions:
+    return tuple(
+        (f"{{{kind}}}", sortable(kind, value))
+        for kind, value in zip(template.kinds, template.values, strict=True)
+        if kind in TIMES
+    )
+
+
+def _identities(template: Template) -> Iterator[str]:
+    """For each value of a name the value, if it may name a dataset, or nothing.
+
+    Dates and counts never do. A number counts if it is padded, if a writer's word stands next to
+    it, or if it is the last value of a name with words.
+    """
+    last = len(template.kinds) - 1
+    has_words = bool(template.words)
+    # Without words, numbers next to a date are its hours or the count of that day.
+    is_dated = not has_words and not TIMES.isdisjoint(template.kinds)
+    for index, (kind, value) in enumerate(zip(template.kinds, template.values, strict=True)):
+        is_count = kind == "n" and (
+            is_dated
+            or (value[0] == "0" and len(value) > 1)
+            or (has_words and (index == last or template.is_writers))
+        )
+        yield "" if kind in TIMES or kind in BRACES or is_count else value
+
+
+def _is_year(folder: str) -> bool:
+    return _YEAR.match(folder.rpartition("/")[2]) is not None
+
+
+def _is_counted(key: str) -> bool:
+    """Whether a key counts what a writer wrote: `batch=3`, `load_id=17`."""
+    return any(word in WRITERS_WORDS for word in _MARKED.findall(key.lower()))
+
+
+def _escaped(name: str) -> str:
+    """A text that is no template: its braces are no placeholders."""
+    if "{" not in name and "}" not in name:
+        return name
+    return "".join(_BRACES_ESCAPED.get(letter, letter) for letter in name)

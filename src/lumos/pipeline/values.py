@@ -1,0 +1,346 @@
+"""Finds the values in a name: dates, numbers, identifiers and codes. Everything else is a word."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+# Kinds that say when something happened.
+TIMES: Final = frozenset(
+    {"yyyy", "mm", "dd", "hh", "mi", "ddd", "yyyy-mm", "quarter", "week", "date", "time", "epoch"}
+)
+# What writers put into names: `part-00000`, `shard-3`. Listed in docs/GROUPING.md.
+WRITERS_WORDS: Final = frozenset(
+    ("part", "parts", "partition", "data", "load", "chunk", "shard", "batch", "bucket", "slice",
+     "split", "file", "files", "output", "out", "run", "attempt", "copy", "of")
+)  # fmt: skip
+# Marks that writers add to these words: part-m-00000, part-00000-c000.
+_MARKS: Final = frozenset({"m", "r", "c", "tid"})
+# Placeholders for braces of the name itself.
+BRACES: Final = {"open": "{", "close": "}"}
+
+_YEAR = r"(?:19|20)\d\d"
+_MONTH = r"(?:0[1-9]|1[0-2])"
+_DAY = r"(?:0[1-9]|[12]\d|3[01])"
+_LOOSE_MONTH = r"(?:1[0-2]|0?[1-9])"
+_LOOSE_DAY = r"(?:3[01]|[12]\d|0?[1-9])"
+_HOUR = r"(?:[01]\d|2[0-3])"
+_SIXTY = r"[0-5]\d"
+_MONTH_NAME = (
+    r"(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_END = r"(?![0-9A-Za-z])"
+_QUARTER = r"[QqHh][1-4](?:[-_]?[QqHh][1-4])?"
+
+# Values that begin where a word begins.
+_WHOLE: Final = {
+    "uuid": r"[0-9a-fA-F]{8}(?P<u>[-_])[0-9a-fA-F]{4}(?P=u)[0-9a-fA-F]{4}(?P=u)[0-9a-fA-F]{4}(?P=u)"
+    r"[0-9a-fA-F]{12}",
+    "region": r"(?:[a-z]{2}|africa|asia|australia|europe|me|northamerica|southamerica)"
+    r"-(?:gov-|iso[a-z]?-)?(?:north|south|east|west|central)(?:east|west)?(?:-\d|\d{1,2})" + _END,
+    "ip": r"\d{1,3}(?:\.\d{1,3}){3}" + _END,
+    # Names that query engines give to a statement: 20240105_010203_00042_x7k2p.
+    "query": r"\d{8}_\d{6}_\d{5}_[a-z0-9]{5}" + _END,
+    # What Kubernetes appends to a deployment: checkout-7d9f8b6c5-x2k4p.
+    "pod": r"(?<=-)(?=[a-z0-9]*[0-9][a-z]*[0-9])(?=[a-z0-9]*[a-z][0-9]*[a-z])"
+    r"[a-z0-9]{8,10}-[a-z0-9]{5}" + _END,
+    "lettered": rf"[yY]{_YEAR}[-_]?[mM]{_LOOSE_MONTH}(?:[-_]?[dD]{_LOOSE_DAY})?" + _END,
+    "fiscal": rf"(?:FY|fy|CY)[-_]?{_YEAR}" + _END,
+    "quarter_first": rf"{_QUARTER}[-_ ]?{_YEAR}(?!\d)",
+    "named": rf"(?:(?:{_LOOSE_DAY}[-_ ]?)?{_MONTH_NAME}[-_ ,]{{0,2}}{_YEAR}"
+    rf"|{_YEAR}[-_ ]?{_MONTH_NAME}(?:[-_ ]?{_LOOSE_DAY})?)" + _END,
+    "clock": rf"{_HOUR}:{_SIXTY}(?::{_SIXTY})?" + _END,
+}
+# Values that may follow letters: events20240105.
+_DATES: Final = {
+    # Digits after a date and a separator may as well count files, so they are no time.
+    "time": rf"{_YEAR}(?P<s1>[-_.]?){_MONTH}(?P=s1){_DAY}"
+    rf"(?:T{_HOUR}(?:[-_:.h]?{_SIXTY}(?:[-_:.m]?{_SIXTY}(?:[.,]?\d{{3,9}})?)?)?"
+    rf"|[-_ ]?{_HOUR}:{_SIXTY}(?::{_SIXTY}(?:[.,]\d{{3,9}})?)?|{_HOUR}{_SIXTY}(?:{_SIXTY})?)"
+    r"(?:Z|\+\d\d[:_-]?\d\d)?" + _END,
+    "date": rf"(?:{_YEAR}(?:{_MONTH}{_DAY}|(?P<s2>[-_. ]){_LOOSE_MONTH}(?P=s2){_LOOSE_DAY})"
+    rf"|(?:{_LOOSE_DAY}(?P<s3>[-_.]){_LOOSE_MONTH}|{_LOOSE_MONTH}(?P<s4>[-_.]){_LOOSE_DAY})"
+    rf"(?:(?P=s3)|(?P=s4)){_YEAR})(?!\d)",
+    "week": rf"{_YEAR}[-_]?[Ww](?:0[1-9]|[1-4]\d|5[0-3])(?!\d)",
+    # French and Spanish halves and quarters are 2024-S1 and 2024-T1.
+    "quarter": rf"{_YEAR}[-_ ]?(?:{_QUARTER}(?!\d)|(?:[Tt][1-4]|[Ss][12]){_END})",
+    # A year and a part of it: months, but also weeks and seasons such as 2012-13.
+    "month": rf"(?:{_YEAR}(?:{_MONTH}|[-_.]\d\d?)|{_MONTH}[-_.]{_YEAR}(?![-_.]\d\d?(?!\d)))(?!\d)",
+}
+# Values of digits alone.
+_DIGITS: Final = {
+    "epoch": r"1[0-9]\d{8}(?:\d{3}|\d{6})?" + _END,
+    "year": _YEAR + _END,
+    "number": r"\d+" + _END,
+}
+
+
+def _either(patterns: dict[str, str]) -> str:
+    return "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items())
+
+
+_TOKEN: Final = re.compile(
+    rf"(?<![0-9A-Za-z])(?:{_either(_WHOLE)})"
+    rf"|(?=[0-9])(?<![0-9])(?:{_either(_DATES)})"
+    rf"|(?<![0-9A-Za-z])(?:{_either(_DIGITS)})"
+    r"|(?<![0-9A-Za-z])(?P<word>[0-9A-Za-z]+)"
+    r"|(?P<brace>[{}])",
+    re.ASCII,
+)
+_SHOWN_AS: Final = {
+    "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "number": "n",
+    "quarter_first": "quarter", "query": "id", "pod": "id",
+}  # fmt: skip
+_MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
+                       "dec")  # fmt: skip
+_MAY_VARY: Final = re.compile(r"[0-9{}]|[A-Za-z]{10}")
+_NUMBERS: Final = re.compile(r"\d+", re.ASCII)
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_RUNS: Final = re.compile(r"[A-Za-z]+|\d+", re.ASCII)
+_CASED_RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
+_CAMEL_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", re.ASCII)
+_PLACEHOLDER: Final = re.compile(r"\{[a-z-]+\}")
+_VERSION: Final = re.compile(r"[vV]\d+\Z", re.ASCII)
+_DATE_INSIDE: Final = re.compile(rf"(?<![0-9])(?:{_either(_DATES)})", re.ASCII)
+_TRAILING_NUMBER: Final = re.compile(r"(?<=[A-Za-z])\d+\Z", re.ASCII)
+_HEX_OF_ANY_LENGTH: Final = re.compile(r"(?:[0-9a-f]{5,}|[0-9A-F]{5,})\Z", re.ASCII)
+_HEX: Final = re.compile(r"(?:[0-9a-f]{7,}|[0-9A-F]{7,})\Z", re.ASCII)
+_REGISTRATION: Final = re.compile(r"[A-Z]{1,4}\d{5,}\Z", re.ASCII)
+_VOWEL: Final = re.compile(r"[aeiouyAEIOUY]")
+_SHORTEST_RANDOM: Final = 16
+_ACCOUNT_DIGITS: Final = 12
+# From so many digits on, a number without leading zeros is an identifier, not a count.
+_IDENTIFIER_DIGITS: Final = 7
+# Which letters commonly follow each letter in words; of a random word most pairs are others.
+_PAIRS: Final = (
+    "abcdgilmnprstuvwy baeiloruys cacehiklortuy dadeiorsuy eacdefgilmnpqrstvwxy faefiloru "
+    "gaeghilnorsu haeiortuy iabcdefglmnoprstvz jaeou keinsy ladefiklmopstuvy maebimopsuy "
+    "nacdefgiknostuvy oabcdefgiklmnoprstuvw paehiloprstuy qu racdegiklmnoprstuvy "
+    "sacehiklmnopqstuwy tacehilorstuwy uabcdegilmnprst vaeio waehinors xaceipt yelmopst zaeioz"
+)
+_FOLLOWING: Final = {letters[0]: letters[1:] for letters in _PAIRS.split()}
+
+
+class Value(NamedTuple):
+    """A value in a name: its kind and where it stands."""
+
+    kind: str
+    start: int
+    end: int
+
+
+class Template(NamedTuple):
+    """A name with placeholders such as `{date}` for its values, and the values."""
+
+    text: str
+    kinds: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    @classmethod
+    def of_one(cls, kind: str, value: str) -> "Template":
+        """A name that is a value as a whole."""
+        return cls(f"{{{kind}}}", (kind,), (value,))
+
+    @property
+    def varies(self) -> bool:
+        """Whether the name holds a value."""
+        return any(kind not in BRACES for kind in self.kinds)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the name in lower case, without values, digits and separators."""
+        return tuple(
+            word.lower() for word in _LETTERS.findall(re.sub(r"\{[a-z-]+\}", "0", self.text))
+        )
+
+    @property
+    def is_writers(self) -> bool:
+        """Whether the name consists only of values and writers' words."""
+        words = set(self.words)
+        named = words - _MARKS
+        return named <= WRITERS_WORDS and (bool(named) or (self.varies and not words))
+
+
+@lru_cache(maxsize=65536)
+def file_template(stem: str, *, below_year: bool = False) -> Template:
+    """The name of a file without its extension: every number that stands alone is a value.
+
+    In a folder of a year, the names of months are values too.
+    """
+    if not below_year and not _MAY_VARY.search(stem):
+        return Template(stem)
+    return _template(stem, list(_values(stem, below_year=below_year)))
+
+
+@lru_cache(maxsize=65536)
+def folder_template(name: str) -> Template:
+    """The name of a folder: a number after a word belongs to the name, unless a writer counts."""
+    if not _MAY_VARY.search(name):
+        return Template(name)
+    every = _template(name, list(_values(name)))
+    if every.is_writers:
+        return every
+    return _template(name, [value for value in _values(name) if _counts_in_folder(name, value)])
+
+
+def month_number(text: str) -> str | None:
+    """`01` for the name of January, written out or in three letters."""
+    lowered = text.lower()
+    is_name = re.fullmatch(_MONTH_NAME, lowered)
+    return f"{_MONTH_NAMES.index(lowered[:3]) + 1:02d}" if is_name else None
+
+
+@lru_cache(maxsize=65536)
+def sortable(kind: str, value: str) -> str:
+    """A date or time in a form that sorts by age: 2024-01-05 for 20240105 and 05.01.2024."""
+    numbers = _NUMBERS.findall(value)
+    name = re.search(_MONTH_NAME, value)
+    if name is not None:
+        year = next(number for number in numbers if len(number) == 4)
+        days = [number.zfill(2) for number in numbers if number != year]
+        return "-".join([year, month_number(name.group()) or "", *days])
+    if len(numbers) > 1 and len(numbers[-1]) == 4 and len(numbers[0]) < 4:
+        first, second = (numbers[0], numbers[1]) if len(numbers) == 3 else ("", numbers[0])
+        # 13.01.2024 can only be a day before a month; the other way round is more usual.
+        month, day = (second, first) if not first or int(first) > 12 else (first, second)
+        numbers = [numbers[-1], month, *([day] if day else [])]
+    digits = "".join(number.zfill(2) for number in numbers)
+    if kind == "date":
+        return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
+    return f"{digits[:4]}-{digits[4:6]}" if kind == "yyyy-mm" else digits
+
+
+def _template(name: str, values: list[Value]) -> Template:
+    pieces: list[str] = []
+    end = 0
+    for kind, start, stop in values:
+        pieces += (name[end:start], "{", kind, "}")
+        end = stop
+    pieces.append(name[end:])
+    texts = tuple(name[start:stop] for _, start, stop in values)
+    return Template("".join(pieces), tuple(value.kind for value in values), texts)
+
+
+def _counts_in_folder(name: str, value: Value) -> bool:
+    """Whether a value of a folder's name varies from folder to folder of one dataset."""
+    if name[value.start : value.end].isdigit() and value.kind in ("n", "id"):
+        return value.end - value.start == _ACCOUNT_DIGITS
+    if value.kind == "id" and _is_short_hash(name[value.start : value.end]):
+        return is_identifier(name[value.start : value.end])
+    # orders_2024 is a year, ds2024 the name of one of many.
+    return value.kind != "yyyy" or not name[: value.start][-1:].isalnum()
+
+
+def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
+    """The values of a name, from left to right; braces of the name count as placeholders too."""
+    after_time = after_date = False
+    for match in _TOKEN.finditer(name):
+        kind, start, text = match.lastgroup or "", match.start(), match.group()
+        if kind == "word":
+            if below_year and month_number(text) is not None:
+                yield Value("mm", start, match.end())
+            # After the time of writing, services put something random.
+            elif (after_time and _is_random_suffix(text)) or (after_date and _is_hex_mix(text)):
+                yield Value("id", start, match.end())
+            else:
+                found = list(_values_of_word(name, start, text))
+                after_time = after_time and bool(found)
+                after_date = after_date and bool(found)
+                yield from found
+        elif kind == "brace":
+            yield Value("open" if text == "{" else "close", start, match.end())
+        elif kind == "lettered":
+            yield Value("date" if "d" in text.lower() else "yyyy-mm", start, match.end())
+        elif kind == "named":
+            several = len(_NUMBERS.findall(text)) > 1
+            yield Value("date" if several else "yyyy-mm", start, match.end())
+        elif kind == "number" and len(text) >= _IDENTIFIER_DIGITS and text[0] != "0":
+            yield Value("id", start, match.end())
+        else:
+            yield Value(_SHOWN_AS.get(kind, kind), start, match.end())
+            after_time = after_time or kind == "time"
+            after_date = after_date or kind in ("date", "time")
+
+
+def _values_of_word(name: str, start: int, word: str) -> Iterator[Value]:
+    """What varies in a run of letters and digits: all of it, a date, or the number at its end."""
+    end = start + len(word)
+    if is_identifier(word) or (start > 0 and _is_short_hash(word)):
+        yield Value("id", start, end)
+        return
+    if _VERSION.match(word):
+        return
+    for inner in _DATE_INSIDE.finditer(word):
+        kind = inner.lastgroup or ""
+        yield Value(_SHOWN_AS.get(kind, kind), start + inner.start(), start + inner.end())
+        return
+    number = _TRAILING_NUMBER.search(word)
+    # The last part of a name may be counted, and so may what a writer wrote: table1, part3_final.
+    if number is not None and (end == len(name) or word[: number.start()].lower() in WRITERS_WORDS):
+        yield Value("n", start + number.start(), end)
+
+
+@lru_cache(maxsize=65536)
+def is_identifier(word: str) -> bool:
+    """Whether letters and digits are mixed as only a machine or a register mixes them."""
+    runs = _RUNS.findall(word)
+    changes = len(runs) - 1
+    digits = sum(map(str.isdigit, word))
+    if not digits:
+        if word.islower():
+            return len(word) >= _SHORTEST_RANDOM and _is_unpronounceable(word)
+        is_random = len(word) >= _SHORTEST_RANDOM and _is_unpronounceable(word)
+        return is_random or 2 * len(_CASED_RUNS.findall(word)) >= len(word) >= 10
+    if _DATE_INSIDE.search(word):
+        return False
+    # A hash may begin with digits and end with letters, but feed2024 is a word with a year.
+    is_hash = changes >= 2 or len(word) >= _SHORTEST_RANDOM or _is_short_hash(word)
+    if _HEX.match(word) and is_hash and (changes >= 2 or word[0].isdigit() or len(word) > 12):
+        return True
+    if word.isupper() or word.isdigit():
+        # Stations, parcels, articles: USW00094728, US1COAD0001, I7FD0.
+        return (
+            _REGISTRATION.match(word) is not None
+            or (changes >= 2 and digits >= 4)
+            or (changes >= 3 and len(word) >= 4)
+            or (len(word) >= 12 and _is_unpronounceable(word))
+        )
+    if word.islower():
+        has_word = any(len(run) > 2 and _VOWEL.search(run) for run in runs)
+        is_mixed = changes >= 3 or (changes >= 2 and len(word) >= 8)
+        if len(word) >= 4 and is_mixed and not has_word:
+            return True
+        return len(word) >= _SHORTEST_RANDOM and (changes >= 4 or _is_unpronounceable(word))
+    if len(word) >= 15 and 3 * len(_CAMEL_WORDS.findall(word)) > len(word):
+        return True
+    cased = _CASED_RUNS.findall(word)
+    longest = max((len(run) for run in cased if run.islower()), default=0)
+    is_random = (longest <= 3 and len(cased) >= 4) or _is_unpronounceable(word)
+    return len(word) >= 10 and is_random
+
+
+def _is_short_hash(word: str) -> bool:
+    return len(word) >= 8 and _is_hex_mix(word)
+
+
+def _is_hex_mix(word: str) -> bool:
+    is_mixed = not word.isdigit() and not word.isalpha()
+    return is_mixed and _HEX_OF_ANY_LENGTH.match(word) is not None
+
+
+def _is_random_suffix(word: str) -> bool:
+    is_word = word.isalpha() and (word.islower() or word.isupper() or word.istitle())
+    return len(word) >= 6 and not is_word
+
+
+def _is_unpronounceable(word: str) -> bool:
+    """Whether no language has such a word, however many words it is made of."""
+    pairs = [
+        (left.lower(), right.lower())
+        for left, right in pairwise(word)
+        if left.isalpha() and right.isalpha() and (left.isupper() or right.islower())
+    ]
+    odd = sum(right not in _FOLLOWING.get(left, "") for left, right in pairs)
+    return 3 * odd > len(pairs)

@@ -1,0 +1,48 @@
+"""What the command line says of a dataset that came apart."""
+
+from typing import Any
+
+import pytest
+
+from engine.given_lake import OLD, OLD_URN, Lake, dataset, parts
+from engine.sightings import Sightings
+from lumos import Lumos
+from lumos.engine.ingest import _report
+
+SUMMARY = "split into 12 datasets: part_000, part_001, part_002 and 9 more"
+
+
+@pytest.fixture
+def lake(workplace: Any) -> Lake:  # noqa: ARG001
+    made = Lake(Sightings(Lumos()))
+    made.scan([dataset(OLD)])
+    return made
+
+
+def test_ingest_names_the_dataset_and_its_parts(
+    lake: Lake, lumos: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = _report([lake.scan(parts(12))], ("/lake",), [], seconds=0.1)
+    monkeypatch.setattr(Lumos, "ingest", lambda *_, **__: report)
+    shown = lumos("ingest", "/lake")
+    assert f"{OLD_URN}  {SUMMARY}" in shown.out.splitlines()
+    assert "12 datasets: 12 new, 0 changed, 0 unchanged, 0 missing" in shown.out
+
+
+def test_changes_and_history_tell_of_the_split(lake: Lake, lumos: Any) -> None:
+    lake.scan(parts(12))
+    (_, line) = lumos("changes", "--type", "SPLIT").out.splitlines()[:2]
+    assert line.endswith(f"{OLD_URN}  {SUMMARY}")
+    assert "SPLIT" in lumos("changes", "--help").out
+    assert SUMMARY in lumos("history", OLD_URN).out
+    assert f"first seen; split from {OLD_URN}" in lumos("history", "part_000").out
+
+
+def test_show_says_what_became_of_the_old_dataset(lake: Lake, lumos: Any) -> None:
+    lake.scan(parts(12))
+    shown = lumos("show", OLD_URN).out
+    assert f"was {SUMMARY}" in shown
+    assert f"{OLD_URN}/part_009" in shown
+    assert f"and 2 more: lumos show --json {OLD_URN}" in shown
+    assert len(lumos("show", "--json", OLD_URN).json["split"]["parts"]) == 12
+    assert "split into other datasets" in lumos("version", "show", OLD_URN).out
