@@ -45,7 +45,18 @@ MISTAKES = {
     ),
     "a hint with a name for many": (
         "scan: {datasets: [{path: 'x/*', name: x, apart: true}]}",
-        ["lumos.yaml:1: scan.datasets[0]: The name 'x' cannot be given for files apart."],
+        ["lumos.yaml:1: scan.datasets[0]: The name 'x' cannot be given to files that are split."],
+    ),
+    "a hint with several paths and no name": (
+        "scan: {datasets: [{path: [a, b]}]}",
+        ["lumos.yaml:1: scan.datasets[0]: Several paths form one dataset and need a 'name'."],
+    ),
+    "a hint with several paths and a key": (
+        "scan: {datasets: [{path: [a, '{b}'], name: x}]}",
+        [
+            "lumos.yaml:1: scan.datasets[0]: '{b}': several paths form one dataset, so a {key} "
+            "cannot split them. Write one hint for each path."
+        ],
     ),
     "a hint with half a brace": (
         "scan: {datasets: ['x/{table/*']}",

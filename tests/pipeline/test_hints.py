@@ -3,7 +3,8 @@
 import pytest
 
 from lumos.model.schema import Schema
-from lumos.pipeline.grouping import NOTHING_SETTLED, Grouping, Settlement, group
+from lumos.pipeline.grouping import Grouping, GroupingState, group
+from lumos.pipeline.hints import Hints
 from lumos.pipeline.summaries import FileRow, summarise
 from lumos.storage import Hint
 
@@ -13,7 +14,7 @@ A, B = schema_of("id:int name"), schema_of("sku price:float stock:int")
 
 
 def grouped(
-    files: dict[str, Schema], *hints: Hint, before: Settlement = NOTHING_SETTLED
+    files: dict[str, Schema], *hints: Hint, before: GroupingState | None = None
 ) -> Grouping:
     schemas = {schema.full: schema for schema in files.values()}
     rows = [
@@ -28,7 +29,7 @@ def grouped(
         for path, schema in files.items()
     ]
     places = summarise(rows, root=ROOT, hints=hints).places
-    return group(places, schemas, root=ROOT, before=before)
+    return group(places, schemas, hints=Hints(hints, root=ROOT), before=before)
 
 
 def sizes(result: Grouping) -> dict[str, int]:
@@ -54,7 +55,7 @@ TABLES = {"raw/users.csv": A, "raw/orders.csv": B, "raw/2024/01/x.csv": A, "ref/
         (Hint(path="{top}/**"), {"raw": 3, "ref": 1}),
         (Hint(path="**"), {"": 4}),
     ],
-    ids=lambda value: value.path if isinstance(value, Hint) else "",
+    ids=lambda value: str(value.path) if isinstance(value, Hint) else "",
 )
 def test_all_files_that_fit_a_hint_are_one_dataset(hint: Hint, expected: dict[str, int]) -> None:
     found = {path.removeprefix(ROOT): size for path, size in sizes(grouped(TABLES, hint)).items()}
@@ -63,10 +64,43 @@ def test_all_files_that_fit_a_hint_are_one_dataset(hint: Hint, expected: dict[st
 
 def test_files_apart_are_never_put_together() -> None:
     files = {f"exports/table{number}.csv": A for number in range(3)}
-    assert sizes(grouped(files)) == {"exports/table.csv": 3}
-    apart = grouped(files, Hint(path="exports/*", apart=True))
+    assert sizes(grouped(files)) == {"exports/tableNNN.csv": 3}
+    apart = grouped(files, Hint(path="exports/*", split=True))
     assert sizes(apart) == dict.fromkeys(files, 1)
     assert {each.rule.name for each in apart.groups} == {"hint"}
+
+
+def test_every_value_of_a_key_is_split_off() -> None:
+    files = {f"lake/{table}/{day}.csv": A for table in "ab" for day in (1, 2)}
+    hint = Hint(path="lake/{table}/**", split=True)
+    assert sizes(grouped(files, hint)) == {"lake/a": 2, "lake/b": 2}
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        pytest.param(("raw/orders_v1/**", "raw/orders_v2"), "raw/orders", id="one folder"),
+        pytest.param(("raw/orders_v1", "old/2019/orders_v2/*.csv"), "orders", id="two folders"),
+        pytest.param(
+            (f"{ROOT}/raw/orders_v1", f"{ROOT}/raw/orders_v2"), "raw/orders", id="whole paths"
+        ),
+    ],
+)
+def test_several_paths_form_one_dataset(paths: tuple[str, ...], expected: str) -> None:
+    files = {"raw/orders_v1/a.csv": A, "raw/orders_v2/b.csv": A, "old/2019/orders_v2/c.csv": A}
+    found = grouped(files, Hint(path=paths, name="orders"))
+    assert sizes(found)[expected] == 2
+
+
+def test_a_whole_path_of_another_root_matches_nothing() -> None:
+    hints = Hint(path=f"{ROOT}_old/raw"), Hint(path="s3://bucket/raw")
+    assert sizes(grouped(TABLES, *hints)) == sizes(grouped(TABLES))
+
+
+def test_all_matching_hints_are_known() -> None:
+    hints = Hints([Hint(path="raw/users.csv"), Hint(path="ref"), Hint(path="raw/**")], root=ROOT)
+    assert hints.matching(f"{ROOT}/raw/users.csv") == [0, 2]
+    assert hints.matching(f"{ROOT}/x.csv") == []
 
 
 def test_the_first_hint_that_fits_decides() -> None:
@@ -77,7 +111,7 @@ def test_the_first_hint_that_fits_decides() -> None:
 def test_a_hint_may_cut_through_files_that_look_alike() -> None:
     files = {f"log/app_{year}0101.csv": A for year in range(2019, 2025)}
     hint = Hint(path="log/app_202*.csv", name="recent")
-    assert sizes(grouped(files, hint)) == {"log/app.csv": 1, "log/recent": 5}
+    assert sizes(grouped(files, hint)) == {"log/app_YYYY-MM-DD.csv": 1, "log/recent": 5}
 
 
 def test_keys_in_braces_stay_partition_columns() -> None:
@@ -95,11 +129,11 @@ def test_formats_stay_apart_below_a_hint() -> None:
 
 def test_a_hint_renames_what_was_found_without_it() -> None:
     first = grouped(TABLES)
-    hinted = grouped(TABLES, Hint(path="raw/**", name="all"), before=first.settled)
+    hinted = grouped(TABLES, Hint(path="raw/**", name="all"), before=first.state)
     (dataset,) = (each for each in hinted.groups if each.rule.name == "hint")
     former = {dataset.renamed_from, *dataset.merged_from}
     assert former == {f"{ROOT}/raw/{name}.csv" for name in ("orders", "users", "x")}
-    again = grouped(TABLES, Hint(path="raw/**", name="all"), before=hinted.settled)
+    again = grouped(TABLES, Hint(path="raw/**", name="all"), before=hinted.state)
     assert [(each.renamed_from, each.merged_from) for each in again.groups] == [(None, ())] * 2
 
 
@@ -107,9 +141,9 @@ def test_a_hint_takes_only_its_files_from_a_dataset() -> None:
     files = {f"log/app_{year}0101.csv": A for year in range(2019, 2025)}
     first = grouped(files)
     hint = Hint(path="log/app_2024*.csv", name="recent")
-    found = {each.dataset: each for each in grouped(files, hint, before=first.settled).groups}
+    found = {each.dataset: each for each in grouped(files, hint, before=first.state).groups}
     assert found[f"{ROOT}/log/recent"].renamed_from is None
-    assert f"{ROOT}/log/app.csv" in found
+    assert f"{ROOT}/log/app_YYYY-MM-DD.csv" in found
 
 
 def test_a_hint_takes_accompanying_files_too() -> None:

@@ -28,6 +28,7 @@ from lumos.cli import (
     enrich,
     explain,
     export,
+    hint,
     impact,
     importing,
     ingest,
@@ -83,6 +84,7 @@ migrate.add_to(app)
 sync.add_to(app)
 enrich.add_to(app)
 explain.add_to(app)
+app.add_typer(hint.app, name="hint")
 profile.add_to(app)
 doctor.add_to(app)
 init.add_to(app)

@@ -52,17 +52,22 @@ def find_file(directory: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def load(
-    file: Path | None, *, environment: Mapping[str, str], overrides: Mapping[str, object] = {}
+    file: Path | None,
+    *,
+    environment: Mapping[str, str],
+    overrides: Mapping[str, object] = {},
+    text: str | None = None,
 ) -> Settings:
     """Defaults < file < environment < overrides, which are dotted keys; one of `None` is not given.
 
     Relative paths hang on the file's folder; those in variables and overrides on the current one.
+    `text` is read in place of what the file holds.
     """
     here = str(Path.cwd())
     root = Block(place=Place(origin="settings", folder=here, kind="option"), path="", entries={})
     problems: list[Problem] = []
     if file is not None:
-        root, problems = yaml_tree.read(file, environment=environment)
+        root, problems = yaml_tree.read(file, environment=environment, text=text)
     root, older = _normalised(root, problems)
     lines = _lines(root)
     for found, value in variables(environment, here):
@@ -125,18 +130,22 @@ def _given(root: Block, steps: Iterable[tuple[str, frozenset[str]]]) -> bool:
 
 
 def _lines(root: Block) -> dict[str, int]:
-    """Where each section starts, and each source."""
+    """Where each section starts, and each source and hint."""
     keys = keys_of(Settings)
     places = {keys[name].field: entry.place for name, entry in root.entries.items() if name in keys}
-    watched = root.entries.get("change_detection")
-    for block, prefix in (
-        (root, ""),
-        (None if watched is None else watched.node, "change_detection."),
-    ):
+    sections = {name: entry.node for name, entry in root.entries.items()}
+    watched = sections.get("change_detection")
+    for block, prefix in ((root, ""), (watched, "change_detection.")):
         sources = block.entries.get("sources") if isinstance(block, Block) else None
         if sources is not None and isinstance(sources.node, Listing):
+            items = {f"{prefix}sources[{at}]": each for at, each in enumerate(sources.node.items)}
+            places |= {key: each.place for key, each in items.items()}
+            sections |= items
+    for key, section in sections.items():
+        hints = section.entries.get("datasets") if isinstance(section, Block) else None
+        if hints is not None and isinstance(hints.node, Listing):
             places |= {
-                f"{prefix}sources[{at}]": each.place for at, each in enumerate(sources.node.items)
+                f"{key}.datasets[{at}]": each.place for at, each in enumerate(hints.node.items)
             }
     return {key: place.line for key, place in places.items() if place.line is not None}
 

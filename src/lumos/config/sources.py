@@ -39,26 +39,43 @@ class Source(Section, frozen=True, kw_only=True):
 
 
 class DatasetHint(Section, frozen=True, kw_only=True):
-    """Files that are one dataset whatever they look like, or that are never put together.
+    """Files that are one dataset whatever they look like, or with `split` one dataset each.
 
-    In `path`, from the source's root, `*` stands for any name and `**` for any folders; what a
-    name in braces stands for tells one dataset from another.
+    In `path`, from the source's root, `*` stands for any name and `**` for any folders; every
+    value of a `{key}` is a dataset of its own. Several paths form one dataset and need a `name`.
     """
 
     shorthand: ClassVar[str | None] = "path"
 
-    path: str
+    path: str | Names
     name: str | None = None
-    apart: bool = False
+    split: Annotated[bool, spelled(also=("apart",))] = False
+
+    @property
+    def paths(self) -> Names:
+        """The paths, however many were written."""
+        return (self.path,) if isinstance(self.path, str) else self.path
 
     def __post_init__(self) -> None:
-        if not self.path.strip("/ "):
+        if isinstance(self.path, tuple) and len(self.path) == 1:
+            msgspec.structs.force_setattr(self, "path", self.path[0])
+        if not self.paths or not all(path.strip("/ ") for path in self.paths):
             raise MisuseError("'path' is empty; it names the files, such as raw/events/**.")
-        if set(_BRACES.sub("", self.path)) & set("{}"):
-            raise MisuseError(f"'{self.path}': braces hold a name, such as {{table}}.")
-        if self.name is not None and (self.apart or set(self.name) & set("/*{}")):
-            text = "for files apart" if self.apart else "with / * { or }"
+        for path in self.paths:
+            if set(_BRACES.sub("", path)) & set("{}"):
+                raise MisuseError(f"'{path}': braces hold a name, such as {{table}}.")
+            if len(self.paths) > 1 and "{" in path:
+                raise MisuseError(
+                    f"'{path}': several paths form one dataset, so a {{key}} cannot split them. "
+                    "Write one hint for each path."
+                )
+        if self.name is not None and not self.name.strip():
+            raise MisuseError("'name' is empty; leave it out to name the dataset after its path.")
+        if self.name is not None and (self.split or set(self.name) & set("/*{}")):
+            text = "to files that are split" if self.split else "with / * { or }"
             raise MisuseError(f"The name '{self.name}' cannot be given {text}.")
+        if len(self.paths) > 1 and self.name is None and not self.split:
+            raise MisuseError("Several paths form one dataset and need a 'name'.")
 
 
 class FileStore(Source, frozen=True, kw_only=True):

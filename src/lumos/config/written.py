@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from lumos.config.secret import ConnectionString, Secret
-from lumos.config.sources import FileSource, Source
+from lumos.config.sources import DatasetHint, FileSource, FileStore, Source
 from lumos.errors import MisuseError
 
 
@@ -86,12 +86,20 @@ def _plain(section: Source) -> dict[str, Any]:
         if name == "paths" and isinstance(section, FileSource):
             # The file may lie elsewhere than where the paths were named.
             value = tuple(map(os.path.abspath, value))
+        if name == "datasets" and isinstance(section, FileStore):
+            value = tuple(map(_plain_hint, value))
         if isinstance(value, tuple):
             one = _ONE.get(name)
             plain.update({one: value[0]} if one and len(value) == 1 else {name: list(value)})
         else:
             plain[name] = value
     return plain
+
+
+def _plain_hint(hint: DatasetHint) -> dict[str, Any]:
+    path = hint.path if isinstance(hint.path, str) else list(hint.path)
+    plain = {"path": path, "name": hint.name, "split": hint.split}
+    return {key: value for key, value in plain.items() if value}
 
 
 _ADDRESS = "DATABASE_URL"

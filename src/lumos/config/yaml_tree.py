@@ -30,10 +30,16 @@ _MERGE: Final = "<<"
 _TOO_DEEP: Final = f"The configuration nests deeper than {MAX_DEPTH} levels."
 
 
-def read(file: Path, *, environment: Mapping[str, str]) -> tuple[Block, list[Problem]]:
-    """The file's tree with its variables replaced, and what is wrong in it beside its syntax."""
+def read(
+    file: Path, *, environment: Mapping[str, str], text: str | None = None
+) -> tuple[Block, list[Problem]]:
+    """The file's tree with its variables replaced, and what is wrong in it beside its syntax.
+
+    `text` is read in place of what the file holds.
+    """
     place = Place(origin=str(file), folder=str(file.absolute().parent))
-    return parse(_text(file, place), place=place, environment=environment)
+    content = _text(file, place) if text is None else text
+    return parse(content, place=place, environment=environment)
 
 
 def parse(

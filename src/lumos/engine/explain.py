@@ -17,18 +17,20 @@ from lumos.engine.reports import (
     FileCount,
     PartitionValue,
 )
-from lumos.engine.scanning import source_of
+from lumos.engine.scanning import file_roots, hints_in, source_of
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
-from lumos.sources import hints_of
-from lumos.sources.addresses import access_of, is_address, normal, roots_of, section_of
-from lumos.storage import Marker, Selection, storage_of
+from lumos.sources.addresses import access_of, is_address, normal, section_of
+from lumos.storage import Access, Marker, Selection, storage_of
 from lumos.store import Scan, Store
 
 if TYPE_CHECKING:
     from lumos.pipeline.explanation import Explained, Lens
     from lumos.pipeline.grouping import Group
+    from lumos.pipeline.manifest import Manifest
+    from lumos.pipeline.parts import Part
+    from lumos.pipeline.summaries import PlaceSummary, Summary
     from lumos.pipeline.table_explanation import InTable, SeenTable
 
 _MOST_REASONS: Final = 20
@@ -95,14 +97,18 @@ def explain(
 
 def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
     by_root = {scan.source.partition(":")[2]: scan for scan in scans}
-    seen = [root for root in by_root if _is_in(path, root)]
+    seen = [root for root in by_root if is_in(path, root)]
     if seen:
         root = max(seen, key=len)
         return _Place(selection_of(settings, root), by_root[root])
     if not is_address(path) and not os.path.lexists(path):
         raise NothingToExplain(path)
     configured = [
-        root for section in settings.sources for root in _roots(section) if _is_in(path, root)
+        root
+        for section in settings.sources
+        if isinstance(section, FileStore)
+        for root in file_roots(section)
+        if is_in(path, root)
     ]
     root = max(configured, key=len) if configured else _neighbourhood(path)
     selection = selection_of(settings, root)
@@ -112,19 +118,9 @@ def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
     return _Place(selection._replace(root=root_above(path, selection) or root), None)
 
 
-def _is_in(path: str, root: str) -> bool:
+def is_in(path: str, root: str) -> bool:
+    """Whether a path is a root or lies below it."""
     return path == root or path.startswith(f"{root.rstrip('/')}/")
-
-
-def _roots(section: object) -> list[str]:
-    """The roots of a source made of files, as they are written; nothing is looked at."""
-    match section:
-        case FileSection():
-            return [os.path.abspath(path) for path in section.paths]
-        case FileStore():
-            return roots_of(section)
-        case _:
-            return []
 
 
 def _neighbourhood(path: str) -> str:
@@ -145,14 +141,14 @@ def selection_of(settings: Settings, root: str) -> Selection:
     always = settings.scan
     access = access_of(root, settings.sources)
     for section in settings.sources:
-        if isinstance(section, FileStore) and root in _roots(section):
+        if isinstance(section, FileStore) and root in file_roots(section):
             return Selection(
                 root,
                 (*always.file_patterns, *section.file_patterns),
                 (*always.exclude, *section.exclude),
                 section.recursive,
                 access,
-                hints_of((*section.datasets, *always.datasets)),
+                hints_in(settings, root),
                 always.tables,
                 always.table_history,
                 section.join_similar,
@@ -162,7 +158,7 @@ def selection_of(settings: Settings, root: str) -> Selection:
         always.file_patterns,
         always.exclude,
         access=access,
-        hints=hints_of(always.datasets),
+        hints=hints_in(settings, root),
         tables=always.tables,
         table_history=always.table_history,
     )
@@ -177,7 +173,37 @@ def _lens(settings: Settings, place: _Place, state: str) -> "Lens":
         return Lens.afresh(place.selection, state_access=access)
     folder = state_folder(state, place.scan.source)
     manifest = Manifests(folder, access).read(place.scan.manifest)
-    return Lens.of_scan(place.selection, manifest, state_access=access)
+    return lens_of_scan(place.selection, manifest, access)
+
+
+def lens_of_scan(
+    selection: Selection,
+    manifest: "Manifest",
+    access: Access,
+    *,
+    is_current: "Callable[[Part, Summary], bool]" = lambda _part, _summary: False,
+) -> "Lens":
+    """What a scan saw, grouped by the selection's hints, which the scan need not have known.
+
+    Parts made under other hints are summed up again, unless they are current all the same.
+    """
+    from lumos.pipeline.explanation import Lens
+    from lumos.pipeline.hints import Hints
+    from lumos.pipeline.parts import read_part, read_summary
+    from lumos.pipeline.summaries import merged_places, summarise
+
+    splits = manifest.grouping.splits
+    fingerprint = Hints(selection.hints, root=selection.root, splits=splits).fingerprint
+    places: list[PlaceSummary] = []
+    for part in manifest.parts:
+        summary = read_summary(part.path, access=access)
+        if summary.hints != fingerprint and not is_current(part, summary):
+            rows, _ = read_part(part.path, access=access)
+            summary = summarise(
+                list(rows), root=selection.root, hints=selection.hints, splits=splits
+            )
+        places += summary.places
+    return Lens(selection, merged_places(places), manifest, state_access=access)
 
 
 def _is_folder(path: str, selection: Selection) -> bool:
@@ -194,7 +220,7 @@ def urns_in(settings: Settings, root: str) -> Callable[[str], Urn]:
     known = (
         source_of(section)
         for section in settings.sources
-        if isinstance(section, FileStore) and root in _roots(section)
+        if isinstance(section, FileStore) and root in file_roots(section)
     )
     section = section_of(root, settings.sources) if is_address(root) else None
     source = next(known, None) or source_of(section or FileSection(paths=(root,)))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lumos.engine.costs.sourcing import CostSources
     from lumos.engine.doctor import DoctorReport
     from lumos.engine.estates import Estates
+    from lumos.engine.hints import Hints
     from lumos.engine.impact.desk import ImpactDesk
     from lumos.engine.ingest import Announce
     from lumos.engine.lineage.desk import LineageDesk
@@ -75,14 +76,19 @@ class Lumos:
         overrides: Mapping[str, object] | None = None,
     ) -> None:
         self._variables = os.environ if environment is None else environment
-        file = find_file(Path.cwd(), self._variables) if config is None else Path(config)
-        self.settings: Settings = load(file, environment=self._variables, overrides=overrides or {})
+        self._file = find_file(Path.cwd(), self._variables) if config is None else Path(config)
+        self._overrides = overrides or {}
+        self.settings: Settings = self._load()
         self._handlers = Handlers()
         self._listeners: list[Listener] = [BlastRadiusTracker(), self._handlers]
         if self.settings.notifications.changes:
             from lumos.engine.notifications import Notifier
 
             self._listeners.append(Notifier(self.settings.notifications.changes, self.courier))
+
+    def _load(self, text: str | None = None) -> Settings:
+        """The settings as they are now, or with another text in the configuration file."""
+        return load(self._file, environment=self._variables, overrides=self._overrides, text=text)
 
     @staticmethod
     def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> Path:
@@ -173,7 +179,7 @@ class Lumos:
         from lumos.engine.ingest import ingest
 
         ingested = ingest(
-            self.settings,
+            self._settings_with_hints(),
             paths,
             store=self._made_store,
             state=self.state_uri,
@@ -197,7 +203,7 @@ class Lumos:
         from lumos.engine.discover import discover
 
         return discover(
-            self.settings,
+            self._settings_with_hints(),
             [str(path) for path in paths],
             state=self.state_uri,
             write_config=None if write_config is None else Path(write_config),
@@ -432,11 +438,34 @@ class Lumos:
         from lumos.engine.explain import explain
 
         return explain(
-            self.settings,
+            self._settings_with_hints(),
             str(path),
-            store=lambda: None if self.database.is_empty() else self._store(),
+            store=self._existing_store,
             state=self.state_uri,
         )
+
+    @cached_property
+    def hints(self) -> "Hints":
+        """Which files form a dataset, where Lumos should not find out by itself."""
+        from lumos.engine.hints import Hints
+
+        return Hints(
+            self._load,
+            loaded=self._use,
+            store=self._existing_store,
+            make_store=self._made_store,
+            state=lambda: self.state_uri,
+        )
+
+    def _use(self, settings: Settings) -> None:
+        self.settings = settings
+        # It finds the files of datasets by the hints it was made with.
+        self.__dict__.pop("profiles", None)
+
+    def _settings_with_hints(self) -> Settings:
+        from lumos.engine.kept_hints import with_stored_hints
+
+        return with_stored_hints(self.settings, self._existing_store())
 
     def doctor(self, *, announce: Callable[[str], None] = lambda _step: None) -> "DoctorReport":
         """What of the installation and the configuration works, and what to do about the rest."""
@@ -491,6 +520,10 @@ class Lumos:
 
     def _store(self) -> Store:
         return Store.open(self.database, listeners=self._listeners)
+
+    def _existing_store(self) -> Store | None:
+        """The store, if there is one."""
+        return None if self.database.is_empty() else self._store()
 
     def _made_store(self) -> Store:
         """The store, which is made where there is none yet."""

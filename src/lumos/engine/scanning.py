@@ -9,14 +9,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from lumos import plugins
 from lumos.config import Settings
 from lumos.config.secret import MASK, scrubbed
-from lumos.config.sources import FileSource
+from lumos.config.sources import FileSource, FileStore
 from lumos.config.sources import Source as Section
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
 from lumos.platforms import HasAddress, KeptInFile, Platform
 from lumos.sources import LakeSource, Source, TableSource, hints_of
-from lumos.sources.addresses import is_address, section_of
-from lumos.storage import Selection
+from lumos.sources.addresses import is_address, roots_of, section_of
+from lumos.storage import Hint, Selection
 
 LOCAL: Final = "local"
 SOURCE_FAILED: Final = "source_failed"
@@ -160,7 +160,7 @@ def _roots(lakes: Sequence[Lake], settings: Settings) -> list[Lake]:
             root._replace(
                 file_patterns=(*always.file_patterns, *root.file_patterns),
                 exclude=(*always.exclude, *root.exclude),
-                hints=(*root.hints, *hints_of(always.datasets)),
+                hints=hints_in(settings, root.root, root.hints),
                 tables=always.tables,
                 table_history=always.table_history,
             ),
@@ -168,6 +168,34 @@ def _roots(lakes: Sequence[Lake], settings: Settings) -> list[Lake]:
         for source, root in lakes
     ]
     return _apart(narrowed)
+
+
+def hints_in(settings: Settings, root: str, own: Sequence[Hint] = ()) -> tuple[Hint, ...]:
+    """The hints for a root: `own`, those of the sources that have the root, those of all scans.
+
+    A source's hints count even if its root is scanned by path or watched by a section of its own:
+    otherwise the same files would be grouped in two ways, one after the other.
+    """
+    configured = (
+        hint
+        for section in file_sections(settings)
+        if section.datasets and root in file_roots(section)
+        for hint in hints_of(section.datasets)
+    )
+    return tuple(dict.fromkeys((*own, *configured, *hints_of(settings.scan.datasets))))
+
+
+def file_sections(settings: Settings) -> list[FileStore]:
+    """The configured sources that are made of files, also those that are only watched."""
+    watched = (each.source for each in settings.change_detection.sources)
+    return [each for each in (*settings.sources, *watched) if isinstance(each, FileStore)]
+
+
+def file_roots(section: FileStore) -> list[str]:
+    """The roots of a source made of files, as they are written; nothing is looked at."""
+    if isinstance(section, FileSource):
+        return [os.path.abspath(path) for path in section.paths]
+    return roots_of(section)
 
 
 def _apart(roots: list[Lake]) -> list[Lake]:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from lumos.pipeline.patterns import Placement, place, split_name
@@ -16,6 +17,7 @@ _MARK: Final = "{hint}"
 # Marks the pattern of a place that an earlier decision by columns set apart.
 SPLIT_MARK: Final = "{split}"
 _PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
+_WILD: Final = re.compile(r"[*?{]")
 _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
 
@@ -43,12 +45,16 @@ class Hints:
         self, hints: Sequence[Hint], *, root: str, splits: Sequence[ColumnSplit] = ()
     ) -> None:
         self._root = root
-        self._hints = [_Hint.of(hint, root) for hint in hints]
+        self._patterns = [
+            _Pattern.of(path, hint, number, root)
+            for number, hint in enumerate(hints)
+            for path in hint.paths
+        ]
         self._splits = {split.dataset: split for split in splits}
         text = "\n".join(
             (
                 str(_PATTERN_VERSION),
-                *(f"{hint.path}\n{hint.name}\n{hint.apart}" for hint in hints),
+                *("\n".join((*hint.paths, str(hint.name), str(hint.split))) for hint in hints),
                 *(
                     f"{each.dataset}\n{each.label}\n{sorted(each.datasets.items())}"
                     for each in splits
@@ -61,11 +67,11 @@ class Hints:
     def place(self, path: str) -> Placement:
         """The placement of a file: by the first hint that matches, or by its path."""
         placed = place(path)
-        for number, hint in enumerate(self._hints):
-            match = hint.files.match(path)
+        for each in self._patterns:
+            match = each.files.match(path)
             if match is not None:
-                dataset, location = hint.dataset(path, match, self._root)
-                pattern = f"{_MARK}{number} {location}"
+                dataset, location = each.dataset(path, match, self._root)
+                pattern = f"{_MARK}{each.number} {location}"
                 return Placement(dataset, pattern, dataset, placed.partitions)
         split = self._splits.get(placed.dataset) if self._splits else None
         if split is not None:
@@ -76,31 +82,57 @@ class Hints:
             return placed._replace(pattern=pattern, dataset=dataset)
         return placed
 
+    def matching(self, path: str) -> list[int]:
+        """The numbers of all hints that a file matches; the first of them decides."""
+        numbers = (each.number for each in self._patterns if each.files.match(path) is not None)
+        return list(dict.fromkeys(numbers))
+
+
+def prefixes_of(hint: Hint, root: str) -> list[str]:
+    """What the paths of all files begin with that a hint may match."""
+    top = root.rstrip("/")
+    return [
+        _WILD.split("/".join([top, *_names_in(path, root)]), maxsplit=1)[0] for path in hint.paths
+    ]
+
 
 def hinted_location(pattern: str) -> str | None:
     """The location of the files of a pattern that a hint decided; nothing for other patterns."""
     return pattern.partition(" ")[2] if pattern.startswith(_MARK) else None
 
 
-class _Hint(NamedTuple):
+class _Pattern(NamedTuple):
+    """One path of a hint; `folder` is where a dataset of several paths lies."""
+
+    number: int
     files: re.Pattern[str]
     names: tuple[str, ...]
     name: str | None
-    apart: bool
+    split: bool
+    folder: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, hint: Hint, root: str) -> "_Hint":
-        inside = hint.path.removeprefix(root) if hint.path.startswith(root) else hint.path
-        names = tuple(filter(None, inside.split("/")))
+    def of(cls, path: str, hint: Hint, number: int, root: str) -> "_Pattern":
+        names = _names_in(path, root)
         # All files below a folder that fits belong to it too.
         regex = rf"{re.escape(root.rstrip('/'))}/{_regex(names)}(?:/.*)?\Z"
-        return cls(re.compile(regex, re.DOTALL), names, hint.name, hint.apart)
+        return cls(
+            number,
+            re.compile(regex, re.DOTALL),
+            names,
+            hint.name,
+            # Without a key to split by, every file is a dataset.
+            hint.split and "{" not in path,
+            _common_folder(hint.paths, root) if len(hint.paths) > 1 else None,
+        )
 
     def dataset(self, path: str, match: re.Match[str], root: str) -> tuple[str, str]:
         """Path and location of the dataset that a file belongs to."""
-        if self.apart:
+        if self.split:
             return path, path
         top = root.rstrip("/")
+        if self.folder is not None and self.name is not None:
+            return "/".join([top, *self.folder, self.name]), "/".join([top, *self.folder])
         filled = [_filled(name, match) for name in self.names]
         named = list(filter(None, map(_without_stars, filled)))
         if self.name is not None:
@@ -108,6 +140,20 @@ class _Hint(NamedTuple):
         while filled and not filled[-1].strip("*"):
             del filled[-1]
         return "/".join([top, *named]), "/".join([top, *filled])
+
+
+def _names_in(path: str, root: str) -> tuple[str, ...]:
+    """The names of a path from the root on, whether it is written from there or whole."""
+    top = f"{root.rstrip('/')}/"
+    inside = path.removeprefix(top) if f"{path}/" != top else ""
+    return tuple(filter(None, inside.split("/")))
+
+
+def _common_folder(paths: Iterable[str], root: str) -> tuple[str, ...]:
+    """The folder that the datasets of all paths would lie in."""
+    folders = (list(filter(None, map(_without_stars, _names_in(path, root)))) for path in paths)
+    levels = zip(*(folder[:-1] for folder in folders), strict=False)
+    return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels))
 
 
 def _regex(names: Iterable[str]) -> str:

@@ -143,6 +143,11 @@ def read_identities(path: str, *, access: Access) -> tuple[Identities, Summary]:
     return dict(zip(paths, zip(*identity, strict=True), strict=True)), _DECODE(footer)
 
 
+def read_summary(path: str, *, access: Access) -> Summary:
+    """What the part's files came to, without a look at the files."""
+    return _DECODE(_open(path, access).schema_arrow.metadata[_SUMMARY])
+
+
 def read_part(path: str, *, access: Access) -> tuple[Iterator[FileRow], Summary | None]:
     """Every file of a part and what they came to; nothing where it is lost."""
     try:

@@ -20,7 +20,7 @@ Watch: TypeAlias = Callable[[float], None]
 
 def hints_of(datasets: Iterable[DatasetHint]) -> tuple[Hint, ...]:
     """What the configuration says of files, as it travels to executors."""
-    return tuple(Hint(each.path, each.name, each.apart) for each in datasets)
+    return tuple(Hint(each.path, each.name, each.split) for each in datasets)
 
 
 class SourceNotUsable(MisuseError):

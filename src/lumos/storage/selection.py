@@ -7,11 +7,19 @@ from lumos.storage.interface import USUAL, Access
 
 
 class Hint(NamedTuple):
-    """Files that are one dataset whatever they look like, or that are never put together."""
+    """Files that are one dataset whatever they look like, or with `split` one dataset each.
 
-    path: str
+    Several paths form one dataset, which then has a name.
+    """
+
+    path: str | tuple[str, ...]
     name: str | None = None
-    apart: bool = False
+    split: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths, however many there are."""
+        return (self.path,) if isinstance(self.path, str) else self.path
 
 
 class Selection(NamedTuple):

@@ -9,6 +9,7 @@ from lumos.store.errors import (
     StoreTooNew,
     StoreTooOld,
 )
+from lumos.store.hints import StoredHint
 from lumos.store.listening import Completer, Listener
 from lumos.store.outbox import Outbox
 from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
@@ -34,5 +35,6 @@ __all__ = [
     "StoreNotUsable",
     "StoreTooNew",
     "StoreTooOld",
+    "StoredHint",
     "Transaction",
 ]

@@ -45,6 +45,7 @@ from lumos.store.errors import (
     StoreContended,
     UnknownDataset,
 )
+from lumos.store.hints import StoredHints
 from lumos.store.journal import Journal
 from lumos.store.ledger import VersionLedger
 from lumos.store.lineage import LineageReader
@@ -195,6 +196,11 @@ class Store:
     def costs(self) -> CostRecord:
         """What costs are computed from, and those on record."""
         return CostRecord(self._database)
+
+    @property
+    def hints(self) -> StoredHints:
+        """Hints on which files form a dataset."""
+        return StoredHints(self._database)
 
     @property
     def journal(self) -> Journal:

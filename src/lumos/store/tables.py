@@ -469,3 +469,18 @@ cost_figure = Table(
     Index(None, "urn"),
     sqlite_with_rowid=False,
 )
+
+# Hints on which files form a dataset, applied in the order of their ids.
+dataset_hint = Table(
+    "dataset_hint",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    # Of paths, name and split, so that the same hint is kept once.
+    Column("digest", String(32), nullable=False, unique=True),
+    # A list as JSON.
+    Column("paths", Text, nullable=False),
+    Column("name", Text),
+    Column("split", Boolean, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("added_at", Instant, nullable=False),
+)

@@ -35,6 +35,7 @@ from lumos.store.entries import (
     EntryWriter,
     known_of,
 )
+from lumos.store.hints import HintWriter
 from lumos.store.journal import JournalWriter
 from lumos.store.lineage import LineageWriter
 from lumos.store.listening import Completer
@@ -82,6 +83,11 @@ class Transaction:
     def costs(self) -> CostWriter:
         """Keeps what jobs used, what people set, and costs by period."""
         return CostWriter(self._connection)
+
+    @property
+    def hints(self) -> HintWriter:
+        """Keeps hints on which files form a dataset."""
+        return HintWriter(self._connection)
 
     @property
     def journal(self) -> JournalWriter:

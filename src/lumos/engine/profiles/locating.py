@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from lumos.config import Settings
 from lumos.engine.explain import selection_of, urns_in
+from lumos.engine.kept_hints import with_stored_hints
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
@@ -58,7 +59,7 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     from lumos.pipeline.explanation import Lens
     from lumos.pipeline.manifest import Manifests
 
-    selection = selection_of(settings, root)
+    selection = selection_of(with_stored_hints(settings, store), root)
     state_access = access_of(state, settings.sources)
     manifest = Manifests(state_folder(state, known.source), state_access).read(scan.manifest)
     place = dataset.location.uri if dataset.location else ""

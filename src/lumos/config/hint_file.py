@@ -1,0 +1,418 @@
+"""Adds hints to a configuration file and removes them; every other byte stays as it is."""
+
+import fcntl
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from lumos.config.settings import Settings
+from lumos.config.sources import DatasetHint, FileStore
+from lumos.config.tree import ConfigurationError
+from lumos.errors import LumosError, MisuseError
+
+SCAN: Final = "scan"
+_KEY: Final = "datasets"
+_BOM: Final = b"\xef\xbb\xbf"
+_STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
+# Text that YAML takes for text without quotes, in a block and in a flow list alike.
+_PLAIN: Final = re.compile(r"[A-Za-z_/.][\w./*-]*(?:://[\w./*-]+)?\Z", re.ASCII)
+_WORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+
+# Reads settings as they would be with this text in the configuration file.
+Reload = Callable[[str], Settings]
+
+
+class NotEditable(MisuseError):
+    """A configuration that hints cannot be written to safely."""
+
+
+class FileNotWritable(LumosError):
+    """A configuration file that cannot be replaced."""
+
+
+class HintFile:
+    """A configuration file while nobody else edits it with Lumos.
+
+    Every edit is checked before it is kept: the file must then mean the same as before, but for
+    the one hint. Anchors, merge keys and variables that would spread or hide it are found so.
+    """
+
+    def __init__(self, text: str, reload: Reload) -> None:
+        self._reload = reload
+        self.text = text
+        self.settings = reload(text)
+
+    def add(self, section: str, hint: DatasetHint) -> None:
+        """Append a hint to the list `datasets` of a section, `scan` or `sources[0]`."""
+        hints = (*hints_of_section(self.settings, section), hint)
+        self._accept(_with_hint(self.text, section, hint), section, hints)
+
+    def remove(self, section: str, index: int) -> None:
+        """Remove the hint at an index of a section's list."""
+        hints = hints_of_section(self.settings, section)
+        self._accept(
+            _without_hint(self.text, section, index),
+            section,
+            (*hints[:index], *hints[index + 1 :]),
+        )
+
+    def _accept(self, text: str, section: str, hints: tuple[DatasetHint, ...]) -> None:
+        wanted = _shown_with(self.settings, section, hints)
+        try:
+            settings = self._reload(text)
+        except ConfigurationError as problem:
+            raise NotEditable(f"The hint does not fit into the file: {problem}") from None
+        if settings.shown() != wanted:
+            raise NotEditable(
+                f"A change of '{section}.{_KEY}' would change other settings too, or have no "
+                "effect: it is shared by an anchor, or overridden by a variable or an option."
+            )
+        self.text, self.settings = text, settings
+
+
+@contextmanager
+def edited(file: Path, reload: Reload, *, write: bool = True) -> Iterator[HintFile]:
+    """Lock a configuration file, let the block edit it and replace it with the result.
+
+    Without `write` the edits are only checked.
+    """
+    # A link stays a link; what it points to is replaced.
+    target = Path(os.path.realpath(file))
+    with _locked(target) as before:
+        mark = _BOM if before.startswith(_BOM) else b""
+        opened = HintFile(before[len(mark) :].decode(), reload)
+        yield opened
+        after = mark + opened.text.encode()
+        if write and after != before:
+            _replace(target, before, after)
+
+
+def hints_of_section(settings: Settings, section: str) -> tuple[DatasetHint, ...]:
+    """The hints that are written in a section."""
+    if section == SCAN:
+        return settings.scan.datasets
+    watched = tuple(each.source for each in settings.change_detection.sources)
+    sources = settings.sources if section.startswith("sources") else watched
+    source = next(islice(sources, _steps(section)[-1][1], None), None)
+    return source.datasets if isinstance(source, FileStore) else ()
+
+
+def _shown_with(settings: Settings, section: str, hints: tuple[DatasetHint, ...]) -> dict[str, Any]:
+    """Settings in plain values with other hints in a section."""
+    shown = settings.shown()
+    node: Any = shown
+    for name, index in _steps(section):
+        node = node[name] if index is None else node[name][index]
+    # The keys of a watched source stand in one mapping in the file, and in two as values.
+    node = node.get("source", node)
+    node[_KEY] = msgspec.json.decode(msgspec.json.encode(hints))
+    return shown
+
+
+def _steps(section: str) -> list[tuple[str, int | None]]:
+    steps = _STEP.findall(section)
+    return [(name, int(index) if index else None) for name, index in steps]
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[bytes]:
+    """The content of a file that no other Lumos replaces meanwhile."""
+    while True:
+        try:
+            handle = file.open("rb")
+        except OSError as problem:
+            raise FileNotWritable(f"{file} cannot be read: {problem.strerror}.") from None
+        with handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            # Whoever held the lock before may have put another file in its place.
+            if os.path.samestat(os.fstat(handle.fileno()), file.stat()):
+                yield handle.read()
+                return
+
+
+def _replace(file: Path, before: bytes, after: bytes) -> None:
+    """Put new content in the place of a file at once, with the same permissions."""
+    advice = "Make it writable, or keep the hint in the store with --in-store."
+    mode = stat.S_IMODE(file.stat().st_mode)
+    if not mode & 0o222 or not os.access(file, os.W_OK):
+        raise FileNotWritable(f"{file} is read-only. {advice}")
+    temporary = ""
+    try:
+        number, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        with os.fdopen(number, "wb") as target:
+            target.write(after)
+            target.flush()
+            os.fsync(target.fileno())
+        os.chmod(temporary, mode)
+        with suppress(PermissionError):
+            owner = file.stat()
+            os.chown(temporary, owner.st_uid, owner.st_gid)
+        if file.read_bytes() != before:
+            raise FileNotWritable(f"{file} was changed by another program. Run the command again.")
+        os.replace(temporary, file)
+    except OSError as problem:
+        raise FileNotWritable(f"{file} cannot be written: {problem.strerror}. {advice}") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _compose(text: str) -> yaml.MappingNode | None:
+    """The nodes of a text with their positions; nothing where it holds no mapping."""
+    # The same parser that settings are read with: others disagree on tabs.
+    events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    started = next((each for each in events if isinstance(each, yaml.DocumentStartEvent)), None)
+    root = None if started is None else _node(next(events), events)
+    return root if isinstance(root, yaml.MappingNode) else None
+
+
+def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
+    """One node of the text; an alias is a node of its own, where it is written."""
+    start: Any = event.start_mark
+    end: Any = event.end_mark
+    if isinstance(event, yaml.AliasEvent):
+        return yaml.ScalarNode("alias", f"*{event.anchor}", start, end)
+    if isinstance(event, yaml.ScalarEvent):
+        return yaml.ScalarNode("", event.value, start, end)
+    children: list[yaml.Node] = []
+    while not isinstance(last := next(events), yaml.CollectionEndEvent):
+        children.append(_node(last, events))
+    end = last.end_mark
+    if isinstance(event, yaml.SequenceStartEvent):
+        return yaml.SequenceNode("", children, start, end, event.flow_style)
+    pairs = list(zip(children[::2], children[1::2], strict=True))
+    return yaml.MappingNode("", pairs, start, end, event.flow_style)
+
+
+def _entry(mapping: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] | None:
+    pairs = mapping.value if isinstance(mapping, yaml.MappingNode) else ()
+    return next(((key, value) for key, value in pairs if key.value == name), None)
+
+
+def _section_entry(root: yaml.MappingNode | None, section: str) -> tuple[yaml.Node, yaml.Node]:
+    """Key and value of a section; of an item of a list, the item is both."""
+    for top in (root, (_entry(root, str(Settings.nested)) or (None, None))[1]):
+        found: tuple[yaml.Node, yaml.Node] | None = None
+        node: yaml.Node | None = top
+        for name, index in _steps(section):
+            found = _entry(node, name)
+            if found is not None and index is not None:
+                items = found[1].value if isinstance(found[1], yaml.SequenceNode) else ()
+                found = (items[index], items[index]) if index < len(items) else None
+            if found is None:
+                break
+            node = found[1]
+        if found is not None:
+            return found
+    raise NotEditable(f"The file has no section '{section}'.")
+
+
+def _with_hint(text: str, section: str, hint: DatasetHint) -> str:
+    """The text with a hint at the end of a section's list."""
+    root = _compose(text)
+    try:
+        key, owner = _section_entry(root, section)
+    except NotEditable:
+        if section != SCAN:
+            raise
+        return _with_scan(text, root, hint)
+    indent = _indentation(root)
+    if _is_empty(owner):
+        column = key.start_mark.column + indent
+        return _inserted_lines(text, owner.end_mark.index, _key_lines(hint, column, root))
+    if not isinstance(owner, yaml.MappingNode):
+        raise NotEditable(f"'{section}' is not a mapping, so it cannot hold '{_KEY}'.")
+    found = _entry(owner, _KEY)
+    if found is None:
+        if owner.flow_style:
+            return _spliced_in(text, owner, f"{_KEY}: [{_inline(hint)}]")
+        column = owner.value[0][0].start_mark.column
+        return _inserted_lines(text, _end(owner), _key_lines(hint, column, root))
+    key, value = found
+    if _is_empty(value):
+        if owner.flow_style:
+            raise NotEditable(f"'{section}.{_KEY}' has no value. Write '{_KEY}: []' there.")
+        column = key.start_mark.column + _dash_offset(root)
+        return _inserted_lines(text, value.end_mark.index, _item_lines(hint, column))
+    if not isinstance(value, yaml.SequenceNode):
+        raise NotEditable(f"'{section}.{_KEY}' is not a list in the file.")
+    if value.flow_style:
+        return _spliced_in(text, value, _inline(hint))
+    dash = _dash(text, value.value[0])
+    return _inserted_lines(text, _end(value), _item_lines(hint, _column(text, dash)))
+
+
+def _with_scan(text: str, root: yaml.MappingNode | None, hint: DatasetHint) -> str:
+    """The text with a new section `scan` at the end."""
+    if root is not None and root.flow_style:
+        return _spliced_in(text, root, f"{SCAN}: {{{_KEY}: [{_inline(hint)}]}}")
+    column = root.value[0][0].start_mark.column if root is not None else 0
+    lines = [
+        f"{' ' * column}{SCAN}:",
+        *_key_lines(hint, column + _indentation(root), root),
+    ]
+    end = 0 if root is None else _end(root)
+    ends_early = re.search(r"^\.\.\.", text[end:], re.MULTILINE)
+    return _inserted_lines(text, end + ends_early.start() - 1 if ends_early else len(text), lines)
+
+
+def _without_hint(text: str, section: str, index: int) -> str:
+    """The text without one hint, nor the keys above it that would be left with nothing."""
+    root = _compose(text)
+    key, owner = _section_entry(root, section)
+    found = _entry(owner, _KEY)
+    if found is None or not isinstance(found[1], yaml.SequenceNode):
+        raise NotEditable(f"'{section}.{_KEY}' is not a list in the file. Remove the hint by hand.")
+    listed = found[1]
+    item = listed.value[index]
+    if listed.flow_style:
+        return _spliced_out(text, listed, index)
+    if len(listed.value) > 1:
+        return _without_lines(text, _dash(text, item), _end(item))
+    assert isinstance(owner, yaml.MappingNode)
+    is_alone = len(owner.value) == 1
+    if is_alone and owner.flow_style is False and section == SCAN:
+        return _without_lines(text, key.start_mark.index, _end(item))
+    if not is_alone and found[0].start_mark.column == _indent_at(text, found[0].start_mark.index):
+        return _without_lines(text, found[0].start_mark.index, _end(item))
+    # An item of a list begins with this key: its line stays, with an empty list.
+    start = _dash(text, item)
+    line = text.rfind("\n", 0, start) + 1
+    colon = found[0].end_mark.index + 1
+    return f"{text[:colon]} []{text[colon:line]}{text[_next_line(text, _end(item)) :]}"
+
+
+def _is_empty(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.start_mark.index == node.end_mark.index
+
+
+def _end(node: yaml.Node) -> int:
+    """Where a node ends in the text; comments after a block do not belong to it."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    return int(node.end_mark.index)
+
+
+def _dash(text: str, item: yaml.Node) -> int:
+    """Where the dash of a list's item is."""
+    before = text[: item.start_mark.index].rstrip()
+    if not before.endswith("-"):
+        line = item.start_mark.line + 1
+        raise NotEditable(f"The list item in line {line} cannot be found. Edit the file by hand.")
+    return len(before) - 1
+
+
+def _column(text: str, position: int) -> int:
+    return position - (text.rfind("\n", 0, position) + 1)
+
+
+def _indent_at(text: str, position: int) -> int:
+    """How many blanks a line begins with."""
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    return len(list(takewhile(lambda character: character == " ", line)))
+
+
+def _next_line(text: str, position: int) -> int:
+    if position and text[position - 1] == "\n":
+        return position
+    return text.find("\n", position) + 1 or len(text)
+
+
+def _indentation(root: yaml.MappingNode | None) -> int:
+    """How far a file indents mappings."""
+    return next(
+        (
+            value.value[0][0].start_mark.column - key.start_mark.column
+            for key, value in (root.value if root is not None else ())
+            if isinstance(value, yaml.MappingNode) and not value.flow_style and value.value
+        ),
+        2,
+    )
+
+
+def _dash_offset(root: yaml.MappingNode | None) -> int:
+    """How far a file indents lists."""
+    return next(
+        (
+            value.start_mark.column - key.start_mark.column
+            for key, value in (root.value if root is not None else ())
+            if isinstance(value, yaml.SequenceNode)
+            and not value.flow_style
+            and value.start_mark.line > key.start_mark.line
+        ),
+        2,
+    )
+
+
+def _key_lines(hint: DatasetHint, column: int, root: yaml.MappingNode | None) -> list[str]:
+    return [f"{' ' * column}{_KEY}:", *_item_lines(hint, column + _dash_offset(root))]
+
+
+def _item_lines(hint: DatasetHint, column: int) -> list[str]:
+    first, *rest = _pairs(hint)
+    return [f"{' ' * column}- {first}", *(f"{' ' * column}  {pair}" for pair in rest)]
+
+
+def _inline(hint: DatasetHint) -> str:
+    return f"{{{', '.join(_pairs(hint))}}}"
+
+
+def _pairs(hint: DatasetHint) -> list[str]:
+    """A hint as keys and values of YAML that stand on a line each."""
+    paths = [_scalar(path) for path in hint.paths]
+    pairs = [f"path: {paths[0]}" if len(paths) == 1 else f"path: [{', '.join(paths)}]"]
+    pairs += [f"name: {_scalar(hint.name)}"] if hint.name is not None else []
+    return pairs + (["split: true"] if hint.split else [])
+
+
+def _scalar(text: str) -> str:
+    # Lumos would take ${ for the beginning of a variable.
+    text = text.replace("${", "$${")
+    if _PLAIN.match(text) and text.lower() not in _WORDS and not text.startswith(("...", "---")):
+        return text
+    return f"'{text.replace(chr(39), chr(39) * 2)}'"
+
+
+def _inserted_lines(text: str, position: int, lines: list[str]) -> str:
+    """The text with lines after the one that holds a position."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    at = _next_line(text, position)
+    if at == len(text) and text and not text.endswith("\n"):
+        return text + newline + newline.join(lines)
+    return f"{text[:at]}{newline.join(lines)}{newline}{text[at:]}"
+
+
+def _without_lines(text: str, first: int, end: int) -> str:
+    """The text without the lines from one position to another."""
+    start = text.rfind("\n", 0, first) + 1
+    return text[:start] + text[_next_line(text, end) :]
+
+
+def _spliced_in(text: str, node: yaml.CollectionNode, piece: str) -> str:
+    """The text with one more entry at the end of a list or mapping in brackets."""
+    if node.value:
+        last = node.value[-1]
+        at = _end(last[1] if isinstance(last, tuple) else last)
+        return f"{text[:at]}, {piece}{text[at:]}"
+    at = node.end_mark.index - 1
+    return f"{text[:at]}{piece}{text[at:]}"
+
+
+def _spliced_out(text: str, node: yaml.SequenceNode, index: int) -> str:
+    """The text without one item of a list in brackets, and without its comma."""
+    item = node.value[index]
+    if index > 0:
+        return text[: _end(node.value[index - 1])] + text[_end(item) :]
+    if len(node.value) > 1:
+        return text[: item.start_mark.index] + text[node.value[1].start_mark.index :]
+    return text[: item.start_mark.index] + text[_end(item) :]
