@@ -1,7 +1,7 @@
 """How much schemas have in common, and which values of a path go with columns of their own."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import ceil
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -11,6 +11,8 @@ from lumos.model.types import Array, DataType, Map, Struct
 from lumos.pipeline.hints import ColumnSplit
 from lumos.pipeline.summaries import MOST_VALUES, PlaceSummary
 
+# Files that share so much of their fields are related.
+_RELATED: Final = 0.5
 # From so many schemas under one pattern on, containment is not looked for.
 _MOST_COMPARED: Final = 500
 
@@ -31,28 +33,19 @@ def leaf_fields(schema: Schema) -> Fields:
     )
 
 
-def share_half(left: Fields, right: Fields) -> bool:
-    """Whether half of all fields are in common."""
-    return 2 * len(left & right) >= len(left | right)
-
-
-def are_similar(left: Fields, right: Fields) -> bool:
-    """Whether nine of ten fields are in common."""
-    return 10 * len(left & right) >= 9 * len(left | right)
-
-
-def clusters(
-    fields_of: Mapping[T, Fields], together: Callable[[Fields, Fields], bool]
-) -> list[list[T]]:
-    """Items linked, directly or through others, by fields that belong together."""
+def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
+    """Items linked, directly or through others, by so large a share of all their fields."""
     groups = DisjointSets(fields_of)
     first_with: dict[Fields, T] = {}
     for item, fields in fields_of.items():
         groups.join(item, first_with.setdefault(fields, item))
-    for left, right in _candidates(list(first_with)):
-        a, b = first_with[left], first_with[right]
-        if groups.find(a) != groups.find(b) and together(left, right):
-            groups.join(a, b)
+    every = list(first_with)
+    for left, right in _candidates(every, share):
+        a, b = first_with[every[left]], first_with[every[right]]
+        if groups.find(a) != groups.find(b):
+            common = len(every[left] & every[right])
+            if common >= share * (len(every[left]) + len(every[right]) - common):
+                groups.join(a, b)
     return groups.sets()
 
 
@@ -68,9 +61,13 @@ def split_by_columns(
     different values have fewer than half of their fields in common. Along dates and counts,
     columns drift.
     """
+    labels = sorted(set.intersection(*(set(place.others) for place in places)))
+    if not labels:
+        return {dataset: list(places)}, kept
     fields = {full: leaf_fields(schemas[full]) for full in sorted({place.full for place in places})}
-    best = max(_ways_to_split(places, fields), key=lambda way: way.rank, default=None)
-    if kept is not None and kept.label in set.intersection(*(set(each.others) for each in places)):
+    ways = _ways_to_split(places, fields, labels)
+    best = max(ways, key=lambda way: way.rank, default=None)
+    if kept is not None and kept.label in labels:
         # An earlier scan decided by this value, so it names whatever is new.
         apart = best.clusters if best is not None and best.label == kept.label else [list(places)]
         best = _Way(kept.label, apart)
@@ -116,13 +113,15 @@ class _Way(NamedTuple):
         return sorted({value for place in places for value in place.others[self.label]})
 
 
-def _ways_to_split(places: Sequence[PlaceSummary], fields: Mapping[str, Fields]) -> Iterator[_Way]:
+def _ways_to_split(
+    places: Sequence[PlaceSummary], fields: Mapping[str, Fields], labels: Iterable[str]
+) -> Iterator[_Way]:
     """For each value that stands in all paths, the sets of files that it tells apart.
 
     Files of one value belong together, and files that share half of their fields. A schema that is
     contained in exactly one other belongs to it: contained in several, it belongs to none of them.
     """
-    alike = clusters(fields, share_half) if len(set(fields.values())) > 1 else []
+    alike = clusters(fields, share=_RELATED) if len(set(fields.values())) > 1 else []
     if len(alike) < 2:
         return
     contained = (
@@ -130,7 +129,7 @@ def _ways_to_split(places: Sequence[PlaceSummary], fields: Mapping[str, Fields])
         if len(fields) <= _MOST_COMPARED
         else []
     )
-    for label in sorted(set.intersection(*(set(place.others) for place in places))):
+    for label in labels:
         sets = DisjointSets(fields)
         first_with: dict[str, str] = {}
         for place in places:
@@ -184,8 +183,8 @@ def _named(
     return named, datasets
 
 
-def _candidates(every: Sequence[Fields]) -> Iterator[tuple[Fields, Fields]]:
-    """Pairs of schemas that may have half of their fields in common.
+def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, int]]:
+    """Pairs of schemas that may have so large a share of their fields in common.
 
     Such a pair shares one of the rarest fields of the smaller one, so only those are looked up:
     comparing each pair takes too long where there are thousands.
@@ -197,11 +196,9 @@ def _candidates(every: Sequence[Fields]) -> Iterator[tuple[Fields, Fields]]:
             with_field.setdefault(field, []).append(number)
     for number, fields in enumerate(every):
         rarest = sorted(fields, key=lambda field: (counts[field], field))
-        looked_up = rarest[: len(fields) - ceil(len(fields) / 2) + 1]
-        near = {other for field in looked_up for other in with_field[field]}
-        for other in near:
-            if other != number:
-                yield fields, every[other]
+        looked_up = rarest[: len(fields) - ceil(share * len(fields)) + 1]
+        near = {other for field in looked_up for other in with_field[field] if other < number}
+        yield from ((number, other) for other in near)
 
 
 def _leaves(path: str, type: DataType) -> Iterator[str]:

@@ -9,7 +9,6 @@ from lumos.model.discovery import FoundDataset, Suggestion
 from lumos.pipeline.grouping.columns import (
     Fields,
     SchemasByFingerprint,
-    are_similar,
     clusters,
     leaf_fields,
 )
@@ -17,6 +16,7 @@ from lumos.pipeline.patterns import is_named_by_file
 from lumos.pipeline.summaries import PlaceSummary
 
 _FEWEST_FIELDS: Final = 2
+_SIMILAR: Final = 0.9
 _TRAILING_NUMBER: Final = re.compile(r"\d+\Z", re.ASCII)
 
 T = TypeVar("T", bound=Hashable)
@@ -69,7 +69,7 @@ def join_similar(
 def _similar(fields: Mapping[T, Fields]) -> Iterator[list[T]]:
     """Two or more whose columns are nearly the same; one column alone says nothing."""
     wide = {key: each for key, each in fields.items() if len(each) >= _FEWEST_FIELDS}
-    yield from (some for some in clusters(wide, are_similar) if len(some) > 1)
+    yield from (some for some in clusters(wide, share=_SIMILAR) if len(some) > 1)
 
 
 def _folder_of_file(path: str, places: Iterable[PlaceSummary]) -> str | None:
