@@ -53,6 +53,7 @@ TABLES = {"raw/users.csv": A, "raw/orders.csv": B, "raw/2024/01/x.csv": A, "ref/
         (Hint(path="raw/**", name="all"), {"all": 3, "ref/x.csv": 1}),
         (Hint(path="**/x.csv"), {"raw/users.csv": 1, "raw/orders.csv": 1, "x.csv": 2}),
         (Hint(path="{top}/**"), {"raw": 3, "ref": 1}),
+        (Hint(path="{top}/**", name="all"), {"all/raw": 3, "all/ref": 1}),
         (Hint(path="**"), {"": 4}),
     ],
     ids=lambda value: str(value.path) if isinstance(value, Hint) else "",

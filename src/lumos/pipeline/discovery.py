@@ -323,7 +323,10 @@ def _collected(
     loose = [each.found for each in merged.values()]
     discovery = Discovery(
         datasets=(*loose, *_found(tables, known, loose, job)),
-        suggestions=suggest_joins(loose),
+        # What a hint decided is not put into question.
+        suggestions=suggest_joins(
+            [merged[each.dataset].found for each in grouping.groups if each.rule.name != "hint"]
+        ),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),

@@ -113,7 +113,9 @@ class Lens:
 
     def suggestions(self, datasets: Collection[str]) -> tuple[Suggestion, ...]:
         """Which of some datasets have the same columns and may be joined."""
-        wanted = [each for each in self.groups if each.dataset in datasets]
+        wanted = [
+            each for each in self.groups if each.dataset in datasets and each.rule.name != "hint"
+        ]
         return suggest_joins([self._merge(each).found for each in wanted])
 
     def files_of(self, found: Group) -> Iterator[DataFile]:

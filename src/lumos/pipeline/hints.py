@@ -136,7 +136,8 @@ class _Pattern(NamedTuple):
         filled = [_filled(name, match) for name in self.names]
         named = list(filter(None, map(_without_stars, filled)))
         if self.name is not None:
-            named[-1:] = [self.name]
+            # Every value of a key is a dataset of its own, below the name.
+            named[-1:] = [self.name, *match.groupdict().values()]
         while filled and not filled[-1].strip("*"):
             del filled[-1]
         return "/".join([top, *named]), "/".join([top, *filled])

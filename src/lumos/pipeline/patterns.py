@@ -62,6 +62,7 @@ CALENDAR: Final = {
     "hr": "hh", "h": "hh", "minute": "mi", "min": "mi",
 }  # fmt: skip
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
+_DEEPEST_RECURSION: Final = 100
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
 # How values are written in the path of a dataset. Years and numbers of file names cannot be told
 # apart, so they are one kind there.
@@ -124,14 +125,15 @@ class FileName(NamedTuple):
 def place(path: str) -> Placement:
     """The placement of a file."""
     folder, hashed, file = _split_path(path)
-    base, above, dataset, partitions, others, is_dated = _place_folder(folder)
-    if not is_dated:
-        partitions += file.times
+    found = _place_folder(folder)
     if not file.belongs_to_folder:
-        dataset = f"{dataset}/{file.key}"
-    above += "{id}/" * len(hashed)
-    pattern = f"{above}{file.template.text}{file.extension}"
-    return Placement(base, pattern, dataset, partitions, others + file.others)
+        dataset = f"{found.dataset}/{file.key}"
+    else:
+        # A path made of values alone still needs a name.
+        dataset = found.dataset or "/".join(folder.split("/")[:2])
+    partitions = found.partitions if found.is_dated else found.partitions + file.times
+    pattern = f"{found.above}{'{id}/' * len(hashed)}{file.template.text}{file.extension}"
+    return Placement(found.base, pattern, dataset, partitions, found.others + file.others)
 
 
 def levels(path: str) -> tuple[tuple[Level, ...], Template, str]:
@@ -231,42 +233,56 @@ def tells_time(key: str, value: str) -> bool:
     return bool(_times(file_template(value)))
 
 
-@lru_cache(maxsize=65536)
-def _place_folder(folder: str) -> tuple[str, str, str, Partitions, Partitions, bool]:
-    """Base, pattern of the folders below it, dataset, partitions, other values, if it is dated."""
-    anchor = anchor_of(f"{folder}/")
-    inside = folder[len(anchor) :].strip("/")
-    names = tuple(inside.split("/")) if inside else ()
-    placed = _levels(names)
-    first = next((i for i, level in enumerate(placed) if level.template.varies), len(placed))
+class _Folder(NamedTuple):
+    """What the folders of a path come to; `expected` is the part of a date that may follow."""
+
+    base: str
+    above: str = ""
+    dataset: str = ""
     partitions: Partitions = ()
     others: Partitions = ()
-    is_dated = False
-    kept: list[str] = []
-    for level in placed:
-        if level.hive:
-            value = level.template.values[0]
-            partitions += ((level.hive, value),)
-            if tells_time(level.hive, value):
-                is_dated = True
-            elif not _is_counted(level.hive):
-                others += ((level.hive, value),)
-        elif level.template.kinds:
-            partitions += level.times
-            is_dated |= bool(level.times)
-            others += tuple(
-                (f"{len(kept)}.{index}", value)
-                for index, value in enumerate(level.others, len(others))
-            )
-        if not level.is_partition:
-            kept.append(level.key)
-    if not kept and not anchor and names:
-        # A path made of values alone still needs a name.
-        kept.append(names[0])
-    top = anchor or ""
-    base = "/".join([top, *names[:first]])
-    above = "".join(f"{level.template.text}/" for level in placed[first:])
-    return base, above, "/".join([top, *kept]), partitions, others, is_dated
+    is_dated: bool = False
+    kept: int = 0
+    expected: str = ""
+
+
+@lru_cache(maxsize=65536)
+def _place_folder(folder: str) -> _Folder:
+    """What a folder comes to: what the one above it does, and its own level."""
+    if folder == anchor_of(f"{folder}/"):
+        return _Folder(folder, dataset=folder)
+    parent, _, name = folder.rpartition("/")
+    if parent.count("/") > _DEEPEST_RECURSION:
+        # From the top down, so that each step finds the one above it in the cache.
+        for match in re.finditer("/", parent):
+            _place_folder(parent[: match.start()])
+    found = _place_folder(parent)
+    level, kind = _level(name, found.expected)
+    base, above = found.base, found.above
+    if above or level.template.varies:
+        above += f"{level.template.text}/"
+    else:
+        base = folder
+    partitions, others, is_dated = found.partitions, found.others, found.is_dated
+    if level.hive:
+        value = level.template.values[0]
+        partitions += ((level.hive, value),)
+        if tells_time(level.hive, value):
+            is_dated = True
+        elif not _is_counted(level.hive):
+            others += ((level.hive, value),)
+    elif level.template.kinds:
+        partitions += level.times
+        is_dated = is_dated or bool(level.times)
+        others += tuple(
+            (f"{found.kept}.{index}", value)
+            for index, value in enumerate(level.others, len(others))
+        )
+    dataset, kept = found.dataset, found.kept
+    if not level.is_partition:
+        dataset, kept = f"{dataset}/{level.key}", kept + 1
+    expected = _BELOW.get(kind, "")
+    return _Folder(base, above, dataset, partitions, others, is_dated, kept, expected)
 
 
 @lru_cache(maxsize=65536)
