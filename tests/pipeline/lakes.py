@@ -33,10 +33,11 @@ class LakeFile(NamedTuple):
 
 
 class Lake(NamedTuple):
-    """A named lake and its table of lines."""
+    """A named lake and its table of lines; `hint` is the pattern and name of a hint for it."""
 
     name: str
     table: str
+    hint: tuple[str, str] | None = None
 
     def files(self) -> list[LakeFile]:
         """Every file of the lake."""
