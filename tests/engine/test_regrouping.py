@@ -81,6 +81,19 @@ def test_a_new_neighbour_changes_nothing(tmp_path: Path) -> None:
     assert lumos.show("rates").dataset == before
 
 
+def test_a_renamed_tree_is_new_and_its_history_stays(tmp_path: Path) -> None:
+    lumos, lake = Lumos(), tmp_path / "lake"
+    table(lake, "old/orders/dt=2024-01-01/part-0.parquet", "old/users.parquet")
+    lumos.ingest(lake)
+    (lake / "old").rename(lake / "new")
+    report = lumos.ingest(lake)
+    assert names(report) == {"orders": "new", "users": "new"}
+    # All of a source's datasets at once are held until somebody confirms that they are gone.
+    assert len(report.held) == 2
+    lumos.ingest(lake, accept_removals=True)
+    assert len(lumos.history(f"lumos://file{lake}/old/orders").versions) == 1
+
+
 def test_files_that_only_accompany_data_are_no_datasets(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     write_text(lake / "t/2024-01-01.csv", ["id,name", "1,Ann"])
