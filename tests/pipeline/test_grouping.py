@@ -229,6 +229,22 @@ def test_two_jobs_that_write_into_one_folder_are_two_datasets() -> None:
     assert len(found) == 2
 
 
+def test_a_breaking_change_is_drift_whatever_identifiers_the_files_have() -> None:
+    assert groups_of(
+        f"t | parquet | {A} | t/kind=x/dt=2024-01-01/part-0-3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab.parquet",
+        f"t | parquet | {B} | t/kind=x/dt=2024-01-02/part-0-9b1f0c1e-1c1a-4b1e-9b0a-0123456789ab.parquet",
+    ) == {"t": 2}
+
+
+def test_keys_name_datasets_before_identifiers_do() -> None:
+    assert set(
+        groups_of(
+            f"a | json | {A} | e/a_key=click/9f86d081884c7d65.json; e/a_key=click/8f86d081884c7d65.json",
+            f"b | json | {B} | e/a_key=order/7f86d081884c7d65.json",
+        )
+    ) == {"e/a_key=click", "e/a_key=order"}
+
+
 def test_a_decision_by_columns_stays() -> None:
     lake = (
         f"a | json | {A} | e/type=click/dt=2024-01-01/part-0.json",

@@ -86,7 +86,7 @@ def test_a_path_has_a_base_a_pattern_and_partitions(
         ("e/5101.dat", {"name.0": "5101"}),
         ("e/00017.dat", {}),
         ("e/table1.csv", {}),
-        ("e/x_1_2024.csv", {"name.0": "1"}),
+        ("e/x_1_2024.csv", {"dated_name.0": "1"}),
         ("e/2024-01-05-13.json", {}),
         ("e/850/x.csv", {"2.0": "850"}),
     ],

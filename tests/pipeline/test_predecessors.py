@@ -56,7 +56,11 @@ def test_a_dataset_whose_files_stay_together_keeps_its_path_in_an_upgrade() -> N
     (found,) = first.groups
     assert found.dataset == f"{ROOT}/a/daily.csv"
     assert (found.renamed_from, found.merged_from, found.split_from) == (None, (), None)
-    # The path stays in all later scans, also while the files are away.
+    # The path stays in all later scans, also while the files are away, be it from the start.
+    away = grouped(lake(f"{OTHER} b/x.csv"), before=before)
+    assert list(by_path(grouped(lake(f"{TABLE} a/daily_0{{1..9}}.csv"), before=away.state))) == [
+        "a/daily.csv"
+    ]
     away = grouped(lake(f"{OTHER} b/x.csv"), before=first.state)
     back = grouped(lake(f"{TABLE} a/daily_0{{1..9}}.csv; a/daily_10.csv"), before=away.state)
     assert {path: files(each) for path, each in by_path(back).items()} == {"a/daily.csv": 10}

@@ -62,7 +62,7 @@ _UUID = "3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab"
         *((word, word) for word in (
             "AAPL", "BRK.B", "sales_EU", "sales_germany", "transfers_in", "orders_v1", "orders_V12",
             "b2b_orders", "k8s_logs", "i18n", "covid19_cases", "ga4_events", "ml-25m", "CUSTOMERS",
-            "AdventureWorks2019DW", "Office365Users", "LoanStats3a", "utf8mb4_text", "train",
+            "AdventureWorks2019DW", "Office365Users", "LoanStats3a", "utf8mb4_text", "train", "DEMO20Q",
         )),
     ],
 )  # fmt: skip

@@ -63,6 +63,9 @@ CALENDAR: Final = {
 }  # fmt: skip
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _DEEPEST_RECURSION: Final = 100
+# Where values of file names stand, in paths without and with a date.
+IN_NAMES: Final = "name."
+IN_DATED_NAMES: Final = "dated_name."
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
 # How values are written in the path of a dataset. Years and numbers of file names cannot be told
 # apart, so they are one kind there.
@@ -120,6 +123,7 @@ class FileName(NamedTuple):
     belongs_to_folder: bool
     times: Partitions
     others: Partitions
+    dated_others: Partitions
 
 
 def place(path: str) -> Placement:
@@ -132,8 +136,9 @@ def place(path: str) -> Placement:
         # A path made of values alone still needs a name.
         dataset = found.dataset or "/".join(folder.split("/")[:2])
     partitions = found.partitions if found.is_dated else found.partitions + file.times
+    others = found.others + (file.dated_others if found.is_dated or file.times else file.others)
     pattern = f"{found.above}{'{id}/' * len(hashed)}{file.template.text}{file.extension}"
-    return Placement(found.base, pattern, dataset, partitions, found.others + file.others)
+    return Placement(found.base, pattern, dataset, partitions, others)
 
 
 def levels(path: str) -> tuple[tuple[Level, ...], Template, str]:
@@ -161,16 +166,15 @@ def _file_name(name: str, below_year: bool) -> FileName:
     stem, extension = split_name(name)
     template = file_template(stem, below_year=below_year)
     extension = _COMPRESSION.sub("", extension)
-    others = tuple(
-        (f"name.{index}", value) for index, value in enumerate(_identities(template)) if value
-    )
+    values = [(index, value) for index, value in enumerate(_identities(template)) if value]
     return FileName(
         template,
         extension,
         _key(template, _IN_FILES) + extension,
         template.is_writers,
         _times(template),
-        others,
+        tuple((f"{IN_NAMES}{index}", value) for index, value in values),
+        tuple((f"{IN_DATED_NAMES}{index}", value) for index, value in values),
     )
 
 

@@ -306,7 +306,7 @@ def is_identifier(word: str) -> bool:
         return (
             _REGISTRATION.match(word) is not None
             or (changes >= 2 and digits >= 4)
-            or (changes >= 3 and len(word) >= 4)
+            or (changes >= 3 and max(map(len, _LETTERS.findall(word))) < 4)
             or (len(word) >= 12 and _is_unpronounceable(word))
         )
     if word.islower():

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
 from lumos.pipeline.hints import ColumnSplit
+from lumos.pipeline.patterns import IN_DATED_NAMES, IN_NAMES
 from lumos.pipeline.summaries import MOST_VALUES, PlaceSummary
 
 # Files that share so much of their fields are related.
@@ -61,12 +62,16 @@ def split_by_columns(
     different values have fewer than half of their fields in common. Along dates and counts,
     columns drift.
     """
-    labels = sorted(set.intersection(*(set(place.others) for place in places)))
+    labels = [
+        label
+        for label in sorted(set.intersection(*(set(place.others) for place in places)))
+        # In dated files an identifier that never comes again says no more than the date does.
+        if not label.startswith(IN_DATED_NAMES) or _recurs(label, places)
+    ]
     if not labels:
         return {dataset: list(places)}, kept
     fields = {full: leaf_fields(schemas[full]) for full in sorted({place.full for place in places})}
-    ways = _ways_to_split(places, fields, labels)
-    best = max(ways, key=lambda way: way.rank, default=None)
+    best = min(_ways_to_split(places, fields, labels), key=lambda way: way.rank, default=None)
     if kept is not None and kept.label in labels:
         # An earlier scan decided by this value, so it names whatever is new.
         apart = best.clusters if best is not None and best.label == kept.label else [list(places)]
@@ -106,8 +111,19 @@ class _Way(NamedTuple):
     clusters: list[list[PlaceSummary]]
 
     @property
-    def rank(self) -> tuple[int, str]:
-        return len(self.clusters), self.label
+    def is_key(self) -> bool:
+        """Whether the value stands in a level `key=value`."""
+        return not self.label[:1].isdigit() and not self.is_in_name
+
+    @property
+    def is_in_name(self) -> bool:
+        """Whether the value stands in the names of files."""
+        return self.label.startswith((IN_NAMES, IN_DATED_NAMES))
+
+    @property
+    def rank(self) -> tuple[int, bool, bool, str]:
+        """The most clusters first, then keys before folders before names of files."""
+        return -len(self.clusters), not self.is_key, self.is_in_name, self.label
 
     def values(self, places: Iterable[PlaceSummary]) -> list[str]:
         return sorted({value for place in places for value in place.others[self.label]})
@@ -154,6 +170,12 @@ def _ways_to_split(
             yield _Way(label, list(found.values()))
 
 
+def _recurs(label: str, places: Sequence[PlaceSummary]) -> bool:
+    """Whether some value stands in several files."""
+    values = {value for place in places for value in place.others[label]}
+    return len(values) < sum(place.file_count for place in places)
+
+
 def _named(
     dataset: str, way: _Way, kept: Mapping[str, str]
 ) -> tuple[dict[str, list[PlaceSummary]], dict[str, str]]:
@@ -176,8 +198,8 @@ def _named(
         elif len(values) > MOST_VALUES or (not kept and number == 0 and len(values) > 1):
             path = dataset
         else:
-            is_key = not way.label[:1].isdigit() and not way.label.startswith("name.")
-            path = f"{dataset}/{way.label}={values[0]}" if is_key else f"{dataset}/{values[0]}"
+            named_by = f"{way.label}={values[0]}" if way.is_key else values[0]
+            path = f"{dataset}/{named_by}"
         named.setdefault(path, []).extend(some)
         datasets |= {value: path for value in values[:MOST_VALUES] if value not in kept}
     return named, datasets

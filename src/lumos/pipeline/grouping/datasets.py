@@ -196,6 +196,15 @@ def _keep_earlier_paths(
     for old, targets in sorted(went_to.items(), key=lambda each: sum(each[1].values())):
         if len(targets) == 1:
             names[_name_key(*key_of_path[next(iter(targets))])] = old
+    # What is away for this scan comes back under its path.
+    away: dict[str, set[str]] = {}
+    for each in before.places:
+        if each.dataset not in went_to:
+            key = _name_key(hints.place(each.first_path).dataset, each.format)
+            away.setdefault(each.dataset, set()).add(key)
+    for old, keys in away.items():
+        if len(keys) == 1:
+            names.setdefault(keys.pop(), old)
     return msgspec.structs.replace(before, names=names)
 
 

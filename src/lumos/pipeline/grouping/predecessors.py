@@ -1,7 +1,7 @@
 """Which datasets of the last scan a dataset continues, takes in, or was a part of."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from lumos.pipeline.grouping.state import GroupingState, RememberedPlace
@@ -71,7 +71,11 @@ def find_destinations(
     def note(old: RememberedPlace, dataset: str) -> None:
         found.setdefault(old.dataset, Counter())[dataset] += old.file_count
 
+    by_base: dict[str, list[RememberedPlace]] = {}
     for old in before.places:
+        by_base.setdefault(old.base, []).append(old)
+        if old.dataset in datasets and not before.is_upgrade:
+            continue
         for path in {old.first_path, old.last_path}:
             placed = place(path)
             dataset = owner.get((placed.base, placed.pattern, old.format))
@@ -79,18 +83,24 @@ def find_destinations(
                 note(old, dataset)
     # A place of the last scan may stand for more datasets than its first and last file show.
     reached = {dataset for targets in found.values() for dataset in targets}
-    for dataset in datasets.keys() - before.datasets - reached:
-        for old in _around(datasets[dataset], before.places):
-            if any(was_there(each.first_path) for each in datasets[dataset]):
-                note(old, dataset)
-                break
+    for dataset in sorted(datasets.keys() - before.datasets - reached):
+        known = [each for each in datasets[dataset] if was_there(each.first_path)]
+        for old in _around(known, by_base)[:1]:
+            note(old, dataset)
     return found
 
 
 def _around(
-    places: Collection[PlaceSummary], olds: Iterable[RememberedPlace]
+    places: Collection[PlaceSummary], by_base: Mapping[str, Sequence[RememberedPlace]]
 ) -> list[RememberedPlace]:
     """The places of the last scan that may have held some files, the likeliest first."""
-    candidates = [old for old in olds if any(map(old.may_hold, places))]
+    candidates: dict[RememberedPlace, None] = {}
+    for each in places:
+        folder = each.first_path
+        while "/" in folder:
+            folder = folder.rpartition("/")[0]
+            candidates |= dict.fromkeys(
+                old for old in by_base.get(folder, ()) if old.may_hold(each)
+            )
     fulls = {place.full for place in places}
     return sorted(candidates, key=lambda old: (old.full not in fulls, -len(old.base), old.dataset))
