@@ -2,9 +2,12 @@
 
 import pytest
 
+from lumos.model.dataset import Location, Statistics
+from lumos.model.discovery import FoundDataset
+from lumos.pipeline.grouping import suggest_joins
 from lumos.pipeline.partitions import partition_fields, scheme
 
-from .lakes import ROOT, Lake, found_sets, grouped
+from .lakes import ROOT, Lake, found_sets, grouped, schema_of
 from .lakes_company import COMPANY
 from .lakes_eighth import EIGHTH
 from .lakes_eleventh import ELEVENTH
@@ -256,9 +259,30 @@ def test_a_decision_by_columns_stays() -> None:
     assert groups_of(*alike, before=first.state) == {"e/type=click": 1, "e/type=order": 2}
     assert groups_of(*alike) == {"e": 3}
     more = (*alike, f"c | json | {C} | e/type=view/dt=2024-01-01/part-0.json")
-    assert groups_of(*more, before=first.state) == {
-        "e/type=click": 1, "e/type=order": 2, "e/type=view": 1,
+    assert groups_of(*more, before=first.state) == {"e/type=click": 2, "e/type=order": 2}
+
+
+def test_new_values_join_the_dataset_whose_columns_they_have() -> None:
+    lake = (
+        f"a | json | {A} | e/type=click/part-0.json",
+        f"b | json | {B} | e/type=order/part-0.json",
+    )
+    first = grouped(Lake("first", "\n".join(lake)))
+    more = (*lake, f"b | json | {B} | e/type=refund/part-0.json")
+    second = grouped(Lake("second", "\n".join(more)), before=first.state)
+    assert {each.dataset.removeprefix(f"{ROOT}/") for each in second.groups} == {
+        "e/type=click", "e/type=order",
     }  # fmt: skip
+    assert groups_of(*more, before=second.state) == {"e/type=click": 1, "e/type=order": 2}
+
+
+def test_a_stray_file_undoes_no_decision_by_columns() -> None:
+    found = groups_of(
+        f"a | json | {A} | e/type=click/part-0.json",
+        f"b | json | {B} | e/type=order/part-0.json",
+        f"c | json | {A} | e/part-0.json",
+    )
+    assert found == {"e": 1, "e/type=click": 1, "e/type=order": 1}
 
 
 def test_a_group_of_values_keeps_the_name_of_the_pattern() -> None:
@@ -283,5 +307,44 @@ def test_similar_datasets_are_joined_where_a_source_says_so() -> None:
     hosts = f"h | csv | {A} | host{{0001..0012}}/cpu/dt=2024-01-0{{1..2}}/part-0.csv"
     assert len(groups_of(hosts)) == 12
     assert groups_of(hosts, join_similar=True) == {"hostNNN/cpu": 24}
+    countries = f"c | csv | {B} | prices/{{DE,US}}.csv"
+    first = grouped(Lake("first", f"{tickers}\n{countries}"), join_similar=True)
+    more = f"c | csv | {B} | prices/{{CH,DE,FR,IT,US}}.csv"
+    assert groups_of(tickers, more, join_similar=True, before=first.state) == {
+        "prices": 3, "prices/DE.csv": 5,
+    }  # fmt: skip
     other = f"o | csv | {B} | host0099/cpu/part-0.csv"
     assert groups_of(hosts, other, join_similar=True) == {"host0099/cpu": 1, "hostNNN/cpu": 24}
+
+
+def suggested(*locations: str, others: tuple[str, ...] = ()) -> tuple[tuple[str, ...], str]:
+    """The patterns and the name of the hint that is suggested for datasets."""
+
+    def dataset(path: str, columns: str) -> FoundDataset:
+        return FoundDataset(
+            path=path,
+            format="csv",
+            location=Location(uri=path),
+            schema=schema_of(columns),
+            statistics=Statistics(),
+            drift=(),
+            content="",
+        )
+
+    (found,) = suggest_joins(
+        [*(dataset(path, A) for path in locations), *(dataset(path, B) for path in others)]
+    )
+    return found.hint, found.name
+
+
+def test_a_suggested_hint_joins_the_similar_datasets_and_no_others() -> None:
+    logs = ("/l/e/a_log", "/l/e/b_log", "/l/e/c_log")
+    assert suggested(*logs) == (("/l/e/*_log",), "e")
+    assert suggested(*logs, others=("/l/e/x",)) == (("/l/e/*_log",), "e")
+    assert suggested(*logs, others=("/l/e/d_log",)) == (logs, "e")
+    assert suggested(*logs, others=("/l/e/d_log/deep/x.csv",)) == (logs, "e")
+    # What lies below would be taken in as well.
+    assert suggested(*logs, others=("/l/e/a_log/other.csv",)) == ((), "e")
+    assert suggested(*logs, others=("/l/e/e",)) == (("/l/e/*_log",), "all_e")
+    assert suggested("/l/e/a{b}.csv", "/l/e/c{b}.csv") == ((), "e")
+    assert suggested("/l/h/host01", "/l/h/host02") == (("/l/h/host*",), "h")

@@ -159,3 +159,15 @@ def test_other_hints_mean_other_sums() -> None:
     one = summarise(rows, root=ROOT, hints=(Hint(path="a*"),))
     two = summarise(rows, root=ROOT, hints=(Hint(path="a*", name="b"),))
     assert len({plain.hints, one.hints, two.hints}) == 3
+
+
+def test_a_hint_has_its_name_to_itself() -> None:
+    files = {"raw/a_log/0.csv": A, "raw/b_log/0.csv": A, "raw/orders/0.csv": B}
+    hint = Hint(path="raw/*_log", name="orders")
+    assert sizes(grouped(files, hint)) == {"raw/orders": 2, "raw/orders/*.csv": 1}
+
+
+def test_several_keys_come_below_the_name() -> None:
+    files = {f"ten/{tenant}/{table}/0.csv": A for tenant in ("x", "y") for table in ("o", "u")}
+    found = sizes(grouped(files, Hint(path="ten/{tenant}/{table}", name="all")))
+    assert found == {f"ten/all/{tenant}/{table}": 1 for tenant in "xy" for table in "ou"}

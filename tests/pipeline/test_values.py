@@ -41,7 +41,7 @@ _UUID = "3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab"
         ("topic+0+0000000000", "topic+{n}+{n}"),
         ("20240105_010203_00042_x7k2p", "{id}"),
         ("123456789012_CloudTrail_us-east-1_20240105T0101Z_Xa9bcDEF123456Qq",
-         "{id}_CloudTrail_{region}_{time}_{id}"),
+         "{number}_CloudTrail_{region}_{time}_{id}"),
         ("app.web.e0f7754d3b5b604f_20240105T0005Z_10.0.2.7_olROLezv", "app.web.{id}_{time}_{ip}_{id}"),
         ("bucket_usage_2024_01_06_02_00_00_b6775_v0", "bucket_usage_{date}_{n}_{n}_{n}_{id}_v0"),
         ("USW00094728", "{id}"),
@@ -53,16 +53,23 @@ _UUID = "3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab"
         ("20sg8hgm", "{id}"),
         ("GW-7F3A", "GW-{id}"),
         ("la1WtjclBMM7", "{id}"),
-        ("EZNXSnxGJQOaoJdnfRyz", "{id}"),
-        ("14100287", "{id}"),
+        ("14100287", "{number}"),
         ("europe-west1", "{region}"),
         ("table1", "table{n}"),
+        ("export_20240301T093000_OrderItems", "export_{time}_OrderItems"),
+        ("eu-sales2024-gross", "eu-sales2024-gross"),
+        ("checkout-7d9f8b6c5-x2k4p", "checkout-{id}"),
+        ("orders_23-12-31", "orders_{date}"),
+        ("backup_2024-03-01_09-30-00", "backup_{date}_{n}-{n}-{n}"),
         ("rates_01", "rates_{n}"),
         ("{date}", "{open}date{close}"),
         *((word, word) for word in (
             "AAPL", "BRK.B", "sales_EU", "sales_germany", "transfers_in", "orders_v1", "orders_V12",
             "b2b_orders", "k8s_logs", "i18n", "covid19_cases", "ga4_events", "ml-25m", "CUSTOMERS",
             "AdventureWorks2019DW", "Office365Users", "LoanStats3a", "utf8mb4_text", "train", "DEMO20Q",
+            "SaleLineItem", "UserRoleMap", "CorpUserInfo", "CustBankAcct", "SalQtr_Usd", "Top10NbaMen",
+            "tpcds10gb", "tpch100gb", "html2pdf", "db2mssql", "face2face", "feed2db", "ordersv1",
+            "eu-sales_gross", "OrderItemsOfCustomers",
         )),
     ],
 )  # fmt: skip
@@ -83,8 +90,8 @@ def test_values_of_a_file_name_become_placeholders(name: str, template: str) -> 
         ("store_0042", "store_0042"), ("store_1234567", "store_1234567"), ("01_raw", "01_raw"),
         ("orders_2024", "orders_{yyyy}"), ("orders_2024-03", "orders_{yyyy-mm}"),
         ("orders_20240301", "orders_{date}"), ("2024_orders", "{yyyy}_orders"),
-        ("shard-3", "shard-{n}"), ("batch_7", "batch_{n}"), ("17", "{n}"), ("run=3", "run={n}"),
-        ("account-123456789012", "account-{id}"), ("GW-7F3A", "GW-{id}"),
+        ("shard-3", "shard-{n}"), ("batch_7", "batch_{n}"), ("17", "{n}"),
+        ("account-123456789012", "account-{number}"), ("GW-7F3A", "GW-{id}"),
         ("sensor-abc12345", "sensor-abc12345"), ("sensor-3f2a9c81", "sensor-{id}"),
     ],
 )  # fmt: skip
@@ -101,7 +108,9 @@ def test_values_and_writers_words_are_no_name(name: str) -> None:
     assert file_template(name).is_writers
 
 
-@pytest.mark.parametrize("name", ["m_01", "c4", "m", "orders", "export_01", "part_list"])
+@pytest.mark.parametrize(
+    "name", ["m_01", "c4", "m", "data_m", "$1", "🎉1", "orders", "export_01", "part_list"]
+)
 def test_words_are_a_name(name: str) -> None:
     assert not file_template(name).is_writers
 

@@ -82,7 +82,7 @@ def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
 
 
 def _advice(suggestion: "Suggestion") -> str:
-    if len(suggestion.hint) > _PATTERNS_SHOWN:
-        return "Join them with a hint (--json lists its patterns)."
+    if not suggestion.hint or len(suggestion.hint) > _PATTERNS_SHOWN:
+        return "Join them with: lumos hint add PATTERN... --name NAME"
     patterns = " ".join(map(quote, suggestion.hint))
     return f"Join them with: lumos hint add {patterns} --name {quote(suggestion.name)}"

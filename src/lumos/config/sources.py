@@ -69,7 +69,7 @@ class DatasetHint(Section, frozen=True, kw_only=True):
                     f"'{path}': several paths form one dataset, so a {{key}} cannot split them. "
                     "Write one hint for each path."
                 )
-        if self.name is not None and not self.name.strip():
+        if self.name is not None and not self.name.strip(". "):
             raise MisuseError("'name' is empty; leave it out to name the dataset after its path.")
         if self.name is not None and (self.split or set(self.name) & set("/*{}")):
             text = "to files that are split" if self.split else "with / * { or }"

@@ -135,9 +135,13 @@ class _Pattern(NamedTuple):
             return "/".join([top, *self.folder, self.name]), "/".join([top, *self.folder])
         filled = [_filled(name, match) for name in self.names]
         named = list(filter(None, map(_without_stars, filled)))
-        if self.name is not None:
+        values = list(match.groupdict().values())
+        if self.name is not None and values:
             # Every value of a key is a dataset of its own, below the name.
-            named[-1:] = [self.name, *match.groupdict().values()]
+            fixed = takewhile(lambda name: not _WILD.search(name), self.names)
+            named = [*fixed, self.name, *values]
+        elif self.name is not None:
+            named[-1:] = [self.name]
         while filled and not filled[-1].strip("*"):
             del filled[-1]
         return "/".join([top, *named]), "/".join([top, *filled])

@@ -37,7 +37,8 @@ _COUNTED: Final = re.compile(
 )
 _COMPRESSION: Final = re.compile(rf"\.(?:{_PACKED})(?=\.|\Z)", re.IGNORECASE)
 # What may stand below a level of that kind, with the letters people put in front.
-_BELOW: Final = {"yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi"}
+_BELOW: Final = {"yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi",
+                 "mi": "ss"}  # fmt: skip
 _FINER: Final = {
     kind: re.compile(rf"(?:(?:{words})[-_=]?)?({numbers})\Z", re.ASCII | re.IGNORECASE)
     for kind, words, numbers in (
@@ -45,6 +46,7 @@ _FINER: Final = {
         ("dd", "d|day", r"0?[1-9]|[12]\d|3[01]"),
         ("hh", "h|hour|hr", r"[01]?\d|2[0-4]"),
         ("mi", "m|min|minute", r"[0-5]?\d"),
+        ("ss", "s|sec|second", r"[0-5]?\d"),
     )
 }
 # Folders that spread files by the first digits of their hash: 0f/3c/0f3c9a....
@@ -61,6 +63,11 @@ CALENDAR: Final = {
     "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
     "hr": "hh", "h": "hh", "minute": "mi", "min": "mi",
 }  # fmt: skip
+# Keys whose values are times or counts, whatever they look like.
+_KEYS_OF_TIME: Final = frozenset(
+    ("date", "dt", "ds", "time", "ts", "timestamp", "week", "wk", "quarter", "qtr", "second", "sec")
+)
+_COUNTING_WORDS: Final = WRITERS_WORDS | {"seq", "sequence", "offset"}
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _DEEPEST_RECURSION: Final = 100
 # Where values of file names stand, in paths without and with a date.
@@ -77,7 +84,10 @@ _IN_FOLDERS: Final = {**_IN_FILES, "yyyy": "YYYY"}
 _ANY_VALUE: Final = "NNN"
 # Words that are written like values are marked, so that `a_NNN` is not taken for `a_7`.
 _LIKE_A_VALUE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
-_REPEATED_VALUES: Final = re.compile(rf"{_ANY_VALUE}(?:[\W_]*{_ANY_VALUE})+")
+_AROUND_IDENTIFIERS: Final = re.compile(rf"(?:{_ANY_VALUE}[\W_]*)*\0(?:[\W_]*(?:{_ANY_VALUE}|\0))*")
+_AFTER_DATE: Final = re.compile(
+    rf"(YYYY-MM(?:-DD(?:THH)?)?[\W_]*{_ANY_VALUE})(?:[\W_]*{_ANY_VALUE})+"
+)
 _SEPARATORS: Final = " -_.+#()[]"
 _AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
 _MARKED: Final = re.compile(r"[A-Za-z]+|\d+")
@@ -232,7 +242,7 @@ def is_partition(folder: str) -> bool:
 
 def tells_time(key: str, value: str) -> bool:
     """Whether a partition is one of time, by its key or by its value."""
-    if key.startswith("{") or key.lower() in CALENDAR:
+    if key.startswith("{") or key.lower() in CALENDAR or key.lower() in _KEYS_OF_TIME:
         return True
     return bool(_times(file_template(value)))
 
@@ -332,7 +342,7 @@ def _level(name: str, expected: str) -> tuple[Level, str]:
 def _value_level(kind: str, value: str) -> Level:
     """A level that is nothing but a value."""
     template = Template.of_one(kind, value)
-    others = (value,) if kind == "id" else ()
+    others = (value,) if kind in ("id", "number") else ()
     return Level(template, "", is_partition=True, times=_times(template), others=others)
 
 
@@ -357,9 +367,15 @@ def _key(template: Template, spellings: dict[str, str]) -> str:
     text = _LIKE_A_VALUE.sub(r"\\\g<0>", template.text)
     if not template.kinds:
         return text
-    text = _PLACEHOLDER.sub(lambda match: spellings.get(match[1], _ANY_VALUE), text)
-    # Identifiers may hold separators, so how many values stand in a row says nothing.
-    return _REPEATED_VALUES.sub(_ANY_VALUE, text) if text.count(_ANY_VALUE) > 1 else text
+    text = _PLACEHOLDER.sub(
+        lambda match: "\0" if match[1] in ("id", "uuid") else spellings.get(match[1], _ANY_VALUE),
+        text,
+    )
+    # Identifiers may hold separators, and a time may follow a date: how many values there are in
+    # a row says nothing then.
+    if "\0" in text:
+        text = _AROUND_IDENTIFIERS.sub(_ANY_VALUE, text)
+    return _AFTER_DATE.sub(r"\1", text) if _ANY_VALUE in text else text
 
 
 def _times(template: Template) -> Partitions:
@@ -373,16 +389,17 @@ def _times(template: Template) -> Partitions:
 def _identities(template: Template) -> Iterator[str]:
     """For each value of a name the value, if it may name a dataset, or nothing.
 
-    Dates and counts never do. A number counts if it is padded, if a writer's word stands next to
-    it, or if it is the last value of a name with words.
+    Dates and counts never do. A number counts if it is padded, if it follows a date (as hours or a
+    count of that day), if a writer's word is in the name, or if it is the last value of a name with
+    words.
     """
     last = len(template.kinds) - 1
     has_words = bool(template.words)
-    # Without words, numbers next to a date are its hours or the count of that day.
-    is_dated = not has_words and not TIMES.isdisjoint(template.kinds)
+    after_date = False
     for index, (kind, value) in enumerate(zip(template.kinds, template.values, strict=True)):
+        after_date = after_date or kind in TIMES
         is_count = kind == "n" and (
-            is_dated
+            after_date
             or (value[0] == "0" and len(value) > 1)
             or (has_words and (index == last or template.is_writers))
         )
@@ -391,7 +408,7 @@ def _identities(template: Template) -> Iterator[str]:
 
 def _is_counted(key: str) -> bool:
     """Whether a key counts what a writer wrote: `batch=3`, `load_id=17`."""
-    return any(word in WRITERS_WORDS for word in _MARKED.findall(key.lower()))
+    return any(word in _COUNTING_WORDS for word in _MARKED.findall(key.lower()))
 
 
 def _escaped(name: str) -> str:

@@ -8,7 +8,21 @@ from typing import Final, NamedTuple
 
 # Kinds that say when something happened.
 TIMES: Final = frozenset(
-    {"yyyy", "mm", "dd", "hh", "mi", "ddd", "yyyy-mm", "quarter", "week", "date", "time", "epoch"}
+    {
+        "yyyy",
+        "mm",
+        "dd",
+        "hh",
+        "mi",
+        "ss",
+        "ddd",
+        "yyyy-mm",
+        "quarter",
+        "week",
+        "date",
+        "time",
+        "epoch",
+    }
 )
 # What writers put into names: `part-00000`, `shard-3`. Listed in docs/GROUPING.md.
 WRITERS_WORDS: Final = frozenset(
@@ -44,8 +58,8 @@ _WHOLE: Final = {
     # Names that query engines give to a statement: 20240105_010203_00042_x7k2p.
     "query": r"\d{8}_\d{6}_\d{5}_[a-z0-9]{5}" + _END,
     # What Kubernetes appends to a deployment: checkout-7d9f8b6c5-x2k4p.
-    "pod": r"(?<=-)(?=[a-z0-9]*[0-9][a-z]*[0-9])(?=[a-z0-9]*[a-z][0-9]*[a-z])"
-    r"[a-z0-9]{8,10}-[a-z0-9]{5}" + _END,
+    "pod": r"(?<=-)(?=[a-z0-9]*[0-9])[bcdfghjklmnpqrstvwxz2456789]{8,10}"
+    r"-[bcdfghjklmnpqrstvwxz2456789]{5}" + _END,
     "lettered": rf"[yY]{_YEAR}[-_]?[mM]{_LOOSE_MONTH}(?:[-_]?[dD]{_LOOSE_DAY})?" + _END,
     "fiscal": rf"(?:FY|fy|CY)[-_]?{_YEAR}" + _END,
     "quarter_first": rf"{_QUARTER}[-_ ]?{_YEAR}(?!\d)",
@@ -63,6 +77,9 @@ _DATES: Final = {
     "date": rf"(?:{_YEAR}(?:{_MONTH}{_DAY}|(?P<s2>[-_. ]){_LOOSE_MONTH}(?P=s2){_LOOSE_DAY})"
     rf"|(?:{_LOOSE_DAY}(?P<s3>[-_.]){_LOOSE_MONTH}|{_LOOSE_MONTH}(?P<s4>[-_.]){_LOOSE_DAY})"
     rf"(?:(?P=s3)|(?P=s4)){_YEAR})(?!\d)",
+    # With two digits for the year: 23-12-31, 31.12.23.
+    "short_date": rf"(?<![0-9][-_.])(?:\d\d(?P<s5>[-_.]){_MONTH}(?P=s5){_DAY}"
+    rf"|{_DAY}(?P<s6>[-_.]){_MONTH}(?P=s6)\d\d)(?![-_.]?\d)",
     "week": rf"{_YEAR}[-_]?[Ww](?:0[1-9]|[1-4]\d|5[0-3])(?!\d)",
     # French and Spanish halves and quarters are 2024-S1 and 2024-T1.
     "quarter": rf"{_YEAR}[-_ ]?(?:{_QUARTER}(?!\d)|(?:[Tt][1-4]|[Ss][12]){_END})",
@@ -91,7 +108,7 @@ _TOKEN: Final = re.compile(
 )
 _SHOWN_AS: Final = {
     "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "number": "n",
-    "quarter_first": "quarter", "query": "id", "pod": "id",
+    "quarter_first": "quarter", "query": "id", "pod": "id", "short_date": "date",
 }  # fmt: skip
 _MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
                        "dec")  # fmt: skip
@@ -100,9 +117,14 @@ _NUMBERS: Final = re.compile(r"\d+", re.ASCII)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _RUNS: Final = re.compile(r"[A-Za-z]+|\d+", re.ASCII)
 _CASED_RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
+_SEPARATED: Final = re.compile(r"[-_. +~,()\[\]\d]*")
+# Words as people write them, one or several in camel case, perhaps with a number at the end.
+_REGULAR_WORDS: Final = re.compile(
+    r"(?:[a-z]{3,})?(?:[A-Z][a-z]{2,}|[A-Z]{2,}(?=[A-Z][a-z]|\d*\Z))*\d*\Z", re.ASCII
+)
 _CAMEL_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", re.ASCII)
 _PLACEHOLDER: Final = re.compile(r"\{[a-z-]+\}")
-_VERSION: Final = re.compile(r"[vV]\d+\Z", re.ASCII)
+_VERSION: Final = re.compile(r"[vV]\d+\Z|[A-Za-z]*(?<![cpt]s)[vV][1-9]\d?\Z", re.ASCII)
 _DATE_INSIDE: Final = re.compile(rf"(?<![0-9])(?:{_either(_DATES)})", re.ASCII)
 _TRAILING_NUMBER: Final = re.compile(r"(?<=[A-Za-z])\d+\Z", re.ASCII)
 _HEX_OF_ANY_LENGTH: Final = re.compile(r"(?:[0-9a-f]{5,}|[0-9A-F]{5,})\Z", re.ASCII)
@@ -159,8 +181,11 @@ class Template(NamedTuple):
     def is_writers(self) -> bool:
         """Whether the name consists only of values and writers' words."""
         words = set(self.words)
-        named = words - _MARKS
-        return named <= WRITERS_WORDS and (bool(named) or (self.varies and not words))
+        named = words - _MARKS if self.varies else words
+        if not named <= WRITERS_WORDS or not (named or (self.varies and not words)):
+            return False
+        # Whatever is neither a word nor a separator is part of a name, too: 🎉1, $1.
+        return _SEPARATED.fullmatch(_LETTERS.sub("", _PLACEHOLDER.sub("", self.text))) is not None
 
 
 @lru_cache(maxsize=65536)
@@ -227,7 +252,7 @@ def _template(name: str, values: list[Value]) -> Template:
 
 def _counts_in_folder(name: str, value: Value) -> bool:
     """Whether a value of a folder's name varies from folder to folder of one dataset."""
-    if name[value.start : value.end].isdigit() and value.kind in ("n", "id"):
+    if name[value.start : value.end].isdigit() and value.kind in ("n", "number"):
         return value.end - value.start == _ACCOUNT_DIGITS
     if value.kind == "id" and _is_short_hash(name[value.start : value.end]):
         return is_identifier(name[value.start : value.end])
@@ -259,7 +284,7 @@ def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
             several = len(_NUMBERS.findall(text)) > 1
             yield Value("date" if several else "yyyy-mm", start, match.end())
         elif kind == "number" and len(text) >= _IDENTIFIER_DIGITS and text[0] != "0":
-            yield Value("id", start, match.end())
+            yield Value("number", start, match.end())
         else:
             yield Value(_SHOWN_AS.get(kind, kind), start, match.end())
             after_time = after_time or kind == "time"
@@ -293,13 +318,15 @@ def is_identifier(word: str) -> bool:
     if not digits:
         if word.islower():
             return len(word) >= _SHORTEST_RANDOM and _is_unpronounceable(word)
-        is_random = len(word) >= _SHORTEST_RANDOM and _is_unpronounceable(word)
-        return is_random or 2 * len(_CASED_RUNS.findall(word)) >= len(word) >= 10
+        return len(word) >= 10 and _has_random_case(word)
     if _DATE_INSIDE.search(word):
         return False
-    # A hash may begin with digits and end with letters, but feed2024 is a word with a year.
-    is_hash = changes >= 2 or len(word) >= _SHORTEST_RANDOM or _is_short_hash(word)
-    if _HEX.match(word) and is_hash and (changes >= 2 or word[0].isdigit() or len(word) > 12):
+    # feed2024 is a word with a year, face2face two words; a hash has more digits between letters.
+    if _HEX.match(word) and (
+        (changes >= 2 and digits >= 2)
+        or len(word) >= _SHORTEST_RANDOM
+        or (len(word) >= 8 and word[0].isdigit())
+    ):
         return True
     if word.isupper() or word.isdigit():
         # Stations, parcels, articles: USW00094728, US1COAD0001, I7FD0.
@@ -311,16 +338,15 @@ def is_identifier(word: str) -> bool:
         )
     if word.islower():
         has_word = any(len(run) > 2 and _VOWEL.search(run) for run in runs)
-        is_mixed = changes >= 3 or (changes >= 2 and len(word) >= 8)
-        if len(word) >= 4 and is_mixed and not has_word:
+        if changes >= 3 and len(word) >= 4 and not has_word:
             return True
         return len(word) >= _SHORTEST_RANDOM and (changes >= 4 or _is_unpronounceable(word))
-    if len(word) >= 15 and 3 * len(_CAMEL_WORDS.findall(word)) > len(word):
-        return True
-    cased = _CASED_RUNS.findall(word)
-    longest = max((len(run) for run in cased if run.islower()), default=0)
-    is_random = (longest <= 3 and len(cased) >= 4) or _is_unpronounceable(word)
-    return len(word) >= 10 and is_random
+    return len(word) >= 10 and (_has_random_case(word) or _is_unpronounceable(word))
+
+
+def _has_random_case(word: str) -> bool:
+    """Whether letters change their case more often than words in camel case do."""
+    return not _REGULAR_WORDS.match(word) and 5 * len(_CAMEL_WORDS.findall(word)) > 2 * len(word)
 
 
 def _is_short_hash(word: str) -> bool:
@@ -333,8 +359,7 @@ def _is_hex_mix(word: str) -> bool:
 
 
 def _is_random_suffix(word: str) -> bool:
-    is_word = word.isalpha() and (word.islower() or word.isupper() or word.istitle())
-    return len(word) >= 6 and not is_word
+    return len(word) >= 6 and (not _REGULAR_WORDS.match(word) or _is_unpronounceable(word))
 
 
 def _is_unpronounceable(word: str) -> bool:

@@ -1,7 +1,7 @@
 """How much schemas have in common, and which values of a path go with columns of their own."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import ceil
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -54,31 +54,41 @@ def split_by_columns(
     dataset: str,
     places: Sequence[PlaceSummary],
     schemas: SchemasByFingerprint,
-    kept: ColumnSplit | None,
+    kept: ColumnSplit | None = None,
+    own: Mapping[str, Sequence[PlaceSummary]] | None = None,
 ) -> tuple[dict[str, list[PlaceSummary]], ColumnSplit | None]:
     """The datasets of files under one pattern, and the decision to remember.
 
     Only values that are neither dates nor counts may name datasets, and only where files of
     different values have fewer than half of their fields in common. Along dates and counts,
-    columns drift.
+    columns drift. `own` are the datasets that an earlier decision, `kept`, set apart.
     """
-    labels = [
+    labels = sorted(
         label
-        for label in sorted(set.intersection(*(set(place.others) for place in places)))
+        for label in {label for place in places for label in place.others}
         # In dated files an identifier that never comes again says no more than the date does.
         if not label.startswith(IN_DATED_NAMES) or _recurs(label, places)
-    ]
+    )
     if not labels:
         return {dataset: list(places)}, kept
     fields = {full: leaf_fields(schemas[full]) for full in sorted({place.full for place in places})}
     best = min(_ways_to_split(places, fields, labels), key=lambda way: way.rank, default=None)
     if kept is not None and kept.label in labels:
         # An earlier scan decided by this value, so it names whatever is new.
-        apart = best.clusters if best is not None and best.label == kept.label else [list(places)]
+        some = [place for place in places if kept.label in place.others]
+        apart = best.clusters if best is not None and best.label == kept.label else [some]
         best = _Way(kept.label, apart)
     if best is None:
         return {dataset: list(places)}, kept
-    named, datasets = _named(dataset, best, {} if kept is None else kept.datasets)
+    known = {
+        path: {leaf_fields(schemas[place.full]) for place in some}
+        for path, some in (own or {}).items()
+    }
+    named, datasets = _named(dataset, best, {} if kept is None else kept.datasets, fields, known)
+    # Files without the value are what the pattern is called.
+    rest = [place for place in places if best.label not in place.others]
+    if rest:
+        named.setdefault(dataset, []).extend(rest)
     return named, ColumnSplit(dataset, best.label, datasets)
 
 
@@ -132,7 +142,7 @@ class _Way(NamedTuple):
 def _ways_to_split(
     places: Sequence[PlaceSummary], fields: Mapping[str, Fields], labels: Iterable[str]
 ) -> Iterator[_Way]:
-    """For each value that stands in all paths, the sets of files that it tells apart.
+    """For each value of the paths, the sets of files that it tells apart.
 
     Files of one value belong together, and files that share half of their fields. A schema that is
     contained in exactly one other belongs to it: contained in several, it belongs to none of them.
@@ -146,9 +156,10 @@ def _ways_to_split(
         else []
     )
     for label in labels:
+        some = [place for place in places if label in place.others]
         sets = DisjointSets(fields)
         first_with: dict[str, str] = {}
-        for place in places:
+        for place in some:
             for value in place.others[label]:
                 sets.join(place.full, first_with.setdefault(value, place.full))
         for first, *others in alike:
@@ -164,7 +175,7 @@ def _ways_to_split(
             if len(others_near) == 1 and neighbours[next(iter(others_near))] == {near}:
                 sets.join(near, next(iter(others_near)))
         found: dict[Hashable, list[PlaceSummary]] = {}
-        for place in places:
+        for place in some:
             found.setdefault(sets.find(place.full), []).append(place)
         if len(found) > 1:
             yield _Way(label, list(found.values()))
@@ -172,17 +183,23 @@ def _ways_to_split(
 
 def _recurs(label: str, places: Sequence[PlaceSummary]) -> bool:
     """Whether some value stands in several files."""
-    values = {value for place in places for value in place.others[label]}
-    return len(values) < sum(place.file_count for place in places)
+    some = [place for place in places if label in place.others]
+    values = {value for place in some for value in place.others[label]}
+    return len(values) < sum(place.file_count for place in some)
 
 
 def _named(
-    dataset: str, way: _Way, kept: Mapping[str, str]
+    dataset: str,
+    way: _Way,
+    kept: Mapping[str, str],
+    fields: Mapping[str, Fields],
+    known: Mapping[str, Collection[Fields]],
 ) -> tuple[dict[str, list[PlaceSummary]], dict[str, str]]:
     """The dataset of each cluster, and of each value.
 
-    Values stay where an earlier scan put them. At first the cluster with most values, if it has
-    several, is what the pattern is called; all others are named by their first value.
+    Values stay where an earlier scan put them, and new ones join the dataset whose columns they
+    have. At first the cluster with most values, if it has several, is what the pattern is called;
+    all others are named by their first value.
     """
     ranked = sorted(
         way.clusters,
@@ -193,8 +210,11 @@ def _named(
     for number, some in enumerate(ranked):
         values = way.values(some)
         earlier = Counter(kept[value] for value in values if value in kept)
+        related = _most_related({fields[place.full] for place in some}, known)
         if earlier:
             path = earlier.most_common(1)[0][0]
+        elif related is not None:
+            path = related
         elif len(values) > MOST_VALUES or (not kept and number == 0 and len(values) > 1):
             path = dataset
         else:
@@ -203,6 +223,19 @@ def _named(
         named.setdefault(path, []).extend(some)
         datasets |= {value: path for value in values[:MOST_VALUES] if value not in kept}
     return named, datasets
+
+
+def _most_related(
+    fields: Collection[Fields], known: Mapping[str, Collection[Fields]]
+) -> str | None:
+    """The dataset that shares the largest part of its fields with some, if it is half of them."""
+    shares = {
+        path: max(len(one & other) / len(one | other) for one in fields for other in others)
+        for path, others in known.items()
+        if others
+    }
+    best = max(sorted(shares), key=lambda path: shares[path], default=None)
+    return best if best is not None and shares[best] >= _RELATED else None
 
 
 def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, int]]:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from lumos.model.pattern import strip_extensions
 from lumos.pipeline.grouping.columns import SchemasByFingerprint, split_by_columns
 from lumos.pipeline.grouping.predecessors import (
     Predecessors,
@@ -20,13 +21,15 @@ from lumos.pipeline.sidecars import is_known_of_tables, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 from lumos.pipeline.values import BRACES
 
+# Marks the key of a dataset that a hint made.
+_BY_HINT: Final = "\0hint"
 # Where one pattern has files of two formats, the first keeps the plain path.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _STARS: Final = re.compile(r"\*[*?]*")
 _IN_WORDS: Final = {
-    "hive": "partition values", "n": "numbers", "id": "identifiers", "uuid": "identifiers",
-    "region": "regions", "ip": "addresses",
+    "hive": "partition values", "n": "numbers", "number": "numbers", "id": "identifiers",
+    "uuid": "identifiers", "region": "regions", "ip": "addresses",
 }  # fmt: skip
 
 
@@ -97,11 +100,13 @@ def group(
     own = {path for split in splits for path in split.own_datasets}
     rules = {key: "columns" for key in groups if key[0] in own}
     if joins_similar:
-        groups, joined = join_similar(groups, schemas)
+        groups, joined = join_similar(groups, schemas, before)
         rules |= dict.fromkeys(joined, "similar")
     for each in hinted:
-        groups.setdefault((each.dataset, each.format), []).append(each)
-        rules[each.dataset, each.format] = "hint"
+        # A hint has its path to itself: what else would have it gets another one.
+        key = (f"{each.dataset}{_BY_HINT}", each.format)
+        groups.setdefault(key, []).append(each)
+        rules[key] = "hint"
     if before.is_upgrade:
         before = _keep_earlier_paths(groups, before, tables, hints=hints, was_there=was_there)
     names = _paths(groups, before, tables)
@@ -134,20 +139,24 @@ def _by_pattern(
     splits = {split.dataset: split for split in before.splits}
     own = {path for split in before.splits for path in split.own_datasets}
     groups: dict[tuple[str, str], list[PlaceSummary]] = {}
-    for (path, format), some in by_path.items():
+    for (path, format), some in sorted(by_path.items()):
         if path in own or (len(some) == 1 and path not in splits):
             groups.setdefault((path, format), []).extend(some)
             continue
-        parts, split = split_by_columns(path, some, schemas, splits.get(path))
-        for part, members in parts.items():
-            groups.setdefault((part, format), []).extend(members)
+        kept = splits.get(path)
+        members = {
+            each: by_path.get((each, format), ()) for each in (kept.own_datasets if kept else ())
+        }
+        parts, split = split_by_columns(path, some, schemas, kept, members)
+        for part, places_of_part in parts.items():
+            groups.setdefault((part, format), []).extend(places_of_part)
         if split is not None:
             splits[path] = split
     return groups, list(splits.values())
 
 
 def _paths(
-    groups: Iterable[tuple[str, str]], before: GroupingState, tables: Collection[str]
+    groups: Collection[tuple[str, str]], before: GroupingState, tables: Collection[str]
 ) -> dict[tuple[str, str], str]:
     """The path of each dataset, all different: as before, or that of its pattern.
 
@@ -156,21 +165,23 @@ def _paths(
     paths: dict[tuple[str, str], str] = {}
     used = set(tables)
     fresh: list[tuple[str, str]] = []
+    by_hint = {key[0].removesuffix(_BY_HINT) for key in groups if key[0].endswith(_BY_HINT)}
     for key in sorted(groups, key=lambda each: (_rank(each[1]), each)):
         earlier = before.names.get(_name_key(*key))
-        if earlier is None or earlier in used:
+        if earlier is None or earlier in used or earlier in by_hint:
             fresh.append(key)
         else:
             paths[key] = earlier
             used.add(earlier)
     known = before.datasets
     taken_by = {place.dataset: place.format for place in before.places if place.dataset in known}
-    # Datasets of the last scan come first, in the format they had.
-    fresh.sort(key=lambda key: taken_by.get(key[0]) != key[1])
-    for path, format in fresh:
+    # Hints come first, then datasets of the last scan in the format they had.
+    fresh.sort(key=lambda key: (not key[0].endswith(_BY_HINT), taken_by.get(key[0]) != key[1]))
+    for key in fresh:
+        path, format = key[0].removesuffix(_BY_HINT), key[1]
         choices = (path, f"{path}/*.{format}", f"{path}/*.{format}.files")
         chosen = next((each for each in choices if each not in used), f"{path}/{len(used)}")
-        paths[path, format] = chosen
+        paths[key] = chosen
         used.add(chosen)
     return paths
 
@@ -218,9 +229,15 @@ def _overrides(names: Mapping[tuple[str, str], str], before: GroupingState) -> d
         **{
             _name_key(*key): path
             for key, path in names.items()
-            if path != key[0] or formats[key[0]] > 1
+            if not key[0].endswith(_BY_HINT) and (path != key[0] or formats[key[0]] > 1)
         },
     }
+
+
+def _name_of_path(path: str) -> str:
+    """The name of a dataset by its path; what sets two formats apart is no name."""
+    folder, _, name = path.rpartition("/")
+    return strip_extensions(folder.rpartition("/")[2] if name.startswith("*.") else name)
 
 
 def _name_key(path: str, format: str) -> str:
@@ -269,7 +286,7 @@ def _group(
         dataset=dataset,
         location=_location(places),
         places=places,
-        name=(name_of(usual.first_path) or None) if is_pattern else None,
+        name=(name_of(usual.first_path) or None) if is_pattern else _name_of_path(dataset),
         names=(*(level.template.text for level in folders), stem.text),
         ending=ending,
         rule=_rule(rule, places),

@@ -1,6 +1,7 @@
 """Datasets that have the same columns: suggested for joining, or joined where a source says so."""
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Final, TypeVar
@@ -12,6 +13,7 @@ from lumos.pipeline.grouping.columns import (
     clusters,
     leaf_fields,
 )
+from lumos.pipeline.grouping.state import GroupingState, key_of
 from lumos.pipeline.patterns import is_named_by_file
 from lumos.pipeline.summaries import PlaceSummary
 
@@ -35,12 +37,12 @@ def suggest_joins(datasets: Sequence[FoundDataset]) -> tuple[Suggestion, ...]:
         if len(some) > 1:
             fields = {path: leaf_fields(each.schema) for path, each in some.items()}
             for paths in _similar(fields):
-                found.append(_suggestion(sorted(paths), some))
+                found.append(_suggestion([some[path] for path in sorted(paths)], datasets))
     return tuple(sorted(found, key=lambda each: (-len(each.datasets), each.datasets)))
 
 
 def join_similar(
-    groups: Mapping[Key, list[PlaceSummary]], schemas: SchemasByFingerprint
+    groups: Mapping[Key, list[PlaceSummary]], schemas: SchemasByFingerprint, before: GroupingState
 ) -> tuple[dict[Key, list[PlaceSummary]], set[Key]]:
     """The groups, similar ones joined, and the keys of those that were joined.
 
@@ -49,6 +51,8 @@ def join_similar(
     """
     joined = dict(groups)
     united: set[Key] = set()
+    earlier = {(each.base, each.pattern, each.format): each.dataset for each in before.places}
+    taken = before.datasets
     for family_of in (_folder_of_file, _numbered_path):
         families: dict[Key, dict[Key, Fields]] = {}
         for key, places in joined.items():
@@ -57,10 +61,23 @@ def join_similar(
                 every = (leaf_fields(schemas[place.full]) for place in places)
                 families.setdefault((path, key[1]), {})[key] = frozenset().union(*every)
         for family, members in families.items():
-            # Only one of several clusters can have the path of the family.
             for cluster in sorted(_similar(members), key=len, reverse=True):
                 places = [place for key in sorted(cluster) for place in joined.pop(key)]
-                target = family if family not in joined else min(cluster)
+                # The path stays that of the last scan. Of several clusters, only one has that of
+                # the family.
+                known = Counter(
+                    earlier[key_of(place)[:3]] for place in places if key_of(place)[:3] in earlier
+                )
+                choices = [path for path, _ in known.most_common()]
+                is_free = family not in joined and family[0] not in taken
+                target = next(
+                    (
+                        (path, family[1])
+                        for path in choices
+                        if path == family[0] or (path, family[1]) in cluster
+                    ),
+                    family if is_free else min(cluster),
+                )
                 joined[target] = places
                 united = (united - set(cluster)) | {target}
     return joined, united
@@ -85,33 +102,46 @@ def _numbered_path(path: str, _places: Iterable[PlaceSummary]) -> str | None:
     return "/".join(numbered) if numbered != folders else None
 
 
-def _suggestion(paths: Sequence[str], datasets: Mapping[str, FoundDataset]) -> Suggestion:
-    members = [datasets[path] for path in paths]
-    others = [each.location.uri for path, each in datasets.items() if path not in set(paths)]
+def _suggestion(members: Sequence[FoundDataset], datasets: Sequence[FoundDataset]) -> Suggestion:
+    folder = members[0].path.rpartition("/")[0]
+    chosen = {each.path for each in members}
+    others = [each for each in datasets if each.path not in chosen]
+    name = folder.rpartition("/")[2] or "joined"
+    if any(each.path == f"{folder}/{name}" for each in others):
+        name = f"all_{name}"
     return Suggestion(
-        datasets=tuple(paths),
+        datasets=tuple(each.path for each in members),
         names=tuple(each.name or each.path.rpartition("/")[2] for each in members),
         columns=len(members[0].schema.fields),
-        hint=_patterns([each.location.uri for each in members], others),
-        name=paths[0].split("/")[-2] or "joined",
+        hint=_patterns(
+            [each.location.uri for each in members], [each.location.uri for each in others]
+        ),
+        name=name,
     )
 
 
 def _patterns(locations: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Patterns for a hint that joins the datasets at these locations, and no others."""
+    """Patterns for a hint that joins the datasets at these locations and no others, if any can.
+
+    A pattern takes in all that lies below what it matches.
+    """
+    if any(set("*?{}[") & set(location) for location in locations):
+        return ()
     folders = {location.rpartition("/")[0] for location in locations}
     names = [location.rpartition("/")[2] for location in locations]
     # One more numbered folder should match as well.
     start = _common_start(names).rstrip("0123456789")
     end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
-    pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}\\Z", re.DOTALL)
-    matches_others = any(
-        other.rpartition("/")[0] in folders and pattern.match(other.rpartition("/")[2])
+    folder = min(folders)
+    pattern = re.compile(f"{re.escape(start)}[^/]*{re.escape(end)}(?:/|\\Z)")
+    if len(folders) == 1 and not any(
+        pattern.match(other.removeprefix(f"{folder}/"))
         for other in others
-    )
-    if len(folders) > 1 or matches_others:
-        return tuple(locations)
-    return (f"{folders.pop()}/{start}*{end}",)
+        if other.startswith(f"{folder}/")
+    ):
+        return (f"{folder}/{start}*{end}",)
+    below = tuple(f"{location}/" for location in locations)
+    return () if any(other.startswith(below) for other in others) else tuple(locations)
 
 
 def _common_start(names: Sequence[str]) -> str:
