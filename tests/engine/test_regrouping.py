@@ -139,3 +139,53 @@ def test_a_file_that_accompanied_data_may_become_data_without_being_opened(tmp_p
     found = lumos.ingest(lake)
     assert found.summary.files_read == 0
     assert {each.name for each in found.datasets} == {"orders", "catalog"}
+
+
+def test_folders_with_the_same_path_pattern_are_recorded_by_their_own_paths(tmp_path: Path) -> None:
+    for year in ("2023", "2024"):
+        write_text(tmp_path / f"data/{year}/sales/orders.csv", ["id,total", "1,2"])
+    lumos = Lumos()
+    first = lumos.ingest(tmp_path / "data/2023/sales")
+    assert [each.urn for each in first.datasets] == [
+        f"lumos://file{tmp_path}/data/sales/orders.csv"
+    ]
+    assert first.problems == ()
+    second = lumos.ingest(tmp_path / "data/2024/sales")
+    (found,) = second.datasets
+    assert (found.urn, found.change) == (
+        f"lumos://file{tmp_path}/data/2024/sales/orders.csv",
+        "new",
+    )
+    assert [each.code for each in second.problems] == ["same_pattern"]
+    write_text(tmp_path / "data/2024/sales/orders.csv", ["a,b,c", "1,2,3"])
+    (found,) = lumos.ingest(tmp_path / "data/2024/sales").datasets
+    assert found.change == "changed"
+    assert names(lumos.ingest(tmp_path / "data/2023/sales")) == {"orders": "unchanged"}
+
+
+def test_a_folder_inside_a_source_is_scanned_with_the_source_s_hints(tmp_path: Path) -> None:
+    table(tmp_path / "lake", "raw/a_log/part-0.parquet", "raw/b_log/part-0.parquet")
+    write_text(
+        tmp_path / "lumos.yaml",
+        [
+            "sources:",
+            "  - {type: file, path: lake, datasets: [{path: 'raw/*_log/**', name: logs}]}",
+        ],
+    )
+    (whole,) = Lumos().ingest().datasets
+    (part,) = Lumos().ingest(tmp_path / "lake/raw").datasets
+    assert (part.urn, part.statistics.file_count) == (whole.urn, 2)
+    (one,) = Lumos().ingest(tmp_path / "lake/raw/a_log").datasets
+    assert (one.urn, one.change) == (whole.urn, "unchanged")
+    assert len(Lumos().list().datasets) == 1
+
+
+def test_a_folder_inherits_the_names_of_the_scan_above(tmp_path: Path) -> None:
+    lumos, lake = Lumos(), tmp_path / "lake"
+    write_text(lake / "t/part-0.csv", ["id,name", "1,Ann"])
+    lumos.ingest(lake)
+    table(lake, "t/part-0.parquet")
+    whole = {each.urn: each.format for each in lumos.ingest(lake).datasets}
+    assert set(whole.values()) == {"csv", "parquet"}
+    part = {each.urn: each.format for each in lumos.ingest(lake / "t").datasets}
+    assert part == whole

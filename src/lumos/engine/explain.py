@@ -17,7 +17,7 @@ from lumos.engine.reports import (
     FileCount,
     PartitionValue,
 )
-from lumos.engine.scanning import file_roots, hints_in, source_of
+from lumos.engine.scanning import file_roots, hints_in, is_in, joins_similar, source_of
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
@@ -118,11 +118,6 @@ def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
     return _Place(selection._replace(root=root_above(path, selection) or root), None)
 
 
-def is_in(path: str, root: str) -> bool:
-    """Whether a path is a root or lies below it."""
-    return path == root or path.startswith(f"{root.rstrip('/')}/")
-
-
 def _neighbourhood(path: str) -> str:
     """The folder to look at for a path: above its partitions, so that they are seen as such."""
     from lumos.pipeline.patterns import is_partition
@@ -161,6 +156,7 @@ def selection_of(settings: Settings, root: str) -> Selection:
         hints=hints_in(settings, root),
         tables=always.tables,
         table_history=always.table_history,
+        join_similar=joins_similar(settings, root),
     )
 
 

@@ -13,7 +13,7 @@ from lumos.config import Settings
 from lumos.config.hint_file import SCAN, HintFile, NotEditable, edited
 from lumos.config.sources import DatasetHint, FileStore
 from lumos.engine.audit import audit, who
-from lumos.engine.explain import is_in, selection_of, urns_in
+from lumos.engine.explain import selection_of, urns_in
 from lumos.engine.hint_effects import HintEffect, ScannedRoot, effects_of
 from lumos.engine.kept_hints import (
     IN_STORE,
@@ -32,7 +32,7 @@ from lumos.engine.kept_hints import (
     with_stored_hints,
 )
 from lumos.engine.reports import FORMAT_VERSION, Report
-from lumos.engine.scanning import file_roots, hints_in
+from lumos.engine.scanning import file_roots, hints_in, is_in
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lumos.config import Settings
 from lumos.config.sources import Source
@@ -28,6 +28,9 @@ from lumos.sources.addresses import access_of
 from lumos.storage import USUAL, Access, Selection
 from lumos.store import Store
 
+if TYPE_CHECKING:
+    from lumos.pipeline.grouping import GroupingState
+
 
 class Announce(Protocol):
     """Is told of every step of long work, and how far it is where that is known."""
@@ -49,6 +52,7 @@ class Discover(Protocol):
         after: str,
         state_access: Access = USUAL,
         left_out: str = "",
+        inherited: "GroupingState | None" = None,
     ) -> Discovery: ...
 
 
@@ -170,7 +174,8 @@ def _scan_lakes(
                 column_stats=column_stats,
                 watch=partial(report_progress, announce, step),
             )
-            look = partial(remembered.look, scan, root, f"{source.identity}:{root.root}")
+            source_id = f"{source.identity}:{root.root}"
+            look = partial(remembered.look, scan, root, source_id, scanners[0].store)
             yield scanners[0].scan(source, root.root, look)
 
 
@@ -184,7 +189,13 @@ class _Remembered:
 
     @contextmanager
     def look(
-        self, discover: Discover, root: Selection, source_id: str, before: str | None, after: str
+        self,
+        discover: Discover,
+        root: Selection,
+        source_id: str,
+        store: Store,
+        before: str | None,
+        after: str,
     ) -> Iterator[Discovery]:
         from lumos.pipeline.manifest import Manifests
 
@@ -198,11 +209,25 @@ class _Remembered:
                 after=after,
                 state_access=self._access,
                 left_out=self._state,
+                inherited=self._inherited(store, source_id),
             )
             kept.add(after)
         finally:
             # Of a scan that failed nothing stays.
             Manifests(folder, self._access).forget_all_but(kept)
+
+    def _inherited(self, store: Store, source_id: str) -> "GroupingState | None":
+        """What the last scan of the outermost folder above remembers of its grouping, if any."""
+        from lumos.pipeline.manifest import Manifests
+
+        above = [
+            scan for scan in store.scans() if source_id.startswith(f"{scan.source.rstrip('/')}/")
+        ]
+        if not above:
+            return None
+        outermost = min(above, key=lambda scan: len(scan.source))
+        manifests = Manifests(state_folder(self._state, outermost.source), self._access)
+        return manifests.grouping_of(manifests.read(outermost.manifest))
 
 
 def report_progress(announce: Announce, step: str, files: int, share: float) -> None:

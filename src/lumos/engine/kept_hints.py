@@ -10,8 +10,7 @@ import msgspec
 from lumos.config import Settings
 from lumos.config.hint_file import SCAN
 from lumos.config.sources import DatasetHint, FileStore
-from lumos.engine.explain import is_in
-from lumos.engine.scanning import file_roots
+from lumos.engine.scanning import file_roots, is_in
 from lumos.errors import MisuseError
 from lumos.sources.addresses import is_address, normal
 from lumos.store import Store, StoredHint

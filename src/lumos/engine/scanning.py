@@ -163,6 +163,7 @@ def _roots(lakes: Sequence[Lake], settings: Settings) -> list[Lake]:
                 hints=hints_in(settings, root.root, root.hints),
                 tables=always.tables,
                 table_history=always.table_history,
+                join_similar=root.join_similar or joins_similar(settings, root.root),
             ),
         )
         for source, root in lakes
@@ -173,16 +174,41 @@ def _roots(lakes: Sequence[Lake], settings: Settings) -> list[Lake]:
 def hints_in(settings: Settings, root: str, own: Sequence[Hint] = ()) -> tuple[Hint, ...]:
     """The hints for a root: `own`, those of the sources that have the root, those of all scans.
 
-    A source's hints count even if its root is scanned by path or watched by a section of its own:
-    otherwise the same files would be grouped in two ways, one after the other.
+    A source's hints count even if its root, or a folder in it, is scanned by path or watched by a
+    section of its own: otherwise the same files would be grouped in two ways, one after the other.
     """
     configured = (
-        hint
+        hint if root == top else _whole(hint, top)
         for section in file_sections(settings)
-        if section.datasets and root in file_roots(section)
+        if section.datasets
+        for top in file_roots(section)
+        if is_in(root, top)
         for hint in hints_of(section.datasets)
     )
     return tuple(dict.fromkeys((*own, *configured, *hints_of(settings.scan.datasets))))
+
+
+def joins_similar(settings: Settings, root: str) -> bool:
+    """Whether a source that has the root, or a folder above it, joins similar datasets."""
+    return any(
+        is_in(root, top)
+        for section in file_sections(settings)
+        if section.join_similar
+        for top in file_roots(section)
+    )
+
+
+def is_in(path: str, root: str) -> bool:
+    """Whether a path is a root or lies below it."""
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
+
+
+def _whole(hint: Hint, top: str) -> Hint:
+    """A hint with whole paths instead of those from a root."""
+    paths = tuple(
+        path if is_in(path, top) else f"{top.rstrip('/')}/{path.strip('/')}" for path in hint.paths
+    )
+    return hint._replace(path=paths if len(paths) > 1 else paths[0])
 
 
 def file_sections(settings: Settings) -> list[FileStore]:

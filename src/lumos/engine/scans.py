@@ -16,7 +16,7 @@ from lumos.config import Settings
 from lumos.engine.recording import Outcome, Recorder, unchanged
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location
-from lumos.model.discovery import Discovery, FoundDataset, Suggestion
+from lumos.model.discovery import Discovery, FoundDataset, Problem, Suggestion
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, Source, TableSource
 from lumos.store import KnownDataset, Scan, Store
@@ -100,16 +100,11 @@ class Scanner:
         named = [(urn_of(found.path), found) for found in discovery.datasets]
         if isinstance(source, TableSource):
             named = renamed(named, known, recorder.locations)
-        elsewhere = (
-            self._recorded_elsewhere(named, scan.source) if isinstance(source, LakeSource) else {}
-        )
-        # A scan of a part changes nothing about the whole.
-        outcomes = [
-            unchanged(found, urn, elsewhere[str(urn)])
-            for urn, found in named
-            if str(urn) in elsewhere
-        ]
-        named = [(urn, found) for urn, found in named if str(urn) not in elsewhere]
+        remarks: list[Problem] = []
+        outcomes: list[Outcome] = []
+        if isinstance(source, LakeSource):
+            parts = self._parts_of_datasets(named, scan.source, known, urn_of)
+            named, outcomes, remarks = parts
         outcomes += recorder.record(named, known)
         for outcome in outcomes:
             if outcome.event is not None:
@@ -138,6 +133,9 @@ class Scanner:
                 )
         for event in splits:
             _log_change(event)
+        if remarks:
+            problems = (*remarks, *discovery.problems)
+            discovery = msgspec.structs.replace(discovery, problems=problems)
         return Pass(
             discovery,
             tuple(outcomes),
@@ -147,14 +145,53 @@ class Scanner:
             suggestions=suggestions_of(discovery, urn_of),
         )
 
-    def _recorded_elsewhere(
-        self, named: list[tuple[Urn, FoundDataset]], source: str
-    ) -> dict[str, KnownDataset]:
-        """Datasets that lie in this root only in part, and that a scan of another root recorded."""
-        root = f"{source.partition(':')[2].rstrip('/')}/"
-        partial = [str(urn) for urn, found in named if not f"{found.path}/".startswith(root)]
-        known = self.store.live(partial) if partial else {}
-        return {urn: each for urn, each in known.items() if each.source != source}
+    def _parts_of_datasets(
+        self,
+        named: list[tuple[Urn, FoundDataset]],
+        source: str,
+        known: dict[str, KnownDataset],
+        urn_of: Callable[[str], Urn],
+    ) -> tuple[list[tuple[Urn, FoundDataset]], list[Outcome], list[Problem]]:
+        """What to record, what stays as it is on record, and remarks on both.
+
+        The pattern of a dataset may begin above the scanned root, so that the root holds a part of
+        it. Where a scan of a folder above records the whole, a part changes nothing. Where a scan
+        of another folder records the same pattern, this one gets a URN by its own folder.
+        """
+        from lumos.pipeline.patterns import folder_dataset
+
+        root = source.partition(":")[2].rstrip("/")
+        outside = {str(urn) for urn, found in named if not f"{found.path}/".startswith(f"{root}/")}
+        recorded = {
+            urn: each
+            for urn, each in (self.store.live(outside) if outside else {}).items()
+            if each.source != source
+        }
+        record: list[tuple[Urn, FoundDataset]] = []
+        whole: list[Outcome] = []
+        remarks: list[Problem] = []
+        for urn, found in named:
+            own = f"{root}{found.path.removeprefix(folder_dataset(root))}"
+            other = recorded.get(str(urn))
+            if other is None and str(urn_of(own)) not in known:
+                record.append((urn, found))
+                continue
+            above = "" if other is None else other.source.partition(":")[2].rstrip("/")
+            if other is not None and f"{root}/".startswith(f"{above}/"):
+                whole.append(unchanged(found, urn, other))
+                reason = f"It is a part of {urn}, which the scan of {above} records."
+                remarks.append(_remark(root, "inside_dataset", reason))
+            elif str(urn) in outside:
+                record.append((urn_of(own), msgspec.structs.replace(found, path=own)))
+                if other is not None:
+                    reason = (
+                        f"{above} holds a dataset of the same path pattern, {urn}. This one is "
+                        f"recorded as {urn_of(own)}. Scan a folder above both to make them one."
+                    )
+                    remarks.append(_remark(root, "same_pattern", reason))
+            else:
+                record.append((urn, found))
+        return record, whole, remarks
 
     def _missing(
         self,
@@ -192,6 +229,10 @@ class Scanner:
             ]
         kept = {each.urn for each in held}
         return [each for each in absent if each.urn not in kept], held
+
+
+def _remark(path: str, code: str, reason: str) -> Problem:
+    return Problem(path=path, code=code, reason=reason, remark=True)
 
 
 def suggestions_of(discovery: Discovery, urn_of: Callable[[str], Urn]) -> tuple[Suggestion, ...]:

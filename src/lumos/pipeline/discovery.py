@@ -54,17 +54,21 @@ def discover(
     state_access: Access = USUAL,
     column_stats: bool = False,
     left_out: str = "",
+    inherited: GroupingState | None = None,
     watch: Watch = unwatched,
 ) -> Discovery:
     """Scans a root, opening only files that the manifest before does not know as they are.
 
     Manifests lie in the folder `state`; `before` and `after` are their names. Nothing there, or in
     `left_out` above it, is data. Tasks list and read, and bring home sums alone: what the driver
-    holds grows with the number of datasets, not of files.
+    holds grows with the number of datasets, not of files. `inherited` is what the scan of a folder
+    above remembers of its grouping: names and decisions that hold here, too.
     """
     manifests = Manifests(state, state_access)
     known = manifests.read(before)
     known.grouping = manifests.grouping_of(known)
+    if inherited is not None:
+        known.grouping = known.grouping.inheriting(inherited)
     splits = tuple(known.grouping.splits)
     scan = _Scan(
         spark,
@@ -87,29 +91,12 @@ def discover(
     is_table = selection.root.rstrip("/") in manifest.tables
     around = None if is_table else table_around(selection)
     if around is None:
-        return _with_datasets_above(found, selection)
+        return found
     remark = Problem(
         path=selection.root,
         code="inside_table",
         reason=f"It lies in the table {around}: what is found here are parts of that table, no "
         f"datasets. Scan {around} or what lies above it instead.",
-        remark=True,
-    )
-    return msgspec.structs.replace(found, problems=(remark, *found.problems))
-
-
-def _with_datasets_above(found: Discovery, selection: Selection) -> Discovery:
-    """The discovery, with a remark where the root is only a part of the datasets found in it."""
-    inside = f"{selection.root.rstrip('/')}/"
-    partial = [each.path for each in found.datasets if not f"{each.path}/".startswith(inside)]
-    if not partial:
-        return found
-    more = f" and {len(partial) - 1} more" if len(partial) > 1 else ""
-    remark = Problem(
-        path=selection.root,
-        code="inside_dataset",
-        reason=f"It is a part of {partial[0]}{more}: only the files below it were looked at. What "
-        "a scan of the folder above recorded is left as it is.",
         remark=True,
     )
     return msgspec.structs.replace(found, problems=(remark, *found.problems))

@@ -70,7 +70,7 @@ class Hints:
         for each in self._patterns:
             match = each.files.match(path)
             if match is not None:
-                dataset, location = each.dataset(path, match, self._root)
+                dataset, location = each.dataset(path, match)
                 pattern = f"{_MARK}{each.number} {location}"
                 return Placement(dataset, pattern, dataset, placed.partitions)
         split = self._splits.get(placed.dataset) if self._splits else None
@@ -90,9 +90,9 @@ class Hints:
 
 def prefixes_of(hint: Hint, root: str) -> list[str]:
     """What the paths of all files begin with that a hint may match."""
-    top = root.rstrip("/")
     return [
-        _WILD.split("/".join([top, *_names_in(path, root)]), maxsplit=1)[0] for path in hint.paths
+        _WILD.split("/".join([_top_of(path, root), *_names_in(path, root)]), maxsplit=1)[0]
+        for path in hint.paths
     ]
 
 
@@ -106,6 +106,7 @@ class _Pattern(NamedTuple):
 
     number: int
     files: re.Pattern[str]
+    top: str
     names: tuple[str, ...]
     name: str | None
     split: bool
@@ -115,10 +116,12 @@ class _Pattern(NamedTuple):
     def of(cls, path: str, hint: Hint, number: int, root: str) -> "_Pattern":
         names = _names_in(path, root)
         # All files below a folder that fits belong to it too.
-        regex = rf"{re.escape(root.rstrip('/'))}/{_regex(names)}(?:/.*)?\Z"
+        top = _top_of(path, root)
+        regex = rf"{re.escape(top)}/{_regex(names)}(?:/.*)?\Z"
         return cls(
             number,
             re.compile(regex, re.DOTALL),
+            top,
             names,
             hint.name,
             # Without a key to split by, every file is a dataset.
@@ -126,11 +129,11 @@ class _Pattern(NamedTuple):
             _common_folder(hint.paths, root) if len(hint.paths) > 1 else None,
         )
 
-    def dataset(self, path: str, match: re.Match[str], root: str) -> tuple[str, str]:
+    def dataset(self, path: str, match: re.Match[str]) -> tuple[str, str]:
         """Path and location of the dataset that a file belongs to."""
         if self.split:
             return path, path
-        top = root.rstrip("/")
+        top = self.top
         if self.folder is not None and self.name is not None:
             return "/".join([top, *self.folder, self.name]), "/".join([top, *self.folder])
         filled = [_filled(name, match) for name in self.names]
@@ -147,9 +150,17 @@ class _Pattern(NamedTuple):
         return "/".join([top, *named]), "/".join([top, *filled])
 
 
+def _top_of(path: str, root: str) -> str:
+    """The folder that the names of a path begin at: the root, or one above it in a whole path."""
+    top = root.rstrip("/")
+    fixed = _WILD.split(path, maxsplit=1)[0].rpartition("/")[0]
+    is_above = bool(fixed) and f"{top}/".startswith(f"{fixed}/")
+    return fixed if is_above else top
+
+
 def _names_in(path: str, root: str) -> tuple[str, ...]:
-    """The names of a path from the root on, whether it is written from there or whole."""
-    top = f"{root.rstrip('/')}/"
+    """The names of a path from its top on, whether it is written from there or whole."""
+    top = f"{_top_of(path, root)}/"
     inside = path.removeprefix(top) if f"{path}/" != top else ""
     return tuple(filter(None, inside.split("/")))
 

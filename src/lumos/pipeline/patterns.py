@@ -188,6 +188,11 @@ def _file_name(name: str, below_year: bool) -> FileName:
     )
 
 
+def folder_dataset(folder: str) -> str:
+    """The path that the datasets of a folder begin with."""
+    return _place_folder(folder.rstrip("/")).dataset
+
+
 def anchor_of(path: str) -> str:
     """What no pattern touches: the bucket or server of an address, nothing of a local path."""
     scheme, separator, rest = path.partition("://")

@@ -62,7 +62,9 @@ class AmbiguousName(MisuseError):
 
     def __init__(self, name: str, urns: tuple[str, ...]) -> None:
         self.urns = urns
-        super().__init__(f"Several datasets are called '{name}'. Choose one of: {', '.join(urns)}")
+        super().__init__(
+            f"Several datasets are called '{name}'. Give the URN of one: {', '.join(urns)}"
+        )
 
 
 class NameTooLong(MisuseError):

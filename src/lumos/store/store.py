@@ -252,6 +252,19 @@ class Store:
         """The URN meant by a URN, or by a name or an end of a path that only one dataset has."""
         if name.startswith(SCHEME):
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
+        *fewer, fewest = spellings(name)
+        for spelling in fewer:
+            try:
+                return self._find(spelling)
+            except UnknownDataset:
+                # delta.csv.gz is recorded as delta.csv.
+                continue
+        try:
+            return self._find(fewest)
+        except UnknownDataset as unknown:
+            raise UnknownDataset(name, unknown.nearest) from None
+
+    def _find(self, name: str) -> str:
         table = tables.dataset.c
         end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
         # `tickets` names tickets.jsonl, whichever of the two an earlier scan recorded as its name.

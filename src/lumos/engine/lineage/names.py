@@ -15,7 +15,7 @@ from lumos.engine.lineage.found import Found, Way
 from lumos.errors import UnknownName
 from lumos.lineage.reported import Known, Place, Reference, TableName
 from lumos.lineage.sql.names import Folding, dialect_named
-from lumos.model.pattern import strip_extensions
+from lumos.model.pattern import spellings, strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.storage.schemes import canonical
 from lumos.store import Store
@@ -229,9 +229,11 @@ class Names:
     def _candidates(
         self, table: TableName, folded: tuple[str, ...], spoken: str | None
     ) -> list[_Candidate]:
+        # delta.csv.gz is recorded as delta.csv.
+        spelled = (self._by_name.get(each.lower()) for each in spellings(folded[-1]))
         named = [
             each
-            for each in self._by_name.get(folded[-1].lower(), ())
+            for each in next(filter(None, spelled), ())
             if each.environment == self._environment
         ]
         if table.platform is None:
@@ -264,6 +266,9 @@ class Names:
 
     def _add(self, listing: Listing) -> None:
         self._known.add(listing.urn)
+        if listing.state == "split":
+            # Its files belong to other datasets, which have names of their own.
+            return
         self._add_candidate(listing.urn, 2 if listing.state == "live" else 1, listing.name)
         if listing.uri is None or (
             listing.state != "live" and _normal(listing.uri) in self._by_place
@@ -336,6 +341,8 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     path = _folded(candidate.path, candidate.platform)
     if _is_lake(candidate.platform) and path[-1].lower() != folded[-1].lower():
         path = (*path[:-1], strip_extensions(path[-1]))
+        if path[-1].lower() != folded[-1].lower():
+            folded = (*folded[:-1], strip_extensions(folded[-1]))
     shared = min(len(path), len(folded))
     equal = [
         mine.lower() == theirs.lower()

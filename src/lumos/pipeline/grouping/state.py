@@ -57,6 +57,13 @@ class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
         """The datasets of the last scan."""
         return frozenset(place.dataset for place in self.places)
 
+    def inheriting(self, other: "GroupingState") -> "GroupingState":
+        """The state with the names and decisions of a scan that looked at more."""
+        splits = {each.dataset: each for each in (*self.splits, *other.splits)}
+        return msgspec.structs.replace(
+            self, names={**self.names, **other.names}, splits=list(splits.values())
+        )
+
 
 class LegacyGrouping(msgspec.Struct, frozen=True, kw_only=True):
     """How versions before path patterns remembered their grouping: places with their datasets."""
