@@ -42,6 +42,19 @@ def test_a_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     assert listing.path.endswith("\\xff.csv")
 
 
+def test_a_folder_whose_name_is_not_valid_utf8_is_reported_and_not_entered(tmp_path: Path) -> None:
+    bad = os.fsencode(tmp_path) + b"/bad\xff"
+    os.makedirs(bad + b"/below")
+    with open(bad + b"/below/x.csv", "wb") as file:
+        file.write(b"a\n1\n")
+    (tmp_path / "good").mkdir()
+    met, stretches = LocalStorage().split(str(tmp_path), parts=8)
+    assert [each.code for each in met] == ["bad_name"]
+    assert "bad\\xff" in met[0].path
+    assert all("bad" not in each.folder for each in stretches)
+
+
+
 def test_a_folder_that_must_not_be_listed_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,10 +130,12 @@ def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
                     markers.extend(_markers(folder, entry))
                 if is_hidden(entry.name):
                     continue
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(entry.path)
-                else:
+                if not entry.is_dir(follow_symlinks=False):
                     found.extend(_entry(entry))
+                elif (badly_named := _badly_named(entry, "folder")) is not None:
+                    found.append(badly_named)
+                else:
+                    below.append(entry.path)
     except OSError as problem:
         found.append(_unlisted(folder, problem))
     if not all(is_of_table(os.path.basename(each)) for each in below):
@@ -179,14 +181,22 @@ def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterato
                 yield _listed(entry.path, entry.stat())
 
 
-def _entry(entry: os.DirEntry[str]) -> Iterator[Listing]:
+def _badly_named(entry: os.DirEntry[str], kind: str) -> Unlisted | None:
+    """What to report of a name that is not valid UTF-8."""
     try:
         entry.path.encode()
-        if entry.is_file():
-            yield _listed(entry.path, entry.stat())
     except UnicodeEncodeError:
         shown = entry.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
-        yield Unlisted(shown, "bad_name", "The file's name is not valid UTF-8; rename it.")
+        return Unlisted(shown, "bad_name", f"The {kind}'s name is not valid UTF-8; rename it.")
+    return None
+
+
+def _entry(entry: os.DirEntry[str]) -> Iterator[Listing]:
+    try:
+        if (badly_named := _badly_named(entry, "file")) is not None:
+            yield badly_named
+        elif entry.is_file():
+            yield _listed(entry.path, entry.stat())
     except OSError as problem:
         # A file that vanished while the folder was read is simply not there.
         if problem.errno != errno.ENOENT:
