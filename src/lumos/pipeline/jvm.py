@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import IO, Final
@@ -148,8 +149,11 @@ def java_command() -> str:
 
 
 def spark_home() -> Path:
-    """Where the installed PySpark keeps its jars."""
-    return Path(str(files("pyspark")))
+    """Where the installed PySpark keeps its jars; it is found without being imported."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
 
 
 def _start(command: Sequence[str], home: Path, answer: Path) -> subprocess.Popen[bytes]:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -76,6 +76,10 @@ def spark_session(
     `meanwhile` is done beside the start, in another thread. `libraries` are shipped to executors
     beside the package itself.
     """
+    # The JVM starts while PySpark is imported; without PySpark there is no session yet.
+    starting = None
+    if "pyspark.sql" not in sys.modules and is_local(master):
+        starting = _start_early(_local_settings(master, settings, short=short), settings, short)
     from pyspark.sql import SparkSession
 
     with _clear_errors():
@@ -91,7 +95,9 @@ def spark_session(
             other = thread.submit(meanwhile)
             if not is_connect(master):
                 thread.submit(_import_what_pyspark_will)
-            session = _started(master, settings, short=short, libraries=libraries)
+            session = _started(
+                master, settings, short=short, libraries=libraries, starting=starting
+            )
         other.result()
         try:
             with _ended_by_interrupts():
@@ -160,10 +166,15 @@ def _use_this_python() -> None:
 
 
 def _started(
-    master: str, settings: Mapping[str, str], *, short: bool, libraries: Sequence[str]
+    master: str,
+    settings: Mapping[str, str],
+    *,
+    short: bool,
+    libraries: Sequence[str],
+    starting: "Future[jvm.Jvm] | None",
 ) -> "SparkSession":
     if is_local(master):
-        return _local(master, settings, short=short)
+        return _local(master, settings, short=short, starting=starting)
     session = (_connected if is_connect(master) else _on_cluster)(master, settings)
     shipment.ship_package(session, *libraries)
     return session
@@ -179,18 +190,42 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
+def _local_settings(master: str, settings: Mapping[str, str], *, short: bool) -> dict[str, str]:
+    quickly = _FOR_SHORT_JOBS if short else {}
+    return {**_ALWAYS, **_LOCALLY, **quickly, "spark.master": master, **settings}
+
+
+def _start_early(
+    wanted: Mapping[str, str], settings: Mapping[str, str], short: bool
+) -> "Future[jvm.Jvm] | None":
+    """A JVM that starts in another thread, if Lumos starts it at all."""
+    if _jvms or not jvm.is_plain(settings, os.environ):
+        return None
+    _check_java()
+    _use_this_python()
+    thread = ThreadPoolExecutor(1)
+    starting = thread.submit(jvm.start_jvm, wanted, short=short)
+    thread.shutdown(wait=False)
+    return starting
+
+
+def _local(
+    master: str,
+    settings: Mapping[str, str],
+    *,
+    short: bool,
+    starting: "Future[jvm.Jvm] | None" = None,
+) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     _check_java()
-    quickly = _FOR_SHORT_JOBS if short else {}
-    wanted = {**_ALWAYS, **_LOCALLY, **quickly, "spark.master": master, **settings}
+    wanted = _local_settings(master, settings, short=short)
     builder = SparkSession.builder.config(map=dict(wanted))
     if not jvm.is_plain(settings, os.environ):
         return builder.getOrCreate()
     if _jvms and _jvms[-1].is_running:
         return builder.getOrCreate()
-    process = jvm.start_jvm(wanted, short=short)
+    process = jvm.start_jvm(wanted, short=short) if starting is None else starting.result()
     _jvms.append(process)
     try:
         with process.found_by_pyspark():
