@@ -162,3 +162,23 @@ def test_all_files_rewritten_with_another_schema_stay_the_dataset() -> None:
     first = grouped(lake(f"{TABLE} a/dt=2024-01-0{{1..3}}/part-0.csv"))
     second = grouped(lake(f"{OTHER} a/dt=2024-01-0{{1..3}}/part-0.csv"), before=first.state)
     assert list(by_path(second)) == ["a"]
+
+
+def test_the_folders_above_the_scanned_root_are_no_part_of_what_varies() -> None:
+    from lumos.pipeline.grouping import group
+    from lumos.pipeline.hints import Hints
+    from lumos.pipeline.summaries import FileRow, summarise
+
+    from .lakes import schema_of
+
+    schema, root = schema_of("id:int name"), "/data/2024-03-01/7f3a9b21ce00"
+    paths = [f"{root}/orders/dt=2024-01-01/part-0.csv", f"{root}/2024/users.csv", f"{root}/0.csv"]
+    rows = [FileRow(path, 1, 1, "", "csv", schema.full) for path in paths]
+    found = group(
+        summarise(rows, root=root).places, {schema.full: schema}, hints=Hints((), root=root)
+    )
+    assert {each.dataset: each.location for each in found.groups} == {
+        "/data/orders": f"{root}/orders",
+        "/data/users.csv": f"{root}/*/users.csv",
+        "/data": root,
+    }

@@ -54,7 +54,6 @@ def test_a_folder_whose_name_is_not_valid_utf8_is_reported_and_not_entered(tmp_p
     assert all("bad" not in each.folder for each in stretches)
 
 
-
 def test_a_folder_that_must_not_be_listed_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

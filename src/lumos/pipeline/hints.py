@@ -44,7 +44,7 @@ class Hints:
     def __init__(
         self, hints: Sequence[Hint], *, root: str, splits: Sequence[ColumnSplit] = ()
     ) -> None:
-        self._root = root
+        self.root = root
         self._patterns = [
             _Pattern.of(path, hint, number, root)
             for number, hint in enumerate(hints)

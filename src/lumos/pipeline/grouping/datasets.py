@@ -117,7 +117,9 @@ def group(
         was_there=was_there,
     )
     found = [
-        _group(names[key], some, rules.get(key, "pattern"), predecessors.get(names[key]))
+        _group(
+            names[key], some, rules.get(key, "pattern"), predecessors.get(names[key]), hints.root
+        )
         for key, some in groups.items()
     ]
     found.sort(key=lambda each: each.dataset)
@@ -277,6 +279,7 @@ def _group(
     places: list[PlaceSummary],
     rule: str,
     predecessors: Predecessors | None,
+    root: str,
 ) -> Group:
     usual = max(places, key=lambda place: (place.file_count, place.first_path))
     folders, stem, ending = levels(usual.first_path)
@@ -284,7 +287,7 @@ def _group(
     is_pattern = rule == "pattern"
     return Group(
         dataset=dataset,
-        location=_location(places),
+        location=_location(places, root),
         places=places,
         name=(name_of(usual.first_path) or None) if is_pattern else _name_of_path(dataset),
         names=(*(level.template.text for level in folders), stem.text),
@@ -319,31 +322,33 @@ def _rule(name: str, places: Sequence[PlaceSummary]) -> Rule:
     return Rule("pattern", reason)
 
 
-def _location(places: Sequence[PlaceSummary]) -> str:
-    """The folder of a dataset, or a pattern for its files, with `*` for what varies."""
+def _location(places: Sequence[PlaceSummary], root: str) -> str:
+    """The folder of a dataset, or a pattern for its files, with `*` for what varies in the root."""
     hinted = hinted_location(places[0].pattern)
     if hinted is not None:
         return hinted
     # Files of one dataset may lie in folders of different depth: most of them lie here.
     files: dict[str, int] = {}
     for place in places:
-        for location in _locations(place):
+        for location in _locations(place, root):
             files[location] = files.get(location, 0) + place.file_count
     return min(files, key=lambda location: (-files[location], location.count("*"), location))
 
 
-def _locations(place: PlaceSummary) -> Iterator[str]:
+def _locations(place: PlaceSummary, root: str) -> Iterator[str]:
     anchor = anchor_of(place.first_path)
+    # The folders down to the root are the same for all files.
+    fixed = len(list(filter(None, root[len(anchor) :].split("/"))))
     paths = {place.first_path, place.last_path}
     for path in paths:
         folders, stem, ending = levels(path)
         names = path[len(anchor) :].strip("/").split("/")
         shown = [
-            _glob(level.template.text) if level.template.varies else name
-            for level, name in zip(folders, names, strict=False)
+            _glob(level.template.text) if level.template.varies and index >= fixed else name
+            for index, (level, name) in enumerate(zip(folders, names, strict=False))
         ]
         if stem.is_writers:
-            while shown and folders[len(shown) - 1].is_partition:
+            while len(shown) > fixed and folders[len(shown) - 1].is_partition:
                 shown.pop()
         elif stem.varies or len({each.rpartition("/")[2] for each in paths}) > 1:
             shown.append(_glob(stem.text) + ending + ("" if names[-1].endswith(ending) else "*"))
