@@ -177,8 +177,8 @@ def test_the_folders_above_the_scanned_root_are_no_part_of_what_varies() -> None
     found = group(
         summarise(rows, root=root).places, {schema.full: schema}, hints=Hints((), root=root)
     )
-    assert {each.dataset: each.location for each in found.groups} == {
-        "/data/orders": f"{root}/orders",
-        "/data/users.csv": f"{root}/*/users.csv",
-        "/data": root,
+    assert {each.dataset: (each.location, each.names) for each in found.groups} == {
+        "/data/orders": (f"{root}/orders", ("orders", "dt={hive}", "part-{n}")),
+        "/data/users.csv": (f"{root}/*/users.csv", ("{yyyy}", "users")),
+        "/data": (root, ("{n}",)),
     }

@@ -290,7 +290,10 @@ def _group(
         location=_location(places, root),
         places=places,
         name=(name_of(usual.first_path) or None) if is_pattern else _name_of_path(dataset),
-        names=(*(level.template.text for level in folders), stem.text),
+        names=(
+            *(level.template.text for level in folders[_depth(root, usual.first_path) :]),
+            stem.text,
+        ),
         ending=ending,
         rule=_rule(rule, places),
         renamed_from=earlier.renamed_from,
@@ -337,8 +340,7 @@ def _location(places: Sequence[PlaceSummary], root: str) -> str:
 
 def _locations(place: PlaceSummary, root: str) -> Iterator[str]:
     anchor = anchor_of(place.first_path)
-    # The folders down to the root are the same for all files.
-    fixed = len(list(filter(None, root[len(anchor) :].split("/"))))
+    fixed = _depth(root, place.first_path)
     paths = {place.first_path, place.last_path}
     for path in paths:
         folders, stem, ending = levels(path)
@@ -355,6 +357,11 @@ def _locations(place: PlaceSummary, root: str) -> Iterator[str]:
         else:
             shown.append(names[-1])
         yield "/".join([anchor, *shown])
+
+
+def _depth(root: str, path: str) -> int:
+    """How many folders of a path lead to the root; they are the same for all files."""
+    return len(list(filter(None, root[len(anchor_of(path)) :].split("/"))))
 
 
 def _glob(text: str) -> str:
