@@ -40,7 +40,7 @@ class FileNotWritable(LumosError):
 
 
 class HintFile:
-    """A configuration file while nobody else edits it with Lumos.
+    """A configuration file that is locked against edits by other Lumos processes.
 
     Every edit is checked before it is kept: the file must then mean the same as before, but for
     the one hint. Anchors, merge keys and variables that would spread or hide it are found so.
@@ -133,7 +133,7 @@ def _locked(file: Path) -> Iterator[bytes]:
             raise FileNotWritable(f"{file} cannot be read: {problem.strerror}.") from None
         with handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            # Whoever held the lock before may have put another file in its place.
+            # The process that held the lock before may have replaced the file.
             if os.path.samestat(os.fstat(handle.fileno()), file.stat()):
                 yield handle.read()
                 return

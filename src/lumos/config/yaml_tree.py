@@ -33,7 +33,7 @@ _TOO_DEEP: Final = f"The configuration nests deeper than {MAX_DEPTH} levels."
 def read(
     file: Path, *, environment: Mapping[str, str], text: str | None = None
 ) -> tuple[Block, list[Problem]]:
-    """The file's tree with its variables replaced, and what is wrong in it beside its syntax.
+    """The tree of the file with its variables replaced, and errors in it other than syntax errors.
 
     `text` is read in place of what the file holds.
     """

@@ -22,7 +22,7 @@ _BELOW: Final = re.compile(r"(/\*\*)+\Z")
 
 
 class NoSuchHint(MisuseError):
-    """A number or pattern of which there is no hint."""
+    """No hint has this number or pattern."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"There is no hint '{wanted}'. To see all hints: lumos hint list")

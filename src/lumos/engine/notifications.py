@@ -46,8 +46,8 @@ class Notifier:
             self._post_splits(transaction, event)
             return
         verdicts = _verdicts(event)
-        # A first scan has events by the thousand that nobody wants to hear of, and the message
-        # about a split stands for all that happened to the parts.
+        # Most events of a first scan match no rule, and one message about a split covers all
+        # events of its parts.
         if "split_from" in event.metadata or not any(
             is_about(rule, event.type, verdicts) for rule in self._rules
         ):

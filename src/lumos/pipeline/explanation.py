@@ -191,7 +191,6 @@ class Lens:
             tables=self._manifest.tables,
             joins_similar=self._selection.join_similar,
         )
-        self._sidecars = {_key(place) for place in grouping.sidecars}
         self._groups = {_key(place): each for each in grouping.groups for place in each.places}
         self._merged: dict[str, Merged] = {}
 

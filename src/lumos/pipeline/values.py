@@ -116,7 +116,6 @@ _MAY_VARY: Final = re.compile(r"[0-9{}]|[A-Za-z]{10}")
 _NUMBERS: Final = re.compile(r"\d+", re.ASCII)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _RUNS: Final = re.compile(r"[A-Za-z]+|\d+", re.ASCII)
-_CASED_RUNS: Final = re.compile(r"[A-Z]+|[a-z]+|\d+", re.ASCII)
 _SEPARATED: Final = re.compile(r"[-_. +~,()\[\]\d]*")
 # Words as people write them, one or several in camel case, perhaps with a number at the end.
 _REGULAR_WORDS: Final = re.compile(
