@@ -145,3 +145,53 @@ def test_a_signal_to_all_processes_leaves_the_jvm_to_its_python(tmp_path: Path) 
         env={**os.environ, class_archive.OFF: "off"},
     )
     assert done.stdout == "HEARD\n3\n", done.stderr
+
+
+AHEAD = """
+import os, subprocess
+from lumos.pipeline.session import spark_session, start_ahead
+start_ahead(master="local[1]", settings={})
+with spark_session(master="local[1]", settings=SETTINGS) as spark:
+    print(spark.range(3).count(), flush=True)
+    own = subprocess.run(
+        ["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True, check=False
+    )
+    print(len(own.stdout.split()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("settings", [{}, {"spark.driver.memory": "2g"}], ids=["same", "others"])
+def test_a_session_takes_the_jvm_that_was_started_ahead_if_it_fits(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AHEAD.replace("SETTINGS", repr(settings))],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, class_archive.OFF: "off"},
+    )
+    assert done.stdout == "3\n1\n", done.stderr
+
+
+UNUSED = """
+import os, subprocess
+from lumos.pipeline.session import start_ahead
+start_ahead(master="local[1]", settings={})
+own = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=True)
+print(own.stdout.split()[0], flush=True)
+"""
+
+
+def test_a_jvm_that_nobody_took_ends_with_its_python_in_silence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNUSED],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, class_archive.OFF: "off"},
+    )
+    assert done.stderr == ""
+    assert not is_alive(int(done.stdout))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, lumos_of, print_json
+from lumos.cli.options import AsJson, ConfigFile, lumos_of, print_json, start_spark_ahead
 from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_suggestions
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def discover(
     from lumos.cli.ingest import complain_of, complain_of_nothing
     from lumos.cli.screen import steps
 
+    start_spark_ahead(paths or (), config)
     lumos = lumos_of(config)
     with steps() as announce:
         report = lumos.discover(

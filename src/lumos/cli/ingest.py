@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import QUIET, AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    QUIET,
+    AsJson,
+    ConfigFile,
+    StorePath,
+    lumos_of,
+    print_json,
+    start_spark_ahead,
+)
 from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_suggestions
 
 if TYPE_CHECKING:
@@ -69,6 +77,7 @@ def ingest(
     """
     from lumos.cli.screen import steps
 
+    start_spark_ahead(paths or (), config, short=not profile)
     lumos = lumos_of(config, store)
     with steps() as announce:
         report = lumos.ingest(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lumos.engine import Lumos
 
 DEBUG: Final = "LUMOS_DEBUG"
@@ -51,6 +53,23 @@ def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
 
     overrides = {} if store is None else {"storage.path": str(store.absolute())}
     return Lumos(config, overrides=overrides)
+
+
+def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: bool = True) -> None:
+    """Starts Spark beside the import of the engine where a scan of these paths will need it."""
+    from lumos.config import find_file, load
+    from lumos.config.sources import FileStore
+
+    file = find_file(Path.cwd(), os.environ) if config is None else config
+    settings = load(file, environment=os.environ)
+    if paths:
+        will_scan = any("://" not in path and os.path.exists(path) for path in paths)
+    else:
+        will_scan = any(isinstance(source, FileStore) for source in settings.sources)
+    if will_scan:
+        from lumos.pipeline.session import start_ahead
+
+        start_ahead(master=settings.spark.master, settings=settings.spark.properties(), short=short)
 
 
 def stop_printing() -> None:

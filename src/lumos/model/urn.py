@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -106,6 +107,7 @@ def _environment(text: str, query: str) -> str:
     return value
 
 
+@lru_cache(maxsize=4096)
 def _encoded(segment: str) -> str:
     return quote(segment, safe=_SAFE, errors="surrogatepass")
 

@@ -6,7 +6,6 @@ address. A class-data-sharing archive spares it loading and verifying ten thousa
 """
 
 import os
-import signal
 import struct
 import subprocess
 import tempfile
@@ -62,6 +61,9 @@ _OWN_SETUP: Final = (
     "YARN_CONF_DIR",
 )
 _START_SECONDS: Final = 120
+# Ctrl-C, and what service managers and `timeout` send to every process, is for Python, which ends
+# what it has in hand and then the JVM in good order. Ignored signals stay ignored across exec.
+_IGNORE_SIGNALS: Final = ("sh", "-c", 'trap "" INT TERM; exec "$@"', "sh")
 # What the library of Spark's sketches says whenever it is loaded.
 _NO_NEWS: Final = b"Warning: Java versions > Java 11 can only operate in restricted mode"
 
@@ -97,25 +99,18 @@ def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | No
         *(word for item in settings.items() for word in ("--conf", "=".join(item))),
         "pyspark-shell",
     ]
-    with tempfile.TemporaryDirectory(prefix="lumos-") as folder:
-        answer = Path(folder) / "answer"
-        process = _start(command, home, answer)
-        try:
-            port, secret = _answer(process, answer)
-        except BaseException:
-            # Whatever came between, Ctrl-C above all: nobody else would end it.
-            process.kill()
-            process.wait()
-            raise
-    return Jvm(process, port, secret)
+    return Jvm(command, home)
 
 
 class Jvm:
-    """A running JVM. It ends when it is told to, or when this process does."""
+    """A JVM that starts in the background. It ends when told to, or with this process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int, secret: str) -> None:
-        self._process = process
-        self._address = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    def __init__(self, command: Sequence[str], spark_home: Path) -> None:
+        # Spark writes the port and the secret of its gateway into a file of this folder.
+        self._folder = tempfile.TemporaryDirectory(prefix="lumos-")
+        self._answer = Path(self._folder.name) / "answer"
+        self._process = _start(command, spark_home, self._answer)
+        self._address: dict[str, str] = {}
 
     @property
     def is_running(self) -> bool:
@@ -123,7 +118,9 @@ class Jvm:
 
     @contextmanager
     def found_by_pyspark(self) -> Iterator[None]:
-        """While this lasts, PySpark connects to this JVM instead of starting one."""
+        """While this lasts, PySpark connects to this JVM, once it answers, and starts none."""
+        if not self._address:
+            self._address = self._wait_for_address()
         os.environ.update(self._address)
         try:
             yield
@@ -131,8 +128,31 @@ class Jvm:
             for name in self._address:
                 os.environ.pop(name, None)
 
+    def _wait_for_address(self) -> dict[str, str]:
+        deadline = time.monotonic() + _START_SECONDS
+        try:
+            while not self._answer.exists():
+                if not self.is_running:
+                    raise JvmNotStarted(
+                        f"Java ended with code {self._process.returncode} before Spark had "
+                        "started. Check the installation with: lumos doctor"
+                    )
+                if time.monotonic() > deadline:
+                    raise JvmNotStarted(f"Spark did not start within {_START_SECONDS} seconds.")
+                time.sleep(0.01)
+        except BaseException:
+            # Ctrl-C above all: nobody else would end it.
+            self.end(seconds=0)
+            raise
+        data = self._answer.read_bytes()
+        self._folder.cleanup()
+        port, length = struct.unpack_from(">ii", data)
+        secret = data[8 : 8 + length].decode()
+        return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+
     def end(self, *, seconds: float = 10) -> None:
         """Ends the JVM, kindly at first."""
+        self._folder.cleanup()
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -164,12 +184,11 @@ def _start(command: Sequence[str], home: Path, answer: Path) -> subprocess.Popen
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
     }
     process = subprocess.Popen(
-        command,
+        [*_IGNORE_SIGNALS, *command],
         # The gateway ends when this pipe closes, so that it never outlives us.
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
-        preexec_fn=_ignore_signals_to_all,
     )
     assert process.stderr is not None, "it was asked for"
     Thread(target=_pass_on, args=(process.stderr,), name="jvm-errors", daemon=True).start()
@@ -182,26 +201,3 @@ def _pass_on(errors: IO[bytes]) -> None:
         if not line.startswith(_NO_NEWS):
             with suppress(OSError):
                 os.write(2, line)
-
-
-def _ignore_signals_to_all() -> None:
-    # Ctrl-C, and what service managers and `timeout` send to every process, is for Python, which
-    # ends what it has in hand and then the JVM in good order.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
-def _answer(process: subprocess.Popen[bytes], answer: Path) -> tuple[int, str]:
-    deadline = time.monotonic() + _START_SECONDS
-    while not answer.exists():
-        if process.poll() is not None:
-            raise JvmNotStarted(
-                f"Java ended with code {process.returncode} before Spark had started. "
-                "Check the installation with: lumos doctor"
-            )
-        if time.monotonic() > deadline:
-            raise JvmNotStarted(f"Spark did not start within {_START_SECONDS} seconds.")
-        time.sleep(0.01)
-    data = answer.read_bytes()
-    port, length = struct.unpack_from(">ii", data)
-    return port, data[8 : 8 + length].decode()

@@ -1,5 +1,6 @@
 """The one place that makes a Spark session."""
 
+import atexit
 import os
 import re
 import shutil
@@ -7,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -42,6 +43,8 @@ _PATIENCE_SECONDS: Final = 5.0
 
 # A process has one JVM for all its local sessions, as PySpark has it; it is kept here.
 _jvms: list[jvm.Jvm] = []
+# The one that starts ahead of the first session, with the settings it was started for.
+_ahead: list[tuple[Mapping[str, str], jvm.Jvm]] = []
 
 
 class SparkNotUsable(LumosError):
@@ -76,10 +79,8 @@ def spark_session(
     `meanwhile` is done beside the start, in another thread. `libraries` are shipped to executors
     beside the package itself.
     """
-    # The JVM starts while PySpark is imported; without PySpark there is no session yet.
-    starting = None
-    if "pyspark.sql" not in sys.modules and is_local(master):
-        starting = _start_early(_local_settings(master, settings, short=short), settings, short)
+    if "pyspark.sql" not in sys.modules:
+        start_ahead(master=master, settings=settings, short=short)
     from pyspark.sql import SparkSession
 
     with _clear_errors():
@@ -95,9 +96,7 @@ def spark_session(
             other = thread.submit(meanwhile)
             if not is_connect(master):
                 thread.submit(_import_what_pyspark_will)
-            session = _started(
-                master, settings, short=short, libraries=libraries, starting=starting
-            )
+            session = _started(master, settings, short=short, libraries=libraries)
         other.result()
         try:
             with _ended_by_interrupts():
@@ -171,10 +170,9 @@ def _started(
     *,
     short: bool,
     libraries: Sequence[str],
-    starting: "Future[jvm.Jvm] | None",
 ) -> "SparkSession":
     if is_local(master):
-        return _local(master, settings, short=short, starting=starting)
+        return _local(master, settings, short=short)
     session = (_connected if is_connect(master) else _on_cluster)(master, settings)
     shipment.ship_package(session, *libraries)
     return session
@@ -195,27 +193,27 @@ def _local_settings(master: str, settings: Mapping[str, str], *, short: bool) ->
     return {**_ALWAYS, **_LOCALLY, **quickly, "spark.master": master, **settings}
 
 
-def _start_early(
-    wanted: Mapping[str, str], settings: Mapping[str, str], short: bool
-) -> "Future[jvm.Jvm] | None":
-    """A JVM that starts in another thread, if Lumos starts it at all."""
-    if _jvms or not jvm.is_plain(settings, os.environ):
-        return None
+def start_ahead(*, master: str, settings: Mapping[str, str], short: bool = True) -> None:
+    """Lets the JVM of a local session start while the caller goes on, for instance importing.
+
+    The next session that asks for the same settings takes it; if none does, it ends unused.
+    """
+    if _jvms or _ahead or not is_local(master) or not jvm.is_plain(settings, os.environ):
+        return
     _check_java()
     _use_this_python()
-    thread = ThreadPoolExecutor(1)
-    starting = thread.submit(jvm.start_jvm, wanted, short=short)
-    thread.shutdown(wait=False)
-    return starting
+    wanted = _local_settings(master, settings, short=short)
+    process = jvm.start_jvm(wanted, short=short)
+    _ahead.append((wanted, process))
+    atexit.register(_end_unused)
 
 
-def _local(
-    master: str,
-    settings: Mapping[str, str],
-    *,
-    short: bool,
-    starting: "Future[jvm.Jvm] | None" = None,
-) -> "SparkSession":
+def _end_unused() -> None:
+    while _ahead:
+        _ahead.pop()[1].end(seconds=0)
+
+
+def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     _check_java()
@@ -225,7 +223,11 @@ def _local(
         return builder.getOrCreate()
     if _jvms and _jvms[-1].is_running:
         return builder.getOrCreate()
-    process = jvm.start_jvm(wanted, short=short) if starting is None else starting.result()
+    if _ahead and _ahead[-1][0] == wanted:
+        _, process = _ahead.pop()
+    else:
+        _end_unused()
+        process = jvm.start_jvm(wanted, short=short)
     _jvms.append(process)
     try:
         with process.found_by_pyspark():

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import ceil
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
@@ -36,17 +36,22 @@ def leaf_fields(schema: Schema) -> Fields:
 
 def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
     """Items linked, directly or through others, by so large a share of all their fields."""
-    groups = DisjointSets(fields_of)
     first_with: dict[Fields, T] = {}
+    groups = DisjointSets(fields_of)
     for item, fields in fields_of.items():
         groups.join(item, first_with.setdefault(fields, item))
     every = list(first_with)
-    for left, right in _candidates(every, share):
-        a, b = first_with[every[left]], first_with[every[right]]
-        if groups.find(a) != groups.find(b):
-            common = len(every[left] & every[right])
-            if common >= share * (len(every[left]) + len(every[right]) - common):
-                groups.join(a, b)
+    numbers = DisjointSets(range(len(every)))
+    for number, near in _candidates(every, share):
+        # Most of what is near is linked already; set operations pass over it at once.
+        near -= numbers.members(number)
+        while near:
+            other = near.pop()
+            common = len(every[number] & every[other])
+            if common >= share * (len(every[number]) + len(every[other]) - common):
+                numbers.join(number, other)
+                groups.join(first_with[every[number]], first_with[every[other]])
+                near -= numbers.members(number)
     return groups.sets()
 
 
@@ -92,25 +97,33 @@ def split_by_columns(
     return named, ColumnSplit(dataset, best.label, datasets)
 
 
-class DisjointSets:
-    """Items that are joined pair by pair."""
+class DisjointSets(Generic[T]):
+    """Items that are joined pair by pair; every item knows its set."""
 
-    def __init__(self, items: Iterable[Hashable]) -> None:
-        self._parent = {item: item for item in items}
+    def __init__(self, items: Iterable[T]) -> None:
+        self._set_of = {item: item for item in items}
+        self._members = {item: {item} for item in self._set_of}
 
-    def find(self, item: Hashable) -> Hashable:
-        while self._parent[item] != item:
-            self._parent[item] = self._parent[self._parent[item]]
-            item = self._parent[item]
-        return item
+    def find(self, item: T) -> T:
+        return self._set_of[item]
 
-    def join(self, left: Hashable, right: Hashable) -> None:
-        self._parent[self.find(left)] = self.find(right)
+    def members(self, item: T) -> set[T]:
+        return self._members[self._set_of[item]]
+
+    def join(self, left: T, right: T) -> None:
+        small, large = self._set_of[left], self._set_of[right]
+        if small == large:
+            return
+        if len(self._members[small]) > len(self._members[large]):
+            small, large = large, small
+        for item in self._members[small]:
+            self._set_of[item] = large
+        self._members[large] |= self._members.pop(small)
 
     def sets(self) -> list[list[T]]:
-        found: dict[Hashable, list[T]] = {}
-        for item in self._parent:
-            found.setdefault(self.find(item), []).append(item)  # type: ignore[arg-type]
+        found: dict[T, list[T]] = {}
+        for item, joined in self._set_of.items():
+            found.setdefault(joined, []).append(item)
         return list(found.values())
 
 
@@ -165,7 +178,7 @@ def _ways_to_split(
         for first, *others in alike:
             for other in others:
                 sets.join(first, other)
-        neighbours: dict[Hashable, set[Hashable]] = {}
+        neighbours: dict[str, set[str]] = {}
         for left, right in contained:
             pair = {sets.find(left), sets.find(right)}
             if len(pair) == 2:
@@ -174,7 +187,7 @@ def _ways_to_split(
         for near, others_near in neighbours.items():
             if len(others_near) == 1 and neighbours[next(iter(others_near))] == {near}:
                 sets.join(near, next(iter(others_near)))
-        found: dict[Hashable, list[PlaceSummary]] = {}
+        found: dict[str, list[PlaceSummary]] = {}
         for place in some:
             found.setdefault(sets.find(place.full), []).append(place)
         if len(found) > 1:
@@ -238,22 +251,21 @@ def _most_related(
     return best if best is not None and shares[best] >= _RELATED else None
 
 
-def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, int]]:
-    """Pairs of schemas that may have so large a share of their fields in common.
+def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, set[int]]]:
+    """For each schema those before it that may share so much of their fields with it.
 
     Such a pair shares one of the rarest fields of the smaller one, so only those are looked up:
     comparing each pair takes too long where there are thousands.
     """
     counts = Counter(field for fields in every for field in fields)
-    with_field: dict[str, list[int]] = {}
+    with_field: dict[str, set[int]] = {field: set() for field in counts}
     for number, fields in enumerate(every):
         for field in fields:
-            with_field.setdefault(field, []).append(number)
+            with_field[field].add(number)
     for number, fields in enumerate(every):
         rarest = sorted(fields, key=lambda field: (counts[field], field))
         looked_up = rarest[: len(fields) - ceil(share * len(fields)) + 1]
-        near = {other for field in looked_up for other in with_field[field] if other < number}
-        yield from ((number, other) for other in near)
+        yield number, set().union(*(with_field[field] for field in looked_up))
 
 
 def _leaves(path: str, type: DataType) -> Iterator[str]:
