@@ -24,6 +24,8 @@ _HEAD: Final = 64 * 1024
 _BATCH_BYTES: Final = 32 * 1024 * 1024
 _MOST_ROWS: Final = 256 * 1024
 _LEAST_ROWS: Final = 1024
+# Formats that pyarrow reads, which aborts the process on some damaged files.
+_READ_IN_CHILD: Final = frozenset({"parquet", "orc"})
 # A base file of Hudi with the logs that are laid over it.
 HUDI_SLICE: Final = "hudi-slice"
 
@@ -75,14 +77,13 @@ class Batch(NamedTuple):
 Read = Callable[[pa.NativeFile, FileTask, Mapping[str, DataType]], Iterator[Batch]]
 
 
-class _Ranged(io.RawIOBase):
-    """A seekable file over ranged reads, a stretch of which is kept."""
+class SeekableFile(io.RawIOBase):
+    """A file of so many bytes over a function that fetches ranges of it."""
 
-    def __init__(self, file: ReadableFile) -> None:
-        self._file = file
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
+        self._fetch = fetch
+        self._size = size
         self._position = 0
-        self._start = 0
-        self._kept = file.head(_HEAD)
 
     def readable(self) -> bool:
         return True
@@ -94,18 +95,27 @@ class _Ranged(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._file.size}
+        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
         self._position = bases[whence] + offset
         return self._position
 
     def read(self, size: int = -1, /) -> bytes:
-        left = max(0, self._file.size - self._position)
-        wanted = left if size < 0 else min(size, left)
-        data = self._read(self._position, wanted)
+        left = max(0, self._size - self._position)
+        data = self._fetch(self._position, left if size < 0 else min(size, left))
         self._position += len(data)
         return data
 
-    def _read(self, start: int, length: int) -> bytes:
+
+class RangedFile:
+    """Ranges of a remote file, the last of which is kept: small ones are next to each other."""
+
+    def __init__(self, file: ReadableFile) -> None:
+        self._file = file
+        self._start = 0
+        self._kept = file.head(_HEAD)
+        self.size = file.size
+
+    def fetch(self, start: int, length: int) -> bytes:
         end = start + length
         if not (self._start <= start and end <= self._start + len(self._kept)):
             if length >= _READ_AHEAD:
@@ -122,8 +132,10 @@ def opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
         with pa.OSFile(path) as file:
             yield file
         return
-    with storage.open(path) as ranged, pa.PythonFile(_Ranged(ranged), "r") as file:
-        yield file
+    with storage.open(path) as remote:
+        ranged = RangedFile(remote)
+        with pa.PythonFile(SeekableFile(ranged.fetch, ranged.size), "r") as file:
+            yield file
 
 
 def batches(
@@ -157,8 +169,13 @@ def batches(
         if isinstance(problem, OSError) and not _is_of_arrow(problem):
             raise
         # Libraries raise whatever comes to them over damaged files, and none may end a profile.
-        reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
-        raise UnreadableFile("corrupt_file", reason) from None
+        raise corrupt(problem) from None
+
+
+def corrupt(problem: Exception) -> UnreadableFile:
+    """The error for a file over which a library raised this one."""
+    reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
+    return UnreadableFile("corrupt_file", reason)
 
 
 def _is_of_arrow(problem: OSError) -> bool:
@@ -173,8 +190,17 @@ def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> I
         yield from read_slice(task, wanted)
         return
     read = _reader_of(task.format)
-    with opened(storage, task.path) as file:
-        yield from read(file, task, wanted)
+    if task.format not in _READ_IN_CHILD:
+        with opened(storage, task.path) as file:
+            yield from read(file, task, wanted)
+        return
+    from lumos.pipeline.profiling.reader_process import read_in_child
+
+    if isinstance(storage, LocalStorage):
+        yield from read_in_child(read, task, wanted, None)
+        return
+    with storage.open(task.path) as remote:
+        yield from read_in_child(read, task, wanted, RangedFile(remote))
 
 
 def _without(batch: Batch, deleted: "array[int]") -> Batch:
