@@ -11,13 +11,14 @@ from lumos.model.urn import SCHEME
 FORMAT_EXTENSIONS: Final = frozenset(
     {
         "parquet", "parq", "pq", "csv", "tsv", "psv", "tab", "txt", "tbl", "json", "jsonl",
-        "ndjson", "ldjson", "geojson", "avro", "orc", "xml", "log", "arrow", "feather", "ipc",
+        "ndjson", "ldjson", "geojson", "avro", "orc", "xml", "xls", "xlsx", "log", "arrow",
+        "feather", "ipc",
     }
 )  # fmt: skip
 COMPRESSION_EXTENSIONS: Final = frozenset(
     {
-        "gz", "gzip", "zst", "zstd", "bz2", "bzip2", "lz4", "lzo", "snappy", "sz", "deflate", "xz",
-        "br", "zip", "z",
+        "gz", "gzip", "zst", "zstd", "bz2", "bzip2", "lz4", "lzo", "snappy", "sz", "zlib",
+        "deflate", "xz", "br", "zip", "z",
     }
 )  # fmt: skip
 # Spark numbers the files that one task writes: part-00000-<uuid>.c000.snappy.parquet.

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from lumos.model.pattern import COMPRESSION_EXTENSIONS, FORMAT_EXTENSIONS
 from lumos.pipeline.values import (
     BRACES,
     TIMES,
@@ -25,11 +26,9 @@ Partitions = tuple[tuple[str, str], ...]
 
 _HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
 _YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:1[5-9]|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
-_DATA: Final = (
-    r"csv|tsv|psv|tab|txt|jsonl?|ndjson|geojson|parquet|parq|pq|avro|orc|xml|xlsx?|log|dat|data|tbl"
-    r"|arrow|feather"
-)
-_PACKED: Final = r"snappy|gz(?:ip)?|zstd?|bz2|lz4|lzo|zlib|deflate|xz|br|z|zip"
+# Of files alone: in SQL, raw.data is a table of the schema raw.
+_DATA: Final = "|".join(sorted(FORMAT_EXTENSIONS | {"dat", "data"}))
+_PACKED: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
 _ENDING: Final = re.compile(rf"(?:\.(?:{_DATA}|{_PACKED}))+\Z", re.ASCII | re.IGNORECASE)
 # Rotated logs and parts may be counted after their extension: access.log.3.gz.
 _COUNTED: Final = re.compile(
