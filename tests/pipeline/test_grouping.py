@@ -285,6 +285,58 @@ def test_a_stray_file_undoes_no_decision_by_columns() -> None:
     assert found == {"e": 1, "e/type=click": 1, "e/type=order": 1}
 
 
+JOBS = ("3c0a8d52-6f60-4f9a-9d0b-111111111111", "9e4b7f10-8a2c-4d7e-8c3f-222222222222")
+
+
+def test_new_columns_of_a_dated_spark_table_are_drift_whatever_its_jobs_are_called() -> None:
+    parts = "part-0000{0..1}"
+    assert groups_of(
+        f"a | parquet | {A} | orders/dt=2024-01-01/{parts}-{JOBS[0]}.c000.snappy.parquet",
+        f"b | parquet | {B} | orders/dt=2024-01-02/{parts}-{JOBS[1]}.c000.snappy.parquet",
+    ) == {"orders": 4}
+    # A partitioned write of pyarrow has one identifier in the folders of many dates.
+    assert groups_of(
+        f"a | parquet | {A} | orders/dt=2024-01-0{{1..2}}/{JOBS[0]}-0.parquet",
+        f"b | parquet | {B} | orders/dt=2024-01-0{{3..4}}/{JOBS[1]}-0.parquet",
+    ) == {"orders": 4}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("LOAD0000000{1..3}", "LOAD0000000{4..5}"),
+        ("PART0000{1..3}", "PART0000{4..5}"),
+        ("part-1000000{1..3}", "part-1000000{4..5}"),
+        ("orders+0+000000{1000,2000}", "orders+1+000000{1000,2000}"),
+    ],
+)
+def test_sequence_numbers_in_any_spelling_split_no_table(files: tuple[str, str]) -> None:
+    old, new = files
+    found = groups_of(f"a | csv | {A} | t/{old}.csv", f"b | csv | {B} | t/{new}.csv")
+    assert len(found) == 1
+
+
+def test_partitions_without_a_value_or_by_an_hour_split_no_table() -> None:
+    assert groups_of(
+        f"a | csv | {A} | t/event_date=2024-01-01/part-0.csv",
+        f"b | csv | {B} | t/event_date=__HIVE_DEFAULT_PARTITION__/part-0.csv",
+    ) == {"t": 2}
+    assert groups_of(
+        f"a | csv | {A} | t/ingestion_hour=7/part-0.csv",
+        f"b | csv | {B} | t/ingestion_hour=8/part-0.csv",
+    ) == {"t": 2}
+
+
+def test_a_value_with_columns_of_its_own_is_set_apart_from_files_without_a_value() -> None:
+    lake = (f"a | csv | {A} | e/part-0.csv", f"b | csv | {B} | e/850/part-0.csv")
+    first = grouped(Lake("first", "\n".join(lake)))
+    assert groups_of(*lake) == {"e": 1, "e/850": 1}
+    more = (*lake, f"c | csv | {C} | e/856/part-0.csv")
+    assert groups_of(*more, before=first.state) == {"e": 1, "e/850": 1, "e/856": 1}
+    several = (lake[0], f"b | csv | {B} | e/kind={{x,y}}/part-0.csv")
+    assert groups_of(*several) == {"e": 1, "e/kind=x": 2}
+
+
 def test_a_group_of_values_keeps_the_name_of_the_pattern() -> None:
     lake = (
         f"a | json | {A} | e/type={{click,hover}}/dt=2024-01-01/part-0.json",

@@ -33,6 +33,9 @@ _DAY = (("{yyyy}", "2024"), ("{mm}", "01"), ("{dd}", "31"))
         pytest.param("s3://bucket-2024-01/2024/01/x7k2p.json", "s3://bucket-2024-01", "", id="a bucket has no values"),
         pytest.param("s3://b/AWSLogs/123456789012/vpc/us-east-1/2024/01/05/1.json", "s3://b/AWSLogs/vpc", "vpc", id="accounts"),
         pytest.param("/2024/01/5.json", "/2024", "", id="nothing but values"),
+        pytest.param("/lake/orders_20240301_093000/0.csv", "/lake/orders_YYYY-MM-DD_NNN", "orders", id="a folder with a time"),
+        pytest.param("/lake/train-00000-of-00002.parquet", "/lake/train-NNN-of-NNN.parquet", "train", id="one of many"),
+        pytest.param("/lake/1701/march.csv", "/lake/march.csv", "march", id="not a year"),
     ],
 )  # fmt: skip
 def test_a_path_names_its_dataset(path: str, dataset: str, name: str) -> None:
@@ -86,7 +89,7 @@ def test_a_path_has_a_base_a_pattern_and_partitions(
         ("e/5101.dat", {"name.0": "5101"}),
         ("e/00017.dat", {}),
         ("e/table1.csv", {}),
-        ("e/x_1_2024.csv", {"dated_name.0": "1"}),
+        ("e/x_1_2024.csv", {"dated_name.0": "1", "@dated_name.0": "1@2024"}),
         ("e/2024-01-05-13.json", {}),
         ("e/backup_2024-03-01_09-30-15.csv", {}),
         ("e/2024-03-01 15.30.10 orders.csv", {}),

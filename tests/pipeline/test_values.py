@@ -62,6 +62,10 @@ _UUID = "3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab"
         ("orders_23-12-31", "orders_{date}"),
         ("backup_2024-03-01_09-30-00", "backup_{date}_{n}-{n}-{n}"),
         ("rates_01", "rates_{n}"),
+        ("LOAD00000001", "LOAD{n}"),
+        ("part-10000004", "part-{n}"),
+        ("orders_Mar-01-2024", "orders_{date}"),
+        ("orders_2024030109", "orders_{time}"),
         ("{date}", "{open}date{close}"),
         *((word, word) for word in (
             "AAPL", "BRK.B", "sales_EU", "sales_germany", "transfers_in", "orders_v1", "orders_V12",
@@ -69,7 +73,8 @@ _UUID = "3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab"
             "AdventureWorks2019DW", "Office365Users", "LoanStats3a", "utf8mb4_text", "train", "DEMO20Q",
             "SaleLineItem", "UserRoleMap", "CorpUserInfo", "CustBankAcct", "SalQtr_Usd", "Top10NbaMen",
             "tpcds10gb", "tpch100gb", "html2pdf", "db2mssql", "face2face", "feed2db", "ordersv1",
-            "eu-sales_gross", "OrderItemsOfCustomers",
+            "eu-sales_gross", "OrderItemsOfCustomers", "kraftfahrzeughaftpflicht", "eBayPayPalTx",
+            "objednavkyzakazniku", "a" * 251,
         )),
     ],
 )  # fmt: skip
@@ -93,6 +98,8 @@ def test_values_of_a_file_name_become_placeholders(name: str, template: str) -> 
         ("shard-3", "shard-{n}"), ("batch_7", "batch_{n}"), ("17", "{n}"),
         ("account-123456789012", "account-{number}"), ("GW-7F3A", "GW-{id}"),
         ("sensor-abc12345", "sensor-abc12345"), ("sensor-3f2a9c81", "sensor-{id}"),
+        ("orders_20240301_093000", "orders_{date}_{n}"), ("orders_2024_7", "orders_{yyyy-mm}"),
+        ("20240301_093000_orders", "{date}_{n}_orders"), ("orders_20240301_7", "orders_{date}_{n}"),
     ],
 )  # fmt: skip
 def test_a_number_after_a_word_belongs_to_the_name_of_a_folder(name: str, template: str) -> None:

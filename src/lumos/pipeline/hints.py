@@ -10,7 +10,7 @@ from lumos.pipeline.patterns import Placement, place, split_name
 from lumos.storage import Hint
 
 # Raised whenever the same paths are placed differently, so that earlier sums are not used again.
-_PATTERN_VERSION: Final = 1
+_PATTERN_VERSION: Final = 2
 
 # Marks the pattern of a place that a hint decided; the hint's number and a location follow.
 _MARK: Final = "{hint}"

@@ -25,7 +25,7 @@ from lumos.pipeline.values import (
 Partitions = tuple[tuple[str, str], ...]
 
 _HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
-_YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:1[5-9]|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
+_YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:19|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
 # Of files alone: in SQL, raw.data is a table of the schema raw.
 _DATA: Final = "|".join(sorted(FORMAT_EXTENSIONS | {"dat", "data"}))
 _PACKED: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
@@ -62,16 +62,20 @@ CALENDAR: Final = {
     "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
     "hr": "hh", "h": "hh", "minute": "mi", "min": "mi",
 }  # fmt: skip
-# Keys whose values are times or counts, whatever they look like.
-_KEYS_OF_TIME: Final = frozenset(
-    ("date", "dt", "ds", "time", "ts", "timestamp", "week", "wk", "quarter", "qtr", "second", "sec")
-)
+# Last words of keys whose values are times, whatever they look like: dt, event_date.
+_WORDS_OF_TIME: Final = CALENDAR.keys() | {
+    "date", "dt", "ds", "time", "ts", "timestamp", "week", "wk", "quarter", "qtr", "second", "sec",
+}  # fmt: skip
+# How Hive and Spark write a partition whose value is null.
+_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _COUNTING_WORDS: Final = WRITERS_WORDS | {"seq", "sequence", "offset"}
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _DEEPEST_RECURSION: Final = 100
 # Where values of file names stand, in paths without and with a date.
 IN_NAMES: Final = "name."
 IN_DATED_NAMES: Final = "dated_name."
+# Marks a value together with the date of its file.
+WITH_DATE: Final = "@"
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
 # How values are written in the path of a dataset. Years and numbers of file names cannot be told
 # apart, so they are one kind there.
@@ -89,6 +93,11 @@ _AFTER_DATE: Final = re.compile(
 )
 _SEPARATORS: Final = " -_.+#()[]"
 _AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
+# train-00000-of-00002
+_BETWEEN_VALUES: Final = re.compile(
+    rf"\0[\W_]*(?:{'|'.join(sorted(WRITERS_WORDS))})[\W_]*(?=\0)", re.IGNORECASE
+)
+_NUMBERS_AT_END: Final = re.compile(r"(?:\{n\}[\W_]*)+\Z")
 _MARKED: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
@@ -145,7 +154,17 @@ def place(path: str) -> Placement:
         # A path made of values alone still needs a name.
         dataset = found.dataset or "/".join(folder.split("/")[:2])
     partitions = found.partitions if found.is_dated else found.partitions + file.times
-    others = found.others + (file.dated_others if found.is_dated or file.times else file.others)
+    others = found.others
+    if not (found.is_dated or file.times):
+        others += file.others
+    elif file.dated_others:
+        # Of identifiers in the names of dated files, only those of several dates are no job's.
+        date = "/".join(value for key, value in partitions if tells_time(key, value))
+        others += tuple(
+            pair
+            for label, value in file.dated_others
+            for pair in ((label, value), (f"{WITH_DATE}{label}", f"{value}{WITH_DATE}{date}"))
+        )
     pattern = f"{found.above}{'{id}/' * len(hashed)}{file.template.text}{file.extension}"
     return Placement(found.base, pattern, dataset, partitions, others)
 
@@ -183,7 +202,11 @@ def _file_name(name: str, below_year: bool) -> FileName:
         template.is_writers,
         _times(template),
         tuple((f"{IN_NAMES}{index}", value) for index, value in values),
-        tuple((f"{IN_DATED_NAMES}{index}", value) for index, value in values),
+        tuple(
+            (f"{IN_DATED_NAMES}{index}", value)
+            for index, value in values
+            if template.kinds[index] != "uuid"
+        ),
     )
 
 
@@ -219,6 +242,7 @@ def words_of(template: Template) -> str:
     blanked = _PLACEHOLDER.sub(
         lambda match: match[0] if match[1] in BRACES else "\0", template.text
     )
+    blanked = _BETWEEN_VALUES.sub("\0", blanked)
     plain = _AROUND_VALUES.sub("\0", blanked).strip("\0").replace("\0", "_")
     return literal(plain).strip(_SEPARATORS)
 
@@ -246,7 +270,10 @@ def is_partition(folder: str) -> bool:
 
 def tells_time(key: str, value: str) -> bool:
     """Whether a partition is one of time, by its key or by its value."""
-    if key.startswith("{") or key.lower() in CALENDAR or key.lower() in _KEYS_OF_TIME:
+    words = _MARKED.findall(key.lower())
+    # Letters such as d mean a day only where they are the whole key: d=05, but not plan_d=basic.
+    is_short = len(words) > 1 and len(words[-1]) == 1
+    if key.startswith("{") or (words and not is_short and words[-1] in _WORDS_OF_TIME):
         return True
     return bool(_times(file_template(value)))
 
@@ -287,7 +314,7 @@ def _place_folder(folder: str) -> _Folder:
         partitions += ((level.hive, value),)
         if tells_time(level.hive, value):
             is_dated = True
-        elif not _is_counted(level.hive):
+        elif value != _NULL_PARTITION and not _is_counted(level.hive):
             others += ((level.hive, value),)
     elif level.template.kinds:
         partitions += level.times
@@ -394,10 +421,11 @@ def _identities(template: Template) -> Iterator[str]:
     """For each value of a name the value, if it may name a dataset, or nothing.
 
     Dates and counts never do. A number counts if it is padded, if it follows a date (as hours or a
-    count of that day), if a writer's word is in the name, or if it is the last value of a name with
-    words.
+    count of that day), if a writer's word is in the name, or if it stands at the end of a name with
+    words, perhaps before other numbers: orders+0+0000012.
     """
-    last = len(template.kinds) - 1
+    at_end = _NUMBERS_AT_END.search(template.text)
+    last = len(template.kinds) - (at_end[0].count("{") if at_end else 0)
     has_words = bool(template.words)
     after_date = False
     for index, (kind, value) in enumerate(zip(template.kinds, template.values, strict=True)):
@@ -405,7 +433,7 @@ def _identities(template: Template) -> Iterator[str]:
         is_count = kind == "n" and (
             after_date
             or (value[0] == "0" and len(value) > 1)
-            or (has_words and (index == last or template.is_writers))
+            or (has_words and (index >= last or template.is_writers))
         )
         yield "" if kind in TIMES or kind in BRACES or is_count else value
 

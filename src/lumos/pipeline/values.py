@@ -64,6 +64,7 @@ _WHOLE: Final = {
     "fiscal": rf"(?:FY|fy|CY)[-_]?{_YEAR}" + _END,
     "quarter_first": rf"{_QUARTER}[-_ ]?{_YEAR}(?!\d)",
     "named": rf"(?:(?:{_LOOSE_DAY}[-_ ]?)?{_MONTH_NAME}[-_ ,]{{0,2}}{_YEAR}"
+    rf"|{_MONTH_NAME}[-_ ]?{_LOOSE_DAY}[-_ ,]{{1,2}}{_YEAR}"
     rf"|{_YEAR}[-_ ]?{_MONTH_NAME}(?:[-_ ]?{_LOOSE_DAY})?)" + _END,
     "clock": rf"{_HOUR}:{_SIXTY}(?::{_SIXTY})?" + _END,
 }
@@ -72,7 +73,7 @@ _DATES: Final = {
     # Digits after a date and a separator may as well count files, so they are no time.
     "time": rf"{_YEAR}(?P<s1>[-_.]?){_MONTH}(?P=s1){_DAY}"
     rf"(?:T{_HOUR}(?:[-_:.h]?{_SIXTY}(?:[-_:.m]?{_SIXTY}(?:[.,]?\d{{3,9}})?)?)?"
-    rf"|[-_ ]?{_HOUR}:{_SIXTY}(?::{_SIXTY}(?:[.,]\d{{3,9}})?)?|{_HOUR}{_SIXTY}(?:{_SIXTY})?)"
+    rf"|[-_ ]?{_HOUR}:{_SIXTY}(?::{_SIXTY}(?:[.,]\d{{3,9}})?)?|{_HOUR}(?:{_SIXTY}(?:{_SIXTY})?)?)"
     r"(?:Z|\+\d\d[:_-]?\d\d)?" + _END,
     "date": rf"(?:{_YEAR}(?:{_MONTH}{_DAY}|(?P<s2>[-_. ]){_LOOSE_MONTH}(?P=s2){_LOOSE_DAY})"
     rf"|(?:{_LOOSE_DAY}(?P<s3>[-_.]){_LOOSE_MONTH}|{_LOOSE_MONTH}(?P<s4>[-_.]){_LOOSE_DAY})"
@@ -129,8 +130,13 @@ _TRAILING_NUMBER: Final = re.compile(r"(?<=[A-Za-z])\d+\Z", re.ASCII)
 _HEX_OF_ANY_LENGTH: Final = re.compile(r"(?:[0-9a-f]{5,}|[0-9A-F]{5,})\Z", re.ASCII)
 _HEX: Final = re.compile(r"(?:[0-9a-f]{7,}|[0-9A-F]{7,})\Z", re.ASCII)
 _REGISTRATION: Final = re.compile(r"[A-Z]{1,4}\d{5,}\Z", re.ASCII)
+_WRITER_BEFORE: Final = re.compile(
+    rf"(?<![A-Za-z])(?:{'|'.join(sorted(WRITERS_WORDS))})[-_. ]?\Z", re.ASCII | re.IGNORECASE
+)
 _VOWEL: Final = re.compile(r"[aeiouyAEIOUY]")
 _SHORTEST_RANDOM: Final = 16
+# Names such as eBayPayPalTx change their case as often as random letters do.
+_SHORTEST_OF_LETTERS: Final = 13
 _ACCOUNT_DIGITS: Final = 12
 # From so many digits on, a number without leading zeros is an identifier, not a count.
 _IDENTIFIER_DIGITS: Final = 7
@@ -206,7 +212,7 @@ def folder_template(name: str) -> Template:
     every = _template(name, list(_values(name)))
     if every.is_writers:
         return every
-    return _template(name, [value for value in _values(name) if _counts_in_folder(name, value)])
+    return _template(name, list(_values_in_folder(name)))
 
 
 def month_number(text: str) -> str | None:
@@ -249,8 +255,19 @@ def _template(name: str, values: list[Value]) -> Template:
     return Template("".join(pieces), tuple(value.kind for value in values), texts)
 
 
+def _values_in_folder(name: str) -> Iterator[Value]:
+    """The values that vary from folder to folder of one dataset."""
+    end_of_date = -1
+    for value in _values(name):
+        # What follows a date is its time or a count of that day: orders_20240301_093000.
+        follows_date = end_of_date >= 0 and not name[end_of_date : value.start].strip("-_. ")
+        if follows_date or _counts_in_folder(name, value):
+            end_of_date = value.end if follows_date or value.kind in TIMES else -1
+            yield value
+
+
 def _counts_in_folder(name: str, value: Value) -> bool:
-    """Whether a value of a folder's name varies from folder to folder of one dataset."""
+    """Whether a value by itself varies from folder to folder of one dataset."""
     if name[value.start : value.end].isdigit() and value.kind in ("n", "number"):
         return value.end - value.start == _ACCOUNT_DIGITS
     if value.kind == "id" and _is_short_hash(name[value.start : value.end]):
@@ -283,7 +300,8 @@ def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
             several = len(_NUMBERS.findall(text)) > 1
             yield Value("date" if several else "yyyy-mm", start, match.end())
         elif kind == "number" and len(text) >= _IDENTIFIER_DIGITS and text[0] != "0":
-            yield Value("number", start, match.end())
+            is_count = _WRITER_BEFORE.search(name, 0, start) is not None
+            yield Value("n" if is_count else "number", start, match.end())
         else:
             yield Value(_SHOWN_AS.get(kind, kind), start, match.end())
             after_time = after_time or kind == "time"
@@ -293,6 +311,11 @@ def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
 def _values_of_word(name: str, start: int, word: str) -> Iterator[Value]:
     """What varies in a run of letters and digits: all of it, a date, or the number at its end."""
     end = start + len(word)
+    number = _TRAILING_NUMBER.search(word)
+    is_counted = number is not None and word[: number.start()].lower() in WRITERS_WORDS
+    if number is not None and is_counted:
+        yield Value("n", start + number.start(), end)
+        return
     if is_identifier(word) or (start > 0 and _is_short_hash(word)):
         yield Value("id", start, end)
         return
@@ -302,9 +325,8 @@ def _values_of_word(name: str, start: int, word: str) -> Iterator[Value]:
         kind = inner.lastgroup or ""
         yield Value(_SHOWN_AS.get(kind, kind), start + inner.start(), start + inner.end())
         return
-    number = _TRAILING_NUMBER.search(word)
-    # The last part of a name may be counted, and so may what a writer wrote: table1, part3_final.
-    if number is not None and (end == len(name) or word[: number.start()].lower() in WRITERS_WORDS):
+    # The last part of a name may be counted: table1.
+    if number is not None and end == len(name):
         yield Value("n", start + number.start(), end)
 
 
@@ -315,11 +337,12 @@ def is_identifier(word: str) -> bool:
     changes = len(runs) - 1
     digits = sum(map(str.isdigit, word))
     if not digits:
-        if word.islower():
-            return len(word) >= _SHORTEST_RANDOM and _is_unpronounceable(word)
-        return len(word) >= 10 and _has_random_case(word)
+        # Letters alone are a word of some language or an abbreviation, unless their case is random.
+        return len(word) >= _SHORTEST_OF_LETTERS and _has_random_case(word)
     if _DATE_INSIDE.search(word):
         return False
+    # A number at the end of letters says nothing about the letters.
+    is_odd = changes >= 2 and _is_unpronounceable(word)
     # feed2024 is a word with a year, face2face two words; a hash has more digits between letters.
     if _HEX.match(word) and (
         (changes >= 2 and digits >= 2)
@@ -333,14 +356,14 @@ def is_identifier(word: str) -> bool:
             _REGISTRATION.match(word) is not None
             or (changes >= 2 and digits >= 4)
             or (changes >= 3 and max(map(len, _LETTERS.findall(word))) < 4)
-            or (len(word) >= 12 and _is_unpronounceable(word))
+            or (len(word) >= 12 and is_odd)
         )
     if word.islower():
         has_word = any(len(run) > 2 and _VOWEL.search(run) for run in runs)
         if changes >= 3 and len(word) >= 4 and not has_word:
             return True
-        return len(word) >= _SHORTEST_RANDOM and (changes >= 4 or _is_unpronounceable(word))
-    return len(word) >= 10 and (_has_random_case(word) or _is_unpronounceable(word))
+        return len(word) >= _SHORTEST_RANDOM and (changes >= 4 or is_odd)
+    return len(word) >= 10 and (_has_random_case(word) or is_odd)
 
 
 def _has_random_case(word: str) -> bool:

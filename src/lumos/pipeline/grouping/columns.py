@@ -9,7 +9,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
 from lumos.pipeline.hints import ColumnSplit
-from lumos.pipeline.patterns import IN_DATED_NAMES, IN_NAMES
+from lumos.pipeline.patterns import IN_DATED_NAMES, IN_NAMES, WITH_DATE
 from lumos.pipeline.summaries import MOST_VALUES, PlaceSummary
 
 # Files that share so much of their fields are related.
@@ -71,8 +71,9 @@ def split_by_columns(
     labels = sorted(
         label
         for label in {label for place in places for label in place.others}
-        # In dated files an identifier that never comes again says no more than the date does.
-        if not label.startswith(IN_DATED_NAMES) or _recurs(label, places)
+        if not label.startswith(WITH_DATE)
+        # In dated files an identifier of one date says no more than the date does.
+        and (not label.startswith(IN_DATED_NAMES) or _recurs(label, places))
     )
     if not labels:
         return {dataset: list(places)}, kept
@@ -128,10 +129,15 @@ class DisjointSets(Generic[T]):
 
 
 class _Way(NamedTuple):
-    """A value of the path that goes with the columns, and the places of each cluster."""
+    """A value of the path that goes with the columns, and the places of each cluster.
+
+    Where some files lack the value, the pattern is theirs: `with_rest` are the clusters that share
+    their columns. Otherwise it is None.
+    """
 
     label: str
     clusters: list[list[PlaceSummary]]
+    with_rest: list[list[PlaceSummary]] | None = None
 
     @property
     def is_key(self) -> bool:
@@ -147,6 +153,11 @@ class _Way(NamedTuple):
     def rank(self) -> tuple[int, bool, bool, str]:
         """The most clusters first, then keys before folders before names of files."""
         return -len(self.clusters), not self.is_key, self.is_in_name, self.label
+
+    def is_named_by_pattern(self, rank: int, cluster: list[PlaceSummary]) -> bool:
+        """Whether a cluster, by its rank, is what the pattern is called."""
+        is_first = rank == 0 and len(self.values(cluster)) > 1
+        return is_first and (self.with_rest is None or cluster in self.with_rest)
 
     def values(self, places: Iterable[PlaceSummary]) -> list[str]:
         return sorted({value for place in places for value in place.others[self.label]})
@@ -190,15 +201,16 @@ def _ways_to_split(
         found: dict[str, list[PlaceSummary]] = {}
         for place in some:
             found.setdefault(sets.find(place.full), []).append(place)
-        if len(found) > 1:
-            yield _Way(label, list(found.values()))
+        of_rest = {sets.find(place.full) for place in places if label not in place.others}
+        if len(found) > 1 or (of_rest and of_rest.isdisjoint(found)):
+            with_rest = [some for key, some in found.items() if key in of_rest]
+            yield _Way(label, list(found.values()), with_rest if of_rest else None)
 
 
 def _recurs(label: str, places: Sequence[PlaceSummary]) -> bool:
-    """Whether some value stands in several files."""
-    some = [place for place in places if label in place.others]
-    values = {value for place in some for value in place.others[label]}
-    return len(values) < sum(place.file_count for place in some)
+    """Whether some value stands in files of several dates."""
+    dated = {pair for place in places for pair in place.others.get(f"{WITH_DATE}{label}", ())}
+    return len({pair.partition(WITH_DATE)[0] for pair in dated}) < len(dated)
 
 
 def _named(
@@ -228,7 +240,7 @@ def _named(
             path = earlier.most_common(1)[0][0]
         elif related is not None:
             path = related
-        elif len(values) > MOST_VALUES or (not kept and number == 0 and len(values) > 1):
+        elif len(values) > MOST_VALUES or (not kept and way.is_named_by_pattern(number, some)):
             path = dataset
         else:
             named_by = f"{way.label}={values[0]}" if way.is_key else values[0]

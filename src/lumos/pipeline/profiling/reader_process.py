@@ -7,6 +7,7 @@ for ranges of remote files, so it needs neither credentials nor connections, whi
 a fork.
 """
 
+import faulthandler
 import os
 import signal
 from collections.abc import Iterator, Mapping
@@ -146,7 +147,8 @@ def read_in_child(
 
 def _serve(connection: Connection) -> NoReturn:
     """Read files for the parent until it ends or closes the connection."""
-    # Native libraries print a stack trace before they abort; the parent reports the file instead.
+    # A crash prints nothing: the parent reports the file.
+    faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
