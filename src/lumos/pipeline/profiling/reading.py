@@ -1,13 +1,13 @@
 """Rows of data files, batch by batch, whatever their format and wherever they lie."""
 
 import io
-from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+from pyroaring import BitMap64
 
 from lumos.formats import UnreadableFile
 from lumos.formats.tables.interface import Deletes
@@ -130,7 +130,7 @@ def batches(
     task: FileTask,
     storage: Storage,
     wanted: Mapping[str, DataType],
-    deleted: "array[int] | None" = None,
+    deleted: BitMap64 | None = None,
 ) -> Iterator[Batch]:
     """The rows of a file's portion with those of the wanted columns that it holds.
 
@@ -177,7 +177,7 @@ def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> I
         yield from read(file, task, wanted)
 
 
-def _without(batch: Batch, deleted: "array[int]") -> Batch:
+def _without(batch: Batch, deleted: BitMap64) -> Batch:
     kept = kept_rows(batch.start, batch.rows, deleted)
     if kept is None:
         return batch
