@@ -425,4 +425,4 @@ def test_a_log_leads_into_no_other_store(at: str, tmp_path: Path) -> None:
     else:
         task = task._replace(deletes=(Deletes("dv", "s3://other/vector.bin"),))
     found = read(task)
-    assert (found.rows, [problem.code for problem in found.problems]) == (0, ["outside_data"])
+    assert (found.rows, [problem.code for problem in found.problems]) == (0, ["outside_path"])

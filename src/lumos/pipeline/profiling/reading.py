@@ -36,8 +36,8 @@ class FileTask(NamedTuple):
     tells, which knows better than files, as it does for Spark. `sample` is
     the share of rows that is wanted, `most_rows` how many at most. Of a table, `fields` are its
     columns by what files call them, `deletes` says which rows count no more, `spelled` is how it
-    spells the path, and `logs` are what Hudi lays over the file. Nothing is opened but in the store
-    that its root, `near`, lies in: whoever writes a log must not lead elsewhere with our rights.
+    spells the path, `logs` are what Hudi lays over the file, and `near` is its root: whoever writes
+    a log must not lead elsewhere with our rights.
     """
 
     path: str
