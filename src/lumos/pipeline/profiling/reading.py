@@ -170,7 +170,7 @@ def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> I
     if task.format == HUDI_SLICE:
         from lumos.pipeline.profiling.hudi_slices import read_slice
 
-        yield from read_slice(task, wanted)
+        yield from read_slice(task, storage, wanted)
         return
     read = _reader_of(task.format)
     with opened(storage, task.path) as file:
