@@ -1,9 +1,7 @@
 """The folder that a reader of tables is given: a root in some storage."""
 
-import errno
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Final
 
 from lumos.formats import UnreadableFile
@@ -36,8 +34,8 @@ class StoredFolder:
         self._storage = storage
         self._inside = f"{root.rstrip('/')}/"
         self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
-        self._too_long: set[str] = set()
         self._listings: dict[str, list[Entry]] = {}
+        self._sizes: dict[str, int] = {}
 
     def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
         if (known := self._listings.get(folder)) is not None:
@@ -63,15 +61,12 @@ class StoredFolder:
                 yield Entry(name, listed.size, listed.modified, listed.etag)
 
     def read(self, path: str) -> bytes:
-        if (place := self._paths.resolve(self._path(path))) in self._too_long:
-            raise _refused(place)
-        return self._storage.read(place)
+        place = self._paths.resolve(self._path(path))
+        return self._storage.read_within(place, LONGEST_FILE)
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
         places = [self._paths.resolve(self._path(path)) for path in paths]
-        short = self._storage.read_many([each for each in places if each not in self._too_long])
-        for place in places:
-            yield from [_refused(place)] if place in self._too_long else islice(short, 1)
+        yield from self._storage.read_many(places, longest=LONGEST_FILE, sizes=self._sizes)
 
     def inside(self, uri: str, location: str) -> str | None:
         place = canonical(uri, self.root)
@@ -84,14 +79,10 @@ class StoredFolder:
         return self._inside + path
 
     def _entry(self, listed: Listed) -> Entry:
-        if listed.size > LONGEST_FILE:
-            self._too_long.add(listed.path)
+        if len(self._sizes) < _MOST_KEPT:
+            self._sizes[listed.path] = listed.size
         name = listed.path.rpartition("/")[2]
         return Entry(name, listed.size, listed.modified, listed.etag)
-
-
-def _refused(path: str) -> OSError:
-    return OSError(errno.EFBIG, f"longer than {LONGEST_FILE // 2**20} MB", path)
 
 
 class ApartFolder(StoredFolder):
