@@ -25,8 +25,10 @@ from lumos.pipeline.table_folder import StoredFolder
 from lumos.pipeline.table_paths import TablePaths, without_dot_segments
 from lumos.pipeline.tables import Memory
 from lumos.storage import USUAL, LocalStorage
+from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import write_delta, write_iceberg
+from s3_server import S3Server
 
 
 @pytest.fixture
@@ -207,6 +209,28 @@ def test_manifests_of_iceberg_outside_are_not_opened(
     assert scans.found() == {"n/t": "iceberg"}
     assert ("n/t", "outside_data") in scans.problems
     assert [path for path in opened if path.startswith(str(outside))] == []
+
+
+def test_dots_in_a_bucket_lead_to_no_key_outside_and_are_no_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of("appended", 9)
+    objects = {
+        path.replace("/timeline/", "/../../secret/"): data for path, data in table.files.items()
+    }
+    table.properties["hoodie.timeline.path"] = "../../secret"
+    table.save_properties()
+    objects[".hoodie/hoodie.properties"] = table.files[".hoodie/hoodie.properties"]
+    # The timeline lies both where engines look for it and below a key with dots in it.
+    keys = {f"lake/t/{path}": data for path, data in objects.items()}
+    keys |= {without_dot_segments(f"/{key}")[1:]: data for key, data in keys.items()}
+    with S3Server({"b": keys}) as server:
+        access = S3Access(endpoint_url=server.url, access_key_id="k", secret_access_key="s")
+        scans = Scans("s3://b/lake/t", tmp_path / "state", monkeypatch, access=access)
+        assert scans.found() == {}
+        assert ("", "outside_path") in scans.problems
+        asked = [request.path + str(request.query) for request in server.requests]
+        assert [each for each in asked if "secret" in each] == []
 
 
 def test_a_lake_may_be_reached_by_a_link(

@@ -24,6 +24,7 @@ class TablePaths:
         self._root = root
         self._roots = roots
         self._real_folder = lru_cache(maxsize=_FOLDERS_KEPT)(os.path.realpath)
+        self._real_roots = [self._real(each) for each in roots]
 
     def resolve(self, path: str) -> str:
         """The location of a path from the table's root on, or of an address.
@@ -32,9 +33,8 @@ class TablePaths:
         """
         location = without_dot_segments(absolute(path, self._root))
         real = self._real(location)
-        for root in self._roots:
-            if is_below(real, self._real(root)):
-                return location
+        if any(is_below(real, root) for root in self._real_roots):
+            return location
         target = "" if real == location else f" (a link to {real[:_LONGEST_SHOWN]})"
         roots = ", ".join(self._roots)
         raise UnreadableFile(
@@ -56,6 +56,8 @@ def without_dot_segments(location: str) -> str:
 
     Object stores take them for names, so that a path would mean different files to them and us.
     """
+    if "/." not in location:
+        return location
     scheme, separator, rest = location.rpartition("://")
     first, *segments = rest.split("/")
     resolved: list[str] = []
