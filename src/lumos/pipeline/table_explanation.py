@@ -16,7 +16,6 @@ from lumos.storage import (
     Listing,
     Marker,
     Selection,
-    Storage,
     Stretch,
     storage_of,
 )
@@ -41,10 +40,12 @@ class InTable(NamedTuple):
 class SeenTable:
     """A table of a lake."""
 
-    def __init__(self, root: str, kept: TableKept, storage: Storage, state_access: Access) -> None:
+    def __init__(
+        self, root: str, kept: TableKept, selection: Selection, state_access: Access
+    ) -> None:
         self.root = root
         self._kept = kept
-        self._storage = storage
+        self._selection = selection
         self._state_access = state_access
 
     @cached_property
@@ -58,7 +59,9 @@ class SeenTable:
         if kept is not None:
             return kept
         try:
-            folder = folder_of(self._storage, self.root, self._kept.log)
+            selection = self._selection
+            storage = storage_of(selection.root, selection.access)
+            folder = folder_of(storage, self.root, self._kept.log, scanned=selection.root)
             facts, memory = READERS[self.kind].read(folder, None, most_commits=0)
         except (UnreadableFile, OSError):
             return None
@@ -118,10 +121,9 @@ class Tables:
     def __init__(
         self, selection: Selection, kept: Mapping[str, TableKept], *, state_access: Access
     ) -> None:
-        storage = storage_of(selection.root, selection.access)
         self._kept = kept
         self._seen = {
-            root: SeenTable(root, each, storage, state_access) for root, each in kept.items()
+            root: SeenTable(root, each, selection, state_access) for root, each in kept.items()
         }
 
     def around(self, path: str) -> SeenTable | None:

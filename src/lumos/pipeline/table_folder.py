@@ -1,15 +1,14 @@
 """The folder that a reader of tables is given: a root in some storage."""
 
-import errno
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Final
 
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import Entry
 from lumos.formats.tables.iceberg import home_of
-from lumos.storage import Listed, Storage
+from lumos.pipeline.table_paths import TablePaths, without_dot_segments
+from lumos.storage import Listed, LocalStorage, Storage
 from lumos.storage.markers import LOGS, METADATA
 from lumos.storage.schemes import canonical
 
@@ -22,23 +21,27 @@ _MOST_KEPT: Final = 50_000
 class StoredFolder:
     """A table's root in some storage; what lies in `left_out` is no part of it.
 
-    Its folders are as they were when they were listed first, so that a reading and the signature
+    Nothing outside of the root `scanned` is listed or opened; without one, of the table's own. Its
+    folders are as they were when they were listed first, so that a reading and the signature
     before it are of the same table.
     """
 
-    def __init__(self, storage: Storage, root: str, *, left_out: str = "") -> None:
+    def __init__(
+        self, storage: Storage, root: str, *, scanned: str = "", left_out: str = ""
+    ) -> None:
         self.root = root
+        self._paths = TablePaths(root, (scanned or root,))
         self._storage = storage
         self._inside = f"{root.rstrip('/')}/"
         self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
-        self._too_long: set[str] = set()
         self._listings: dict[str, list[Entry]] = {}
+        self._sizes: dict[str, int] = {}
 
     def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
         if (known := self._listings.get(folder)) is not None:
             yield from (entry for entry in known if entry.name > after)
             return
-        path = self._inside + folder if folder else self.root
+        path = self._paths.resolve(self._inside + folder if folder else self.root)
         kept: list[Entry] = []
         for listed in self._storage.entries(path, after=after):
             entry = self._entry(listed)
@@ -51,19 +54,19 @@ class StoredFolder:
     def below(self) -> Iterator[Entry]:
         for listed in self._storage.entries(self.root, deep=True, without=LOGS):
             name = listed.path[len(self._inside) :]
+            if isinstance(self._storage, LocalStorage):
+                # A file may be a link; object stores have none, and what they list is inside.
+                self._paths.resolve(listed.path)
             if not self._left_out or not listed.path.startswith(self._left_out):
                 yield Entry(name, listed.size, listed.modified, listed.etag)
 
     def read(self, path: str) -> bytes:
-        if (place := self._path(path)) in self._too_long:
-            raise _refused(place)
-        return self._storage.read(place)
+        place = self._paths.resolve(self._path(path))
+        return self._storage.read_within(place, LONGEST_FILE)
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
-        places = [self._path(path) for path in paths]
-        short = self._storage.read_many([each for each in places if each not in self._too_long])
-        for place in places:
-            yield from [_refused(place)] if place in self._too_long else islice(short, 1)
+        places = [self._paths.resolve(self._path(path)) for path in paths]
+        yield from self._storage.read_many(places, longest=LONGEST_FILE, sizes=self._sizes)
 
     def inside(self, uri: str, location: str) -> str | None:
         place = canonical(uri, self.root)
@@ -76,14 +79,10 @@ class StoredFolder:
         return self._inside + path
 
     def _entry(self, listed: Listed) -> Entry:
-        if listed.size > LONGEST_FILE:
-            self._too_long.add(listed.path)
+        if len(self._sizes) < _MOST_KEPT:
+            self._sizes[listed.path] = listed.size
         name = listed.path.rpartition("/")[2]
         return Entry(name, listed.size, listed.modified, listed.etag)
-
-
-def _refused(path: str) -> OSError:
-    return OSError(errno.EFBIG, f"longer than {LONGEST_FILE // 2**20} MB", path)
 
 
 class ApartFolder(StoredFolder):
@@ -102,9 +101,10 @@ class ApartFolder(StoredFolder):
         *,
         told: str = "",
         location: str = "",
+        scanned: str = "",
         left_out: str = "",
     ) -> None:
-        super().__init__(storage, root, left_out=left_out)
+        super().__init__(storage, root, scanned=scanned, left_out=left_out)
         self.log = log
         self._told = told
         self._location = location
@@ -136,16 +136,18 @@ class ApartFolder(StoredFolder):
     def _in_log(self) -> dict[str, Entry]:
         return {
             entry.name: entry
-            for listed in self._storage.entries(self.log)
+            for listed in self._storage.entries(self._paths.resolve(self.log))
             if (entry := self._entry(listed)).name
         }
 
 
-def folder_of(storage: Storage, root: str, log: str, *, left_out: str = "") -> StoredFolder:
+def folder_of(
+    storage: Storage, root: str, log: str, *, scanned: str, left_out: str = ""
+) -> StoredFolder:
     """The folder of a table, whose log may be known to lie elsewhere."""
     if log:
-        return ApartFolder(storage, root, log, left_out=left_out)
-    return StoredFolder(storage, root, left_out=left_out)
+        return ApartFolder(storage, root, log, scanned=scanned, left_out=left_out)
+    return StoredFolder(storage, root, scanned=scanned, left_out=left_out)
 
 
 def home_around(storage: Storage, log: str, *, scanned: str, left_out: str = "") -> ApartFolder:
@@ -153,10 +155,10 @@ def home_around(storage: Storage, log: str, *, scanned: str, left_out: str = "")
 
     Of a lake that was moved or copied as a whole, the table lies beside its metadata as before.
     """
-    home = home_of(ApartFolder(storage, log, log))
+    home = home_of(ApartFolder(storage, log, log, scanned=scanned))
     told = canonical(home.metadata, log).rstrip("/")
     location = canonical(home.location, log).rstrip("/")
-    root = _moved(location, told, log)
+    root = without_dot_segments(_moved(location, told, log))
     if root != log and _below(root, log) is not None:
         raise UnreadableFile(
             "stray_metadata",
@@ -165,7 +167,15 @@ def home_around(storage: Storage, log: str, *, scanned: str, left_out: str = "")
         )
     if root != scanned.rstrip("/") and _below(root, scanned) is None:
         root = log
-    return ApartFolder(storage, root, log, told=told, location=location, left_out=left_out)
+    return ApartFolder(
+        storage,
+        root,
+        log,
+        told=told,
+        location=location,
+        scanned=scanned,
+        left_out=left_out,
+    )
 
 
 def _moved(location: str, told: str, log: str) -> str:

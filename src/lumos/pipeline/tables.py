@@ -160,7 +160,7 @@ def _do(job: TableJob, work: TableWork) -> TableDone:
     if work.log and work.root != work.log and not _shows_metadata(storage, work.log):
         # Perhaps it was put back into its usual place.
         work = msgspec.structs.replace(work, log="")
-    folder = folder_of(storage, work.root, work.log, left_out=job.state)
+    folder = folder_of(storage, work.root, work.log, scanned=job.selection.root, left_out=job.state)
     problems: list[Problem] = []
     if not work.met and work.kept is not None and not _has_log(folder, work.kinds):
         return TableDone(work.root, work.kept, None, problems, False, gone=True)
@@ -192,7 +192,8 @@ def _has_log(folder: StoredFolder, kinds: Sequence[str]) -> bool:
     """Whether a log is there that no listing showed: one may lag behind, or have failed."""
     try:
         return _shows_log(folder, kinds)
-    except OSError:
+    except (OSError, UnreadableFile):
+        # Reading the table reports why.
         return True
 
 
@@ -217,7 +218,7 @@ def table_around(selection: Selection) -> str | None:
         try:
             if _shows_log(StoredFolder(storage, folder), KINDS):
                 return folder
-        except OSError:
+        except (OSError, UnreadableFile):
             # Who may scan a place need not be allowed to look above it.
             return None
     return None

@@ -1,11 +1,14 @@
 """What the pipeline asks of a storage."""
 
+import errno
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from itertools import islice
+from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -19,6 +22,12 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 USUAL: Final = Access()
+
+# How many bytes of files a process holds that it read ahead of their turn.
+READ_AHEAD: Final = 256 * 1024 * 1024
+# What is asked for first of a file whose size is not known.
+_FIRST: Final = 1024 * 1024
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Listed(NamedTuple):
@@ -81,6 +90,13 @@ class ReadableFile(Protocol):
     def part(self, start: int, length: int) -> bytes: ...
 
 
+class FileTooLong(OSError):
+    """A file that is longer than whoever reads it allows."""
+
+    def __init__(self, path: str, longest: int) -> None:
+        super().__init__(errno.EFBIG, f"longer than {longest / 2**20:,.0f} MB", path)
+
+
 class Storage(ABC):
     """A place where files lie; whatever fails there raises some OSError."""
 
@@ -111,33 +127,57 @@ class Storage(ABC):
         What lies in the folders `without` right in it is left out.
         """
 
-    def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
-        """Whole files in that order, several at a time; a failure stands in its file's place."""
+    def read_many(
+        self, paths: Sequence[str], *, longest: int = sys.maxsize, sizes: Mapping[str, int] = _NONE
+    ) -> Iterator[bytes | OSError]:
+        """Whole files in that order, several at a time; a failure stands in its file's place.
+
+        Of what is read ahead, at most READ_AHEAD bytes are held: a file longer than its share of
+        them is read when it is its turn, and no other at the same time. One that is longer than
+        `longest` is a failure. `sizes` are those that were listed, where they are known.
+        """
         if self.concurrency == 1:
-            yield from map(self._read_or_failure, paths)
+            for path in paths:
+                yield self._read_or_failure(path, longest, sizes.get(path))
             return
+        share = min(longest, READ_AHEAD // self.concurrency)
         remaining = iter(paths)
         with ThreadPoolExecutor(self.concurrency) as threads:
-            # No more are asked for ahead than threads can read: they may be large.
-            reads = deque(
-                threads.submit(self._read_or_failure, path)
-                for path in islice(remaining, self.concurrency)
-            )
+
+            def ahead(count: int) -> Iterator[tuple[str, Future[bytes | OSError]]]:
+                for path in islice(remaining, count):
+                    size = sizes.get(path)
+                    yield path, threads.submit(self._read_or_failure, path, share, size)
+
+            reads = deque(ahead(self.concurrency))
             try:
                 while reads:
-                    yield reads.popleft().result()
-                    reads.extend(
-                        threads.submit(self._read_or_failure, path) for path in islice(remaining, 1)
-                    )
+                    path, read = reads.popleft()
+                    found = read.result()
+                    if isinstance(found, FileTooLong) and share < longest:
+                        found = self._read_or_failure(path, longest, sizes.get(path))
+                    yield found
+                    reads.extend(ahead(1))
             finally:
-                for read in reads:
+                for _, read in reads:
                     read.cancel()
 
-    def _read_or_failure(self, path: str) -> bytes | OSError:
+    def _read_or_failure(self, path: str, longest: int, size: int | None) -> bytes | OSError:
         try:
-            return self.read(path)
+            return self.read_within(path, longest, size=size)
         except OSError as problem:
             return problem
+
+    def read_within(self, path: str, longest: int, *, size: int | None = None) -> bytes:
+        """A whole file; raises FileTooLong before more than a part of a longer one is read."""
+        if size is not None and size > longest:
+            raise FileTooLong(path, longest)
+        with self.open(path, size=size) as file:
+            # The first bytes of a short file are all of it, and their answer tells the size.
+            file.head(min(longest, _FIRST))
+            if file.size > longest:
+                raise FileTooLong(path, longest)
+            return file.head(file.size)
 
     @abstractmethod
     def open(self, path: str, *, size: int | None = None) -> AbstractContextManager[ReadableFile]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from lumos.storage.interface import (
+    FileTooLong,
     Listed,
     Listing,
     Marker,
@@ -87,6 +88,12 @@ class LocalStorage(Storage):
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:
+            return file.read()
+
+    def read_within(self, path: str, longest: int, *, size: int | None = None) -> bytes:  # noqa: ARG002
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size > longest:
+                raise FileTooLong(path, longest)
             return file.read()
 
     def files(self, folder: str) -> list[str]:

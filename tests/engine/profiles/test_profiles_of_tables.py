@@ -4,8 +4,10 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from formats.tables.delta_logs import add, commit_name, field, lines, metadata, protocol
 from lumos import Lumos
 from lumos.engine.profiles.reports import ProfileReport
 
@@ -50,3 +52,18 @@ def test_a_delta_table_is_its_live_files_with_partition_values_and_only_new_ones
     shown = Lumos().show("table").dataset["quality"]["profile"]["columns"]["id"]
     assert "minimum" not in shown, "rows that are gone are told of no more"
     assert Lumos().profiles.profile("table", rows=5).profile.rows == 0
+
+
+def test_files_of_a_table_in_another_root_are_read_once_that_is_scanned(tmp_path: Path) -> None:
+    lake, archive = tmp_path / "lake", tmp_path / "archive"
+    archive.mkdir()
+    pq.write_table(pa.table({"a": pa.array(range(7), pa.int64())}), archive / "old.parquet")
+    size = (archive / "old.parquet").stat().st_size
+    commit = [protocol(), metadata(field("a")), add(f"file://{archive}/old.parquet", size, rows=7)]
+    (lake / "table/_delta_log").mkdir(parents=True)
+    (lake / "table" / commit_name(0)).write_bytes(lines(commit))
+    refused = profiled(lake)
+    assert (refused.profile.rows, [each.code for each in refused.problems]) == (0, ["outside_path"])
+    Lumos().ingest(archive)
+    read = Lumos().profiles.profile("table")
+    assert (read.profile.rows, read.problems) == (7, ())

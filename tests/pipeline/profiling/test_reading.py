@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import json
-from array import array
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal as Exact
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyroaring import BitMap64
 
 from lumos.formats import UnreadableFile, read_file
 from lumos.model.schema import Field, Schema
@@ -212,7 +212,7 @@ def test_rows_of_portions_and_samples_go_by_their_number_in_the_whole_file(
         task = FileTask(
             str(file), 0, format, 0, names=("id",), portion=(number, portions), sample=share
         )
-        gone = array("q", sorted(deleted))
+        gone = BitMap64(deleted)
         for batch in batches(task, LocalStorage(), {"id": INT64}, gone):
             left += batch.columns["id"].to_pylist()
     assert deleted.isdisjoint(left)

@@ -3,6 +3,7 @@
 import base64
 import json
 import struct
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
+from lumos.formats import UnreadableFile
 from lumos.formats.tables import READERS, Deletes
 from lumos.model.codec import to_json
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
 from lumos.pipeline.profiling.columns import leaves_of
-from lumos.pipeline.profiling.deletes import _roaring
+from lumos.pipeline.profiling.deletes import deleted_rows, kept_rows
 from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
 from lumos.pipeline.profiling.naming import known_fields, named, places_of
 from lumos.pipeline.profiling.reading import FileTask
@@ -32,6 +34,7 @@ from lumos.pipeline.profiling.tallies import Tally
 from lumos.pipeline.tables import Memory, StoredFolder
 from lumos.storage import USUAL, LocalStorage
 
+VECTOR_MAGIC = struct.pack("<i", 1681511377)
 Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 
@@ -69,7 +72,56 @@ def test_bitmaps_are_read_as_their_library_writes_them(numbers: list[int], optim
     bitmap = BitMap64(numbers)
     if optimised:
         bitmap.run_optimize()
-    assert sorted(_roaring(memoryview(bitmap.serialize()))) == sorted(numbers)
+    body = VECTOR_MAGIC + bitmap.serialize()
+    deletes = Deletes("dv", "", count=len(numbers), inline=body)
+    assert list(deleted_rows([deletes], "", USUAL)) == sorted(numbers)
+
+
+def test_a_short_vector_of_a_million_rows_stays_small_in_memory() -> None:
+    bitmap = BitMap64(range(1_000_000))
+    bitmap.run_optimize()
+    body = VECTOR_MAGIC + bitmap.serialize()
+    assert len(body) < 300
+    tracemalloc.start()
+    try:
+        deleted = deleted_rows([Deletes("dv", "", inline=body)], "", USUAL)
+        flags = kept_rows(999_998, 4, deleted)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(deleted) == 1_000_000
+    assert flags.to_pylist() == [False, False, True, True]
+    assert peak < 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("content", "count", "reason"),
+    [
+        pytest.param(b"", None, "cannot be read", id="empty file"),
+        pytest.param(struct.pack(">i", 2**30) + VECTOR_MAGIC, None, "1,073,741,824", id="too long"),
+        pytest.param(struct.pack(">i", -1), None, "-1 bytes", id="negative length"),
+        pytest.param(struct.pack(">i", 12) + b"x" * 12, None, "begins with", id="another file"),
+        pytest.param(struct.pack(">i", 12) + VECTOR_MAGIC + b"x" * 8, None, "read", id="no bitmap"),
+        pytest.param(
+            struct.pack(">i", 12) + VECTOR_MAGIC + bytes(8), 3, "0 rows, .* says 3", id="count"
+        ),
+    ],
+)
+def test_a_damaged_vector_is_named(
+    content: bytes, count: int | None, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "vector.bin").write_bytes(content)
+    deletes = Deletes("dv", str(tmp_path / "vector.bin"), count=count)
+    with pytest.raises(UnreadableFile, match=reason) as caught:
+        deleted_rows([deletes], "", USUAL)
+    assert caught.value.code == "corrupt_file"
+
+
+def test_negative_positions_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "deletes.parquet"
+    pq.write_table(pa.table({"file_path": ["a"], "pos": pa.array([-1], pa.int64())}), path)
+    with pytest.raises(UnreadableFile, match="negative position"):
+        deleted_rows([Deletes("positions", str(path))], "a", USUAL)
 
 
 def rows(first: int, last: int) -> pa.Table:
@@ -82,7 +134,7 @@ def rows(first: int, last: int) -> pa.Table:
 
 
 def inline_vector(rows: list[int]) -> dict[str, Any]:
-    body = struct.pack("<i", 1681511377) + BitMap64(rows).serialize()
+    body = VECTOR_MAGIC + BitMap64(rows).serialize()
     padded = body + bytes(-len(body) % 4)
     text = base64.b85encode(padded).translate(bytes.maketrans(B85, Z85)).decode()
     return {
@@ -373,4 +425,4 @@ def test_a_log_leads_into_no_other_store(at: str, tmp_path: Path) -> None:
     else:
         task = task._replace(deletes=(Deletes("dv", "s3://other/vector.bin"),))
     found = read(task)
-    assert (found.rows, [problem.code for problem in found.problems]) == (0, ["outside_data"])
+    assert (found.rows, [problem.code for problem in found.problems]) == (0, ["outside_path"])

@@ -165,7 +165,8 @@ class ProfileDesk:
 
             step = f"Profiling {located.dataset.name}"
             announce(step)
-            place = Place(located.access, self._folder(located.dataset.urn), access)
+            folder = self._folder(located.dataset.urn)
+            place = Place(located.access, folder, access, located.roots)
             watch = partial(_report_progress, announce, step)
             return profile(session, files, leaves, place, keep=keep, anew=full, watch=watch)
 

@@ -3,14 +3,17 @@
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from lumos.config import Settings
+from lumos.config.sources import FileStore
 from lumos.engine.explain import selection_of, urns_in
 from lumos.engine.kept_hints import with_stored_hints
+from lumos.engine.scanning import file_roots
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import Problem
 from lumos.sources.addresses import access_of
 from lumos.storage import Access
+from lumos.storage.schemes import is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
 
 if TYPE_CHECKING:
@@ -38,12 +41,16 @@ class Counted(Protocol):
 
 
 class Located(NamedTuple):
-    """A dataset, its files, how they are reached, and what of them is not taken into account."""
+    """A dataset, its files, how they are reached, and what of them is not taken into account.
+
+    `roots` are the places that a table may have files in.
+    """
 
     dataset: Dataset
     files: "list[SourceFile]"
     access: Access
     remarks: tuple[Problem, ...] = ()
+    roots: tuple[str, ...] = ()
 
 
 def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located:
@@ -64,7 +71,8 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     manifest = Manifests(state_folder(state, known.source), state_access).read(scan.manifest)
     place = dataset.location.uri if dataset.location else ""
     if place in manifest.tables:
-        return _table(dataset, selection.access, manifest.tables[place], state_access)
+        found = _table(dataset, selection.access, manifest.tables[place], state_access)
+        return found._replace(roots=_scanned_roots(settings, store, root))
     lens = Lens.of_scan(selection, manifest, state_access=state_access)
     urn_of = urns_in(settings, root)
     group = next((each for each in lens.groups if str(urn_of(each.dataset)) == urn), None)
@@ -90,6 +98,19 @@ def _table(dataset: Dataset, access: Access, kept: "TableKept", state_access: Ac
         raise NotProfiled(dataset.urn, f"{_LOST} Run lumos ingest.")
     files, remarks = table_files(dataset.location.uri, memory)
     return Located(dataset, files, access, tuple(remarks))
+
+
+def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ...]:
+    """The root of a scan, and others of the same store: of other scans, and of the sources."""
+    scanned = [scan.source.partition(":")[2] for scan in store.scans()]
+    configured = [
+        each
+        for section in settings.sources
+        if isinstance(section, FileStore)
+        for each in file_roots(section)
+    ]
+    files = (each for each in (*scanned, *configured) if each.startswith("/") or "://" in each)
+    return tuple(dict.fromkeys([root, *(each for each in files if is_same_store(each, root))]))
 
 
 def _known(store: Store, dataset: Dataset) -> KnownDataset:

@@ -16,8 +16,8 @@ from lumos.pipeline.profiling.reading import Batch, FileTask, batches
 from lumos.pipeline.profiling.sketching import Sent, Sketches, sent, sql_schema
 from lumos.pipeline.profiling.tallies import Tally
 from lumos.pipeline.profiling.values import values_of
+from lumos.pipeline.table_paths import TablePaths
 from lumos.storage import Access, storage_of
-from lumos.storage.schemes import is_same_store
 
 _FIRST: Final = [("unit", pa.int64()), ("facts", pa.binary())]
 
@@ -60,12 +60,16 @@ class Marks(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What all tasks have in common; each does one of `parts`."""
+    """What all tasks have in common; each does one of `parts`.
+
+    Of a table, files are opened only below `roots`; without any, below the table's own root.
+    """
 
     leaves: tuple[Leaf, ...]
     access: Access
     parts: tuple[tuple[FileTask, ...], ...]
     marks: Marks | None = None
+    roots: tuple[str, ...] = ()
 
 
 def measure(spark: SparkSession, job: Job) -> dict[int, Measured]:
@@ -118,12 +122,14 @@ def _part(
     tasks = job.parts[number]
     for task in tasks:
         facts = counted.setdefault(task.unit, Facts(0, 0, [Tally() for _ in job.leaves]))
-        storage = storage_of(task.path, job.access)
         bad = 0
         try:
-            _check_store(task)
-            deleted = deleted_rows(task.deletes, task.spelled, job.access) if task.deletes else None
-            for batch in batches(task, storage, wanted, deleted):
+            found = _resolved(task, job.roots)
+            storage = storage_of(found.path, job.access)
+            deleted = (
+                deleted_rows(found.deletes, found.spelled, job.access) if found.deletes else None
+            )
+            for batch in batches(found, storage, wanted, deleted):
                 values = _counted(job.leaves, batch, task, facts)
                 if going:
                     arrays = [array for each in going for array in each.arrays(values[each.leaf])]
@@ -150,11 +156,19 @@ def _part(
         job.marks.leave(number, sum(task.size // task.portion[1] for task in tasks))
 
 
-def _check_store(task: FileTask) -> None:
-    opened = (task.path, *(each.path for each in task.deletes if each.path))
-    if task.near and not all(is_same_store(path, task.near) for path in opened):
-        reason = "It lies in another store or bucket than its table, and is not opened"
-        raise UnreadableFile("outside_data", reason)
+def _resolved(task: FileTask, roots: tuple[str, ...]) -> FileTask:
+    """A task whose paths are those to open; raises UnreadableFile where a log leads elsewhere."""
+    if not task.near:
+        return task
+    resolve = TablePaths(task.near, roots or (task.near,)).resolve
+    return task._replace(
+        path=resolve(task.path),
+        deletes=tuple(
+            msgspec.structs.replace(each, path=each.path and resolve(each.path))
+            for each in task.deletes
+        ),
+        logs=tuple(map(resolve, task.logs)),
+    )
 
 
 def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts) -> list[pa.Array]:

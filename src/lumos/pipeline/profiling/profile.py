@@ -31,11 +31,15 @@ Watch: TypeAlias = Callable[[int, float], None]
 
 
 class Place(NamedTuple):
-    """Where things lie: the files, and what is kept of profiles of them."""
+    """Where things lie: the files, and what is kept of profiles of them.
+
+    `roots` are the scanned roots, outside of which no file of a table is opened.
+    """
 
     access: Access
     state: str
     state_access: Access
+    roots: tuple[str, ...] = ()
 
 
 class Profiled(NamedTuple):
@@ -95,7 +99,7 @@ def _measured(
         return {}
     marks = Marks(f"{place.state}/under-way", place.state_access, uuid.uuid4().hex)
     with _watched(marks, watch, parts=len(parts)):
-        return measure(spark, Job(tuple(leaves), place.access, parts, marks))
+        return measure(spark, Job(tuple(leaves), place.access, parts, marks, place.roots))
 
 
 def _units(spec: str, division: Division, fresh: dict[int, Measured]) -> Iterator[Unit]:

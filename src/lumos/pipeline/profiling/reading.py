@@ -1,13 +1,13 @@
 """Rows of data files, batch by batch, whatever their format and wherever they lie."""
 
 import io
-from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+from pyroaring import BitMap64
 
 from lumos.formats import UnreadableFile
 from lumos.formats.tables.interface import Deletes
@@ -38,8 +38,8 @@ class FileTask(NamedTuple):
     tells, which knows better than files, as it does for Spark. `sample` is
     the share of rows that is wanted, `most_rows` how many at most. Of a table, `fields` are its
     columns by what files call them, `deletes` says which rows count no more, `spelled` is how it
-    spells the path, and `logs` are what Hudi lays over the file. Nothing is opened but in the store
-    that its root, `near`, lies in: whoever writes a log must not lead elsewhere with our rights.
+    spells the path, `logs` are what Hudi lays over the file, and `near` is its root: whoever writes
+    a log must not lead elsewhere with our rights.
     """
 
     path: str
@@ -142,7 +142,7 @@ def batches(
     task: FileTask,
     storage: Storage,
     wanted: Mapping[str, DataType],
-    deleted: "array[int] | None" = None,
+    deleted: BitMap64 | None = None,
 ) -> Iterator[Batch]:
     """The rows of a file's portion with those of the wanted columns that it holds.
 
@@ -187,7 +187,7 @@ def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> I
     if task.format == HUDI_SLICE:
         from lumos.pipeline.profiling.hudi_slices import read_slice
 
-        yield from read_slice(task, wanted)
+        yield from read_slice(task, storage, wanted)
         return
     read = _reader_of(task.format)
     if task.format not in _READ_IN_CHILD:
@@ -203,7 +203,7 @@ def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> I
         yield from read_in_child(read, task, wanted, RangedFile(remote))
 
 
-def _without(batch: Batch, deleted: "array[int]") -> Batch:
+def _without(batch: Batch, deleted: BitMap64) -> Batch:
     kept = kept_rows(batch.start, batch.rows, deleted)
     if kept is None:
         return batch

@@ -28,6 +28,7 @@ class TableProperties:
     """The properties of one table, with what Hudi takes for granted where one is missing."""
 
     def __init__(self, data: bytes) -> None:
+        self.data: Final = data
         # Latin-1 is what Java reads; any other character is an escape.
         text = data.decode("latin-1")
         self.values: Final = java_properties(text)

@@ -89,7 +89,7 @@ class HudiReader(TableReader):
     def read(
         self, folder: Folder, memory: bytes | None, *, most_commits: int
     ) -> tuple[TableFacts, bytes]:
-        properties = _properties(folder)
+        properties = read_properties(folder)
         timeline, remarks = _without_unfinished(timeline_of(folder.entries(properties.timeline)))
         reading = _Reading(folder, properties, timeline, _known(memory))
         reading.remarks += remarks
@@ -115,14 +115,15 @@ def _metadata_files(folder: Folder) -> list[Entry]:
     if timeline_of(entries).writes:
         return entries
     try:
-        timeline = _properties(folder).timeline
+        timeline = read_properties(folder).timeline
     except UnreadableFile:
         # Whoever reads the table says so.
         return entries
     return entries if timeline in USUAL_TIMELINES else [*entries, *folder.entries(timeline)]
 
 
-def _properties(folder: Folder) -> TableProperties:
+def read_properties(folder: Folder) -> TableProperties:
+    """The properties of the table in a folder; raises UnreadableFile."""
     for path in candidates():
         try:
             data = folder.read(path)
