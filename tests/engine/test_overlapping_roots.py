@@ -147,6 +147,23 @@ def test_types_inferred_from_csv_stay_as_wide_in_every_root(tmp_path: Path) -> N
     assert changes(lake) == [("unchanged", [])]
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["other root", "state deleted"])
+def test_of_two_formats_in_a_folder_the_recorded_one_keeps_the_name(
+    tmp_path: Path, lost: bool
+) -> None:
+    lake = tmp_path / "lake"
+    write_lines(lake / "t/part-0.csv", "id,name", "1,Ann")
+    Lumos().ingest(lake / "t")
+    write_columns(lake / "t/part-0.parquet", "id", "x")
+    before = {each.urn: each.format for each in Lumos().ingest(lake / "t").datasets}
+    if lost:
+        shutil.rmtree(".lumos/lumos.state")
+    for root in (lake / "t", lake) if lost else (lake, lake / "t"):
+        found = Lumos().ingest(root).datasets
+        assert {each.urn: each.format for each in found} == before
+        assert [each.change for each in found] == ["unchanged"] * 2
+
+
 def test_a_root_that_holds_a_part_of_a_dataset_changes_nothing(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for year, columns in ((2023, ("a", "b")), (2024, ("a", "b", "c25")), (2025, ("a", "b"))):

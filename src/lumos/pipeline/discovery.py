@@ -3,6 +3,7 @@
 import os
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -304,6 +305,7 @@ def _collected(
         tables=roots,
         joins_similar=job.selection.join_similar,
         was_there=_LastListing(known.parts, job.state_access).holds,
+        recorded_formats=partial(_recorded_formats, recall),
     )
     merged = _merged(grouping.groups, schemas, known, recall)
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
@@ -334,6 +336,12 @@ def _collected(
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest
+
+
+def _recorded_formats(recall: Recall | None, paths: Collection[str]) -> dict[str, str | None]:
+    if recall is None:
+        return {}
+    return {path: each.format for path, each in recall(paths).items()}
 
 
 def _merged(
