@@ -53,7 +53,9 @@ class Lake:
     def scan(self, datasets: Iterable[FoundDataset]) -> Pass:
         discovery = Discovery(datasets=tuple(datasets))
 
-        def look(_before: str | None, _after: str) -> AbstractContextManager[Discovery]:
+        def look(
+            _before: str | None, _after: str, _recall: object
+        ) -> AbstractContextManager[Discovery]:
             return nullcontext(discovery)
 
         scanner = Scanner(self.lumos.settings, self.store, accept_removals=False)

@@ -1,6 +1,7 @@
 """What becomes of datasets when files turn out to be a table's, or are one's no more."""
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import deltalake
@@ -12,6 +13,7 @@ from lumos.pipeline.explanation import Lens
 from lumos.storage import USUAL
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose
+from storage_places import SERVED
 
 
 def test_a_dropped_table_whose_files_are_left_is_files_again(lake: Path, scans: Scans) -> None:
@@ -82,6 +84,27 @@ def test_a_table_does_not_go_on_as_a_dataset_whose_files_were_removed(
     assert scans.found() == {"kept.parquet": "parquet", table: "delta"}
     found = scans.dataset(table)
     assert (found.renamed_from, found.merged_from) == (None, ())
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_a_table_in_a_bucket_does_not_go_on_as_a_dataset_whose_files_were_removed(
+    kind: str, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loose = ["sales/data/part-0.parquet", "sales/data/part-1.parquet"]
+    for path in loose:
+        write_loose(lake / path)
+    with ExitStack() as made:
+        place = SERVED[kind](made)
+        scans = Scans(place.root, tmp_path / "state", monkeypatch, access=place.access)
+        place.put({path: (lake / path).read_bytes() for path in loose})
+        assert scans.found() == {"sales/data": "parquet"}
+        write_delta(lake / "sales")
+        table = [path for path in (lake / "sales").rglob("*.*") if "data" not in path.parts]
+        place.put({str(path.relative_to(lake)): path.read_bytes() for path in table})
+        place.storage.discard([f"{place.root}/{path}" for path in loose])
+        assert scans.found() == {"sales": "delta"}
+        found = scans.dataset("sales")
+        assert (found.renamed_from, found.merged_from) == (None, ())
 
 
 def test_each_of_two_folders_named_alike_goes_on_as_its_own_table(lake: Path, scans: Scans) -> None:

@@ -171,6 +171,38 @@ def test_what_is_not_there_is_not_found(place: Place) -> None:
         file.head(3)
 
 
+def test_a_file_exists_until_it_is_removed(place: Place) -> None:
+    place.put({"a.csv": b"1", "a.csv.bak": b"2", "empty.csv": b"", "folder/b.csv": b"3"})
+    there = {
+        name: place.storage.exists(f"{place.root}/{name}")
+        for name in (
+            "a.csv",
+            "empty.csv",
+            "folder/b.csv",
+            "a",
+            "a.cs",
+            "b.csv",
+            "folder",
+            "a.csv/x",
+        )
+    }
+    assert [name for name, exists in there.items() if exists] == [
+        "a.csv",
+        "empty.csv",
+        "folder/b.csv",
+    ]
+    place.storage.discard([f"{place.root}/a.csv"])
+    assert not place.storage.exists(f"{place.root}/a.csv")
+    assert place.storage.exists(f"{place.root}/a.csv.bak")
+
+
+def test_whether_a_file_exists_is_not_guessed_where_the_server_fails(served: Served) -> None:
+    served.put({"a.csv": b"1"})
+    served.fail(served.denied)
+    with pytest.raises(PermissionError):
+        served.storage.exists(f"{served.root}/a.csv")
+
+
 def test_entries_are_in_order_with_hidden_ones_and_behind_a_name(place: Place) -> None:
     files = ["log/0.json", "log/1.json", "log/2.json", "log/_last", "log/sub/x.json"]
     place.put(dict.fromkeys(files, b"1"))

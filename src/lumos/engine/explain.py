@@ -270,7 +270,8 @@ def _report_of_table(
     needed = [found for _, found in (*holders, *seen) if found.verdict in ("dataset", "log")]
     found = needed[0] if needed else seen[0][1]
     is_folder = path == tables[0].root or _is_folder(path, place.selection)
-    if not is_folder and found.verdict == "not_live" and not _is_there(path, place.selection):
+    storage = storage_of(path, place.selection.access)
+    if not is_folder and found.verdict == "not_live" and not storage.exists(path):
         raise NothingToExplain(path)
     holds_data = bool(holders)
     return ExplainReport(
@@ -294,14 +295,6 @@ def _held(
     if path == table.root and table.facts is not None:
         return dataset
     return msgspec.structs.replace(dataset, files_here=found.files_here)
-
-
-def _is_there(path: str, selection: Selection) -> bool:
-    try:
-        with storage_of(path, selection.access).open(path) as file:
-            return file.size >= 0
-    except FileNotFoundError:
-        return False
 
 
 def _table(table: "SeenTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:

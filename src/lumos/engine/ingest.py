@@ -30,6 +30,7 @@ from lumos.store import Store
 
 if TYPE_CHECKING:
     from lumos.pipeline.grouping import GroupingState
+    from lumos.pipeline.succession import Recall
 
 
 class Announce(Protocol):
@@ -53,6 +54,7 @@ class Discover(Protocol):
         state_access: Access = USUAL,
         left_out: str = "",
         inherited: "GroupingState | None" = None,
+        recall: "Recall | None" = None,
     ) -> Discovery: ...
 
 
@@ -131,7 +133,9 @@ def _scan_tables(
     def watch(share: float) -> None:
         announce(step, share=share)
 
-    def look(_before: str | None, _after: str) -> AbstractContextManager[Discovery]:
+    def look(
+        _before: str | None, _after: str, _recall: "Recall"
+    ) -> AbstractContextManager[Discovery]:
         if isinstance(source, SampledSource):
             known = known_datasets(scanner.store, source, settings.environment)
             return nullcontext(sampled(source, known, settings, announce))
@@ -196,6 +200,7 @@ class _Remembered:
         store: Store,
         before: str | None,
         after: str,
+        recall: "Recall",
     ) -> Iterator[Discovery]:
         from lumos.pipeline.manifest import Manifests
 
@@ -210,6 +215,7 @@ class _Remembered:
                 state_access=self._access,
                 left_out=self._state,
                 inherited=self._inherited(store, source_id),
+                recall=recall,
             )
             kept.add(after)
         finally:

@@ -108,22 +108,33 @@ class Recorder:
         told = {
             name
             for name, (urn, found) in named.items()
-            if self._tells_more(name, found)
-            or (name in known and known[name].name != dataset_name(found, urn))
+            if name not in changed
+            and known[name].source == self._source
+            and (self._tells_more(name, found) or known[name].name != dataset_name(found, urn))
         }
-        told -= changed
+        remembered = {
+            name
+            for name, (_, found) in named.items()
+            if found.memory is not None and found.memory.body != found.memory.recalled
+        }
 
         def attempt(transaction: Transaction) -> dict[str, Outcome]:
             outcomes: dict[str, Outcome] = {}
             for name, (urn, found) in sorted(named.items()):
                 if name in changed:
                     outcomes[name] = self._record(transaction, found, urn)
-                elif name in told:
+                    continue
+                if name in told:
                     self._tell_more(transaction, found, name)
+                if name in remembered and not self._is_overtaken(transaction, found, name):
+                    self._remember(transaction, found, name)
             return outcomes
 
         self._store.keep_schemas(as_written[name].schema for name in changed)
-        outcomes = self._store.transact(attempt) if changed or told else {}
+        self._store.keep_schemas(
+            memory.schema for name in remembered if (memory := named[name][1].memory) is not None
+        )
+        outcomes = self._store.transact(attempt) if changed or told or remembered else {}
         for name, (urn, _) in named.items():
             yield outcomes.get(name) or unchanged(as_written[name], urn, known[name])
 
@@ -171,6 +182,24 @@ class Recorder:
     def _keep(self, transaction: Transaction, urn: str, name: str, value: object) -> None:
         if transaction.aspect(urn, name) != value:
             transaction.save_aspect(urn, name, value, writer=_WRITER, at=self._at)
+
+    @staticmethod
+    def _is_overtaken(transaction: Transaction, found: FoundDataset, urn: str) -> bool:
+        """Whether a scan of another root has recorded the dataset since this one recalled it.
+
+        What this scan found may be older then. The next scan compares again.
+        """
+        if found.memory is None:
+            return False
+        recorded = transaction.schema_memory(urn)
+        return recorded not in (None, found.memory.recalled, found.memory.body)
+
+    @staticmethod
+    def _remember(transaction: Transaction, found: FoundDataset, urn: str) -> None:
+        """Keeps what the next scan must know of the schemas of the dataset's files."""
+        memory = found.memory
+        if memory is not None and memory.body != memory.recalled:
+            transaction.save_schema_memory(urn, memory.body, memory.schema)
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
         """Records that a dataset's files are gone; its history stays."""
@@ -224,9 +253,24 @@ class Recorder:
         )
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
-        succession = self._succession
-        moved = succession.begin(transaction, found, urn, name=dataset_name(found, urn))
+        moved = self._succession.begin(transaction, found, urn, name=dataset_name(found, urn))
         known = transaction.known(str(urn))
+        is_live = known is not None and known.state == "live"
+        if known is not None and is_live and self._is_overtaken(transaction, found, str(urn)):
+            return unchanged(found, urn, known)
+        outcome = self._record_found(transaction, found, urn, known, moved)
+        self._remember(transaction, found, str(urn))
+        return outcome
+
+    def _record_found(
+        self,
+        transaction: Transaction,
+        found: FoundDataset,
+        urn: Urn,
+        known: KnownDataset | None,
+        moved: ChangeEvent | None,
+    ) -> Outcome:
+        succession = self._succession
         told = found.told
         if known is not None and self._has_lost_its_log(transaction, found, known):
             told = Told()

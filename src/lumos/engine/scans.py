@@ -4,28 +4,33 @@ import getpass
 import logging
 import socket
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
 from lumos.config import Settings
 from lumos.engine.recording import Outcome, Recorder, unchanged
+from lumos.engine.schema_memory import recall_memories
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location
 from lumos.model.discovery import Discovery, FoundDataset, Problem, Suggestion
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, Source, TableSource
 from lumos.store import KnownDataset, Scan, Store
+from lumos.store.records import IMPORTED
+
+if TYPE_CHECKING:
+    from lumos.pipeline.succession import Recall, RecalledMemory
 
 _log = logging.getLogger(__name__)
 
-# Looks at the source, given what the last scan left and what this one is to be called; what it
-# leaves is kept once the block has recorded everything.
-Look: TypeAlias = Callable[[str | None, str], AbstractContextManager[Discovery]]
+# Looks at the source, given what the last scan left, what this one is to be called, and what is
+# remembered of datasets; what it leaves is kept once the block has recorded everything.
+Look: TypeAlias = Callable[[str | None, str, "Recall"], AbstractContextManager[Discovery]]
 
 
 class Pass(NamedTuple):
@@ -37,6 +42,18 @@ class Pass(NamedTuple):
     held: tuple[str, ...]
     splits: tuple[ChangeEvent, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
+
+
+class _Placement(NamedTuple):
+    """The URN and path that a dataset is recorded by.
+
+    `whole` is the dataset on record of which only a part was scanned.
+    """
+
+    urn: Urn
+    path: str
+    whole: KnownDataset | None = None
+    remark: Problem | None = None
 
 
 class Scanner:
@@ -83,8 +100,20 @@ class Scanner:
         scan = Scan(
             source=source_id, scan_id=scan_id, manifest=scan_id, finished_at=datetime.now(UTC)
         )
-        with look(None if last is None else last.manifest, scan_id) as discovery:
+        recall = partial(self._recall, source, source_id)
+        with look(None if last is None else last.manifest, scan_id, recall) as discovery:
             return self._record(source, scan, discovery)
+
+    def _recall(
+        self, source: Source, source_id: str, paths: Collection[str]
+    ) -> dict[str, "RecalledMemory"]:
+        """What is remembered of the datasets of some paths, whichever root was scanned."""
+        urn_of = partial(source.urn, environment=self._settings.environment)
+        known = self.store.known(source=source_id)
+        placements = self._placements(paths, source_id, known, urn_of)
+        return recall_memories(
+            self.store, {path: str(each.urn) for path, each in placements.items()}
+        )
 
     def _record(self, source: Source, scan: Scan, discovery: Discovery) -> Pass:
         settings = self._settings
@@ -102,10 +131,27 @@ class Scanner:
             named = renamed(named, known, recorder.locations)
         remarks: list[Problem] = []
         outcomes: list[Outcome] = []
+        recorded = known
         if isinstance(source, LakeSource):
-            parts = self._parts_of_datasets(named, scan.source, known, urn_of)
-            named, outcomes, remarks = parts
-        outcomes += recorder.record(named, known)
+            paths = {found.path for found in discovery.datasets}
+            placements = self._placements(paths, scan.source, known, urn_of)
+            remarks = [each.remark for each in placements.values() if each.remark is not None]
+            outcomes = [
+                unchanged(found, urn, whole)
+                for urn, found in named
+                if (whole := placements[found.path].whole) is not None
+            ]
+            named = [
+                (place.urn, msgspec.structs.replace(found, path=place.path))
+                for _, found in named
+                if (place := placements[found.path]).whole is None
+            ]
+            # Scans of other roots may have recorded some of them.
+            elsewhere = self.store.live({str(urn) for urn, _ in named} - known.keys())
+            recorded = known | {
+                urn: each for urn, each in elsewhere.items() if each.source != IMPORTED
+            }
+        outcomes += recorder.record(named, recorded)
         for outcome in outcomes:
             if outcome.event is not None:
                 _log_change(outcome.event)
@@ -145,14 +191,14 @@ class Scanner:
             suggestions=suggestions_of(discovery, urn_of),
         )
 
-    def _parts_of_datasets(
+    def _placements(
         self,
-        named: list[tuple[Urn, FoundDataset]],
+        paths: Collection[str],
         source: str,
-        known: dict[str, KnownDataset],
+        known: Mapping[str, KnownDataset],
         urn_of: Callable[[str], Urn],
-    ) -> tuple[list[tuple[Urn, FoundDataset]], list[Outcome], list[Problem]]:
-        """What to record, what stays as it is on record, and remarks on both.
+    ) -> dict[str, "_Placement"]:
+        """Which dataset each path of a scanned lake is recorded as.
 
         The pattern of a dataset may begin above the scanned root, so that the root holds a part of
         it. Where a scan of a folder above records the whole, a part changes nothing. Where a scan
@@ -161,37 +207,30 @@ class Scanner:
         from lumos.pipeline.patterns import folder_dataset
 
         root = source.partition(":")[2].rstrip("/")
-        outside = {str(urn) for urn, found in named if not f"{found.path}/".startswith(f"{root}/")}
-        recorded = {
-            urn: each
-            for urn, each in (self.store.live(outside) if outside else {}).items()
-            if each.source != source
-        }
-        record: list[tuple[Urn, FoundDataset]] = []
-        whole: list[Outcome] = []
-        remarks: list[Problem] = []
-        for urn, found in named:
-            own = f"{root}{found.path.removeprefix(folder_dataset(root))}"
+        placements = {path: _Placement(urn_of(path), path) for path in paths}
+        outside = {path for path in paths if not _is_inside(path, root)}
+        recorded = self.store.live({str(placements[path].urn) for path in outside})
+        for path in outside:
+            urn = placements[path].urn
             other = recorded.get(str(urn))
-            if other is None and str(urn_of(own)) not in known:
-                record.append((urn, found))
-                continue
-            above = "" if other is None else other.source.partition(":")[2].rstrip("/")
-            if other is not None and f"{root}/".startswith(f"{above}/"):
-                whole.append(unchanged(found, urn, other))
-                reason = f"It is a part of {urn}, which the scan of {above} records."
-                remarks.append(_remark(root, "inside_dataset", reason))
-            elif str(urn) in outside:
-                record.append((urn_of(own), msgspec.structs.replace(found, path=own)))
-                if other is not None:
-                    reason = (
-                        f"{above} holds a dataset of the same path pattern, {urn}. This one is "
-                        f"recorded as {urn_of(own)}. Scan a folder above both to make them one."
-                    )
-                    remarks.append(_remark(root, "same_pattern", reason))
-            else:
-                record.append((urn, found))
-        return record, whole, remarks
+            if other is not None and other.source == source:
+                other = None
+            folder = "" if other is None else other.source.partition(":")[2].rstrip("/")
+            own = f"{root}{path.removeprefix(folder_dataset(root))}"
+            if other is not None and _is_inside(root, folder):
+                reason = f"It is a part of {urn}, which the scan of {folder} records."
+                remark = _remark(root, "inside_dataset", reason)
+                placements[path] = _Placement(urn, path, other, remark)
+            elif other is not None and not _is_inside(folder, root):
+                reason = (
+                    f"{folder} holds a dataset of the same path pattern, {urn}. This one is "
+                    f"recorded as {urn_of(own)}. Scan a folder above both to make them one."
+                )
+                remark = _remark(root, "same_pattern", reason)
+                placements[path] = _Placement(urn_of(own), own, None, remark)
+            elif str(urn_of(own)) in known:
+                placements[path] = _Placement(urn_of(own), own)
+        return placements
 
     def _missing(
         self,
@@ -233,6 +272,10 @@ class Scanner:
 
 def _remark(path: str, code: str, reason: str) -> Problem:
     return Problem(path=path, code=code, reason=reason, remark=True)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")
 
 
 def suggestions_of(discovery: Discovery, urn_of: Callable[[str], Urn]) -> tuple[Suggestion, ...]:

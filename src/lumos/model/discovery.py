@@ -43,6 +43,18 @@ class TableState(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[str, ...] = ()
 
 
+class SchemaMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next scan must know of the schemas that a dataset's files had.
+
+    `body` is in the encoding of the pipeline, `schema` is the one that the files declare, and
+    `recalled` is the body that this scan started from.
+    """
+
+    body: bytes
+    schema: Schema
+    recalled: bytes | None = None
+
+
 class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as its files, or its place, show it.
 
@@ -65,6 +77,8 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     told: Told | None = None
     table: TableState | None = None
     reverted: bool = False
+    # Files alone need one: tables and databases declare their schema.
+    memory: SchemaMemory | None = None
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
     split_from: str | None = None

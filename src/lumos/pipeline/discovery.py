@@ -3,6 +3,7 @@
 import os
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -11,16 +12,17 @@ from pyspark.sql import SparkSession
 
 from lumos.formats.tables import TableFacts
 from lumos.model.codec import from_json
-from lumos.model.discovery import Discovery, FoundDataset, Problem
+from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
 from lumos.pipeline.absence import Absence
 from lumos.pipeline.claims import Claims, may_meet
 from lumos.pipeline.former import Former, former_of
-from lumos.pipeline.grouping import GroupingState, group, suggest_joins
+from lumos.pipeline.grouping import Group, GroupingState, group, suggest_joins
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import LOST, Part, PartIndex, read_identities
 from lumos.pipeline.session import is_local
+from lumos.pipeline.succession import Memory, Recall, RecalledMemory
 from lumos.pipeline.summaries import merged_places
 from lumos.pipeline.table_works import chosen_tables, table_works
 from lumos.pipeline.tables import (
@@ -55,6 +57,7 @@ def discover(
     column_stats: bool = False,
     left_out: str = "",
     inherited: GroupingState | None = None,
+    recall: Recall | None = None,
     watch: Watch = unwatched,
 ) -> Discovery:
     """Scans a root, opening only files that the manifest before does not know as they are.
@@ -62,7 +65,8 @@ def discover(
     Manifests lie in the folder `state`; `before` and `after` are their names. Nothing there, or in
     `left_out` above it, is data. Tasks list and read, and bring home sums alone: what the driver
     holds grows with the number of datasets, not of files. `inherited` is what the scan of a folder
-    above remembers of its grouping: names and decisions that hold here, too.
+    above remembers of its grouping: names and decisions that hold here, too. `recall` gives what
+    scans of any root remember of datasets; without it, the manifest does.
     """
     manifests = Manifests(state, state_access)
     known = manifests.read(before)
@@ -83,6 +87,7 @@ def discover(
             splits,
         ),
         known,
+        recall,
     )
     works, met = plan(selection, parts=_parts(spark), known=scan.index)
     with manifests.watched(watch, works=len(works)):
@@ -121,10 +126,13 @@ class _Result(NamedTuple):
 class _Scan:
     """One scan: loose files, then tables, then again what turned out to be theirs."""
 
-    def __init__(self, spark: SparkSession, job: Job, known: Manifest) -> None:
+    def __init__(
+        self, spark: SparkSession, job: Job, known: Manifest, recall: Recall | None
+    ) -> None:
         self._spark = spark
         self._job = job
         self._known = known
+        self._recall = recall
         self.index = PartIndex(known.parts)
 
     def run(self, works: list[Work], met: list[Marker]) -> tuple[Discovery, Manifest]:
@@ -141,7 +149,13 @@ class _Scan:
         results = self._repeated(results, assumed, actual)
         done = [each.done for result in results for each in result.all]
         found, manifest = _collected(
-            done, tables, self._known, remarks=remarks, job=self._job, claims=actual
+            done,
+            tables,
+            self._known,
+            remarks=remarks,
+            job=self._job,
+            claims=actual,
+            recall=self._recall,
         )
         return self._with_overlooked(found, manifest), manifest
 
@@ -275,6 +289,7 @@ def _collected(
     remarks: list[Problem],
     job: Job,
     claims: frozenset[str],
+    recall: Recall | None,
 ) -> tuple[Discovery, Manifest]:
     fresh = [each.bodies for each in done]
     schemas = Schemas(dict(ChainMap(known.schemas, *fresh)))
@@ -290,11 +305,9 @@ def _collected(
         tables=roots,
         joins_similar=job.selection.join_similar,
         was_there=_LastListing(known.parts, job.state_access).holds,
+        recorded_formats=partial(_recorded_formats, recall),
     )
-    merged: dict[str, Merged] = {
-        each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
-        for each in grouping.groups
-    }
+    merged = _merged(grouping.groups, schemas, known, recall)
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
     problems += [problem for each in tables for problem in each.problems]
     problems += remarks
@@ -323,6 +336,57 @@ def _collected(
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest
+
+
+def _recorded_formats(recall: Recall | None, paths: Collection[str]) -> dict[str, str | None]:
+    if recall is None:
+        return {}
+    return {path: each.format for path, each in recall(paths).items()}
+
+
+def _merged(
+    groups: Collection[Group], schemas: Schemas, known: Manifest, recall: Recall | None
+) -> dict[str, Merged]:
+    """The datasets of groups by path, each with the schema that follows from its memory."""
+    if recall is None:
+        return {
+            each.dataset: merge(
+                each, schemas, known.memories.get(each.renamed_from or each.dataset)
+            )
+            for each in groups
+        }
+    paths = {path for each in groups for path in (each.dataset, each.renamed_from) if path}
+    recalled = recall(paths)
+    for kept in recalled.values():
+        schemas.add_json(kept.memory.full, kept.schema)
+    merged: dict[str, Merged] = {}
+    for each in groups:
+        # A scan that was ended before it was through may have renamed the dataset already.
+        recollection = recalled.get(each.dataset) or recalled.get(each.renamed_from or "")
+        chosen = merge(each, schemas, _memory(each, recollection, known))
+        memory = SchemaMemory(
+            body=msgspec.json.encode(chosen.memory),
+            schema=schemas[chosen.memory.full],
+            recalled=None if recollection is None else recollection.body,
+        )
+        found = msgspec.structs.replace(chosen.found, memory=memory)
+        merged[each.dataset] = Merged(found, chosen.memory)
+    return merged
+
+
+def _memory(members: Group, recalled: RecalledMemory | None, known: Manifest) -> Memory | None:
+    """What is remembered of a dataset; of one that is not on record, nothing."""
+    if recalled is None:
+        return None
+    if recalled.body is not None:
+        return recalled.memory
+    # Earlier versions left memories in manifests. That of this root counts unless a scan of
+    # another root has recorded another schema since.
+    earlier = known.memories.get(members.renamed_from or members.dataset)
+    if earlier is not None and earlier.current == recalled.memory.current:
+        return earlier
+    formats = {place.format for place in members.places}
+    return recalled.memory if recalled.format in formats else None
 
 
 class _LastListing:

@@ -42,9 +42,10 @@ def former_of(
     doubtful: dict[str, dict[str, str]] = {}
     owners = {folder: each.root for each in tables for folder in (each.root, *each.kept.claims)}
     claims = Claims(owners)
+    storage = storage_of(selection.root, selection.access)
     for dataset, path in sorted(_files(before, gone - roots.keys())):
         claim = claims.of(path)
-        if dataset in roots or claim is None or not _is_there(path, selection):
+        if dataset in roots or claim is None or not storage.exists(path):
             continue
         if _is_laid_out(dataset, owners[claim]) or _is_metadata(path, logs):
             roots[dataset] = owners[claim]
@@ -69,14 +70,6 @@ def former_of(
         )
         for root, some in found.items()
     }
-
-
-def _is_there(path: str, selection: Selection) -> bool:
-    try:
-        with storage_of(selection.root, selection.access).open(path):
-            return True
-    except OSError:
-        return False
 
 
 def _is_laid_out(dataset: str, root: str) -> bool:

@@ -29,7 +29,8 @@ Watch: TypeAlias = Callable[[int, float], None]
 class Manifest(msgspec.Struct, kw_only=True):
     """What one scan of a root came to, and what the next one must know.
 
-    `schemas` are JSON by their full fingerprint; `memories` are by dataset, `tables` by root.
+    `schemas` are JSON by their full fingerprint; `memories` are by dataset, `tables` by root. Where
+    there is a store, its memories count: those here only explain what this scan decided.
     """
 
     parts: list[Part] = []

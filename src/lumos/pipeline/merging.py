@@ -47,6 +47,11 @@ class Schemas:
         """Takes in a schema that perhaps no file has as it is."""
         if full not in self._bodies:
             self._bodies[full] = to_json(schema)
+            self._decoded[full] = schema
+
+    def add_json(self, full: str, body: bytes) -> None:
+        """Takes in a schema as JSON, unless it is there."""
+        self._bodies.setdefault(full, body)
 
     def bodies(self, fulls: Iterable[str]) -> dict[str, bytes]:
         """Some of the schemas as JSON."""

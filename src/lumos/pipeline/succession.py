@@ -1,11 +1,14 @@
 """Which of the shapes that its files have is a dataset's schema, from scan to scan."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from lumos.formats import MAYBE_INTEGERS
+from lumos.model.codec import to_json
+from lumos.model.dataset import DriftedShape
 from lumos.model.schema import Field, Schema
 from lumos.model.types import FLOAT64, NULL, SIGNED, Array, DataType, Map, Member, Struct
 
@@ -19,6 +22,9 @@ _TURNS_TO_ALTERNATE: Final = 2
 
 # The newest partition of some files, and the time of the newest file in it.
 Newest: TypeAlias = tuple[str, int]
+# Of a shape that is on record, but not when it was last written.
+_UNKNOWN: Final[Newest] = ("", 0)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ShapePresent(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +57,54 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     calm: int = 0
     alternating: bool = False
+
+
+class RecalledMemory(NamedTuple):
+    """The memory of a dataset in the store, with the schema that its files declare as JSON.
+
+    `body` is how the store keeps the memory. There is none where the memory was made from the
+    schema on record, which fits files of the same `format` alone.
+    """
+
+    memory: Memory
+    schema: bytes
+    body: bytes | None
+    format: str | None
+
+
+# Gives the memories of datasets by their paths, as far as the store has them.
+Recall: TypeAlias = Callable[[Collection[str]], Mapping[str, RecalledMemory]]
+
+
+def recalled_memory(body: bytes, schema: bytes, format: str | None) -> RecalledMemory:
+    """A memory as the store keeps it."""
+    return RecalledMemory(msgspec.json.decode(body, type=Memory), schema, body, format)
+
+
+def memory_of_record(
+    recorded: Schema,
+    drift: Sequence[DriftedShape],
+    *,
+    partition_keys: Collection[str],
+    format: str | None,
+) -> RecalledMemory:
+    """The memory of a dataset of which only the recorded schema and drift are known."""
+    fields = (field for field in recorded.fields if field.name not in partition_keys)
+    schema = Schema(fields=tuple(fields))
+    first_seen = {
+        each.shape: (each.first_seen - _EPOCH) // timedelta(microseconds=1)
+        for each in drift
+        if each.first_seen is not None
+    }
+    shapes = dict.fromkeys((*(each.shape for each in drift), schema.shape))
+    memory = Memory(
+        current=schema.shape,
+        full=schema.full,
+        newest=_UNKNOWN,
+        ranks={shape: rank for rank, shape in enumerate(shapes)},
+        first_seen=first_seen,
+    )
+    return RecalledMemory(memory, to_json(schema), None, format)
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +147,10 @@ def _first_seen(present: Iterable[ShapePresent], before: Mapping[str, int]) -> d
 
 
 def _among_known(present: Mapping[str, ShapePresent], memory: Memory) -> Choice:
+    if memory.newest == _UNKNOWN:
+        # All that is there now was there when the current shape was recorded.
+        newest = max(each.newest for each in present.values())
+        memory = msgspec.structs.replace(memory, newest=newest)
     current = present.get(memory.current)
     # What was written after the current shape was last seen to be written.
     later = [

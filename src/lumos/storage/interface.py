@@ -180,6 +180,10 @@ class Storage(ABC):
             return file.head(file.size)
 
     @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Whether there is a file, asked of the storage itself; opening one may ask nothing yet."""
+
+    @abstractmethod
     def open(self, path: str, *, size: int | None = None) -> AbstractContextManager[ReadableFile]:
         """A file for ranged reads; a `size` that was listed spares asking for it."""
 

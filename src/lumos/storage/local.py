@@ -6,6 +6,7 @@ import uuid
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from stat import S_ISREG
 from typing import Final
 
 from lumos.storage.interface import (
@@ -63,6 +64,12 @@ class LocalStorage(Storage):
         inside = f"{folder.rstrip('/')}/"
         found = _files(folder, deep=deep, without=without)
         yield from sorted(each for each in found if each.path[len(inside) :] > after)
+
+    def exists(self, path: str) -> bool:
+        try:
+            return S_ISREG(os.stat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:  # noqa: ARG002

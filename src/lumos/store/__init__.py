@@ -12,7 +12,14 @@ from lumos.store.errors import (
 from lumos.store.hints import StoredHint
 from lumos.store.listening import Completer, Listener
 from lumos.store.outbox import Outbox
-from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
+from lumos.store.records import (
+    DatasetFilter,
+    KnownDataset,
+    RecordedShapes,
+    Scan,
+    SchemaRecord,
+    State,
+)
 from lumos.store.search import Facets
 from lumos.store.store import Store
 from lumos.store.transaction import Transaction
@@ -26,6 +33,7 @@ __all__ = [
     "Listener",
     "NoStore",
     "Outbox",
+    "RecordedShapes",
     "Scan",
     "SchemaRecord",
     "State",

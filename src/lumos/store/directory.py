@@ -12,9 +12,9 @@ from lumos.model.schema import Schema
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.records import State
+from lumos.store.rows import portions
 
 _PAGED: Final = {"yield_per": 1000}
-_MOST_AT_ONCE: Final = 500
 
 
 class Listing(NamedTuple):
@@ -71,7 +71,7 @@ class Directory:
         aspect = tables.aspect.c
         found: dict[str, tuple[str, ...]] = {}
         with self._database.reading() as connection:
-            for some in _portions(urns):
+            for some in portions(urns):
                 wanted = (aspect.name == "ownership") & aspect.urn.in_(some)
                 for row in connection.execute(select(aspect.urn, aspect.body).where(wanted)):
                     owners = from_json(row.body, Ownership).owners
@@ -85,19 +85,13 @@ class Directory:
         hashes: dict[str, str] = {}
         schemas: dict[str, Schema] = {}
         with self._database.reading() as connection:
-            for some in _portions(urns):
+            for some in portions(urns):
                 known = (dataset.schema_hash.is_not(None)) & dataset.urn.in_(some)
                 rows = connection.execute(select(dataset.urn, dataset.schema_hash).where(known))
                 hashes |= {row.urn: row.schema_hash for row in rows}
             # Many datasets may have the same one.
-            for some in _portions(set(hashes.values())):
+            for some in portions(set(hashes.values())):
                 wanted = select(body.hash, body.body).where(body.hash.in_(some))
                 for row in connection.execute(wanted):
                     schemas[row.hash] = from_json(row.body, Schema)
         return {urn: schemas[hash] for urn, hash in hashes.items() if hash in schemas}
-
-
-def _portions(urns: Collection[str]) -> Iterator[list[str]]:
-    wanted = sorted(urns)
-    for start in range(0, len(wanted), _MOST_AT_ONCE):
-        yield wanted[start : start + _MOST_AT_ONCE]

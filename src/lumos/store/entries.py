@@ -373,6 +373,7 @@ _VERSIONS_OF: Final = (
 _FORGET_BESIDE: Final = delete(tables.beside).where(tables.beside.c.urn == _WANTED)
 _FORGET_VERSIONS: Final = delete(tables.schema_version).where(_VERSION.urn == _WANTED)
 _ERASE: Final = (
+    delete(tables.schema_memory).where(tables.schema_memory.c.urn == _WANTED),
     delete(tables.aspect).where(tables.aspect.c.urn == _WANTED),
     delete(tables.alias).where(tables.alias.c.dataset_urn == _WANTED),
     delete(tables.dataset).where(tables.dataset.c.urn == _WANTED),

@@ -13,7 +13,7 @@ _OF_FILES: Final = ("location", "statistics", "drift")
 def move(connection: Connection, urn: str, row: dict[str, Any]) -> None:
     """Gives all that is known of a dataset to the one in `row`; its events stay as they are."""
     connection.execute(tables.dataset.insert().values(**row))
-    for table in (tables.aspect, tables.schema_version, tables.beside):
+    for table in (tables.aspect, tables.schema_version, tables.schema_memory, tables.beside):
         connection.execute(update(table).where(table.c.urn == urn).values(urn=row["urn"]))
     alias = tables.alias.c
     connection.execute(

@@ -52,6 +52,19 @@ class SchemaRecord(msgspec.Struct, frozen=True, kw_only=True):
     schema: Schema
 
 
+class RecordedShapes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is on record about the schemas of a live dataset's files.
+
+    `memory` is what scans remember, in the encoding of the pipeline, and `schema` the schema that
+    the files declare, as JSON. A dataset that no scan has remembered yet has no memory; `schema` is
+    then its recorded schema, with partition columns.
+    """
+
+    format: str | None
+    schema: bytes
+    memory: bytes | None
+
+
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The last finished scan of a source and the manifest it left."""
 

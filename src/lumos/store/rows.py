@@ -1,9 +1,21 @@
 """Ways of writing a row that may be repeated without harm, for both databases."""
 
+from collections.abc import Collection, Iterator
 from functools import cache
+from typing import Final
 
 from sqlalchemy import Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
+
+# SQLite and PostgreSQL both limit the number of parameters of a statement.
+_MOST_AT_ONCE: Final = 500
+
+
+def portions(keys: Collection[str]) -> Iterator[list[str]]:
+    """Keys, sorted, in lists that are short enough for one statement."""
+    wanted = sorted(keys)
+    for start in range(0, len(wanted), _MOST_AT_ONCE):
+        yield wanted[start : start + _MOST_AT_ONCE]
 
 
 @cache

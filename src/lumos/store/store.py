@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import product
 from typing import Any, Final, TypeVar
@@ -50,9 +50,16 @@ from lumos.store.journal import Journal
 from lumos.store.ledger import VersionLedger
 from lumos.store.lineage import LineageReader
 from lumos.store.listening import Completer, Listener
-from lumos.store.records import DatasetFilter, KnownDataset, Scan, SchemaRecord, State
+from lumos.store.records import (
+    DatasetFilter,
+    KnownDataset,
+    RecordedShapes,
+    Scan,
+    SchemaRecord,
+    State,
+)
 from lumos.store.remarks import Remarks
-from lumos.store.rows import insert_if_new
+from lumos.store.rows import insert_if_new, portions
 from lumos.store.search import Facets, Hits
 from lumos.store.transaction import Transaction, schema_row, searched
 from lumos.store.usage import UsageRecord
@@ -312,14 +319,55 @@ class Store:
         with self._database.reading() as connection:
             return {row.urn: known_of(row) for row in connection.execute(statement)}
 
-    def live(self, urns: Iterable[str]) -> dict[str, KnownDataset]:
+    def live(self, urns: Collection[str]) -> dict[str, KnownDataset]:
         """What is on record for each of some datasets, as far as they are live."""
-        dataset = tables.dataset.c
-        statement = select(tables.dataset).where(
-            dataset.urn.in_(list(urns)), dataset.state == "live"
+        statement = _DATASETS_OF.where(tables.dataset.c.state == "live")
+        with self._database.reading() as connection:
+            return {
+                row.urn: known_of(row)
+                for some in portions(urns)
+                for row in connection.execute(statement, {"urns": some})
+            }
+
+    def recorded_shapes(self, urns: Collection[str]) -> dict[str, RecordedShapes]:
+        """What is on record about the schemas of some datasets, as far as they are live."""
+        dataset, memory, body = tables.dataset.c, tables.schema_memory.c, tables.schema_body.c
+        hash = func.coalesce(memory.schema_hash, dataset.schema_hash).label("hash")
+        statement = (
+            select(dataset.urn, dataset.format, hash, memory.body.label("memory"))
+            .join_from(tables.dataset, tables.schema_memory, isouter=True)
+            .where(dataset.urn.in_(_URNS), dataset.state == "live", hash.is_not(None))
+        )
+        bodies = select(body.hash, body.body).where(body.hash.in_(_URNS))
+        with self._database.reading() as connection:
+            rows = [
+                row
+                for some in portions(urns)
+                for row in connection.execute(statement, {"urns": some})
+            ]
+            # Many datasets may have the same schema.
+            schemas = {
+                row.hash: row.body
+                for some in portions({row.hash for row in rows})
+                for row in connection.execute(bodies, {"urns": some})
+            }
+        return {
+            row.urn: RecordedShapes(format=row.format, schema=schemas[row.hash], memory=row.memory)
+            for row in rows
+        }
+
+    def aspects_of(self, name: str, urns: Collection[str]) -> dict[str, Any]:
+        """One aspect of each of some datasets, as far as it is on record."""
+        aspect = tables.aspect.c
+        statement = select(aspect.urn, aspect.body).where(
+            aspect.name == name, aspect.urn.in_(_URNS)
         )
         with self._database.reading() as connection:
-            return {row.urn: known_of(row) for row in connection.execute(statement)}
+            return {
+                urn: from_json(body, ASPECT_TYPES[name])
+                for some in portions(urns)
+                for urn, body in connection.execute(statement, {"urns": some})
+            }
 
     def aspects(self, name: str, *, source: str | None = None) -> dict[str, Any]:
         """One aspect of each dataset, or of those of a source, as far as it is on record."""

@@ -118,6 +118,16 @@ schema_version = Table(
     UniqueConstraint("urn", "version"),
 )
 
+# What scans remember of the schemas that a dataset's files had. `schema_hash` is the schema that
+# the files declare, which lacks the partition columns and annotations of the recorded one.
+schema_memory = Table(
+    "schema_memory",
+    metadata,
+    Column("urn", Text, ForeignKey("dataset.urn"), primary_key=True),
+    Column("schema_hash", String(32), ForeignKey("schema_body.hash"), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
 change_event = Table(
     "change_event",
     metadata,

@@ -60,6 +60,7 @@ class Transaction:
         self._touched: dict[str, None] = {}
         self._saved_schemas: set[str] = set()
         self._sizes: dict[str, dict[str, Any]] = {}
+        self._memories: dict[str, dict[str, Any]] = {}
         self.new_events: list[ChangeEvent] = []
         self.lineage = LineageWriter(connection)
         self.news = NewsWriter(connection)
@@ -153,6 +154,9 @@ class Transaction:
         self.lineage.finish()
         if self._sizes:
             self._execute(replace(self._dialect, tables.storage_size), list(self._sizes.values()))
+        if self._memories:
+            rows = list(self._memories.values())
+            self._execute(replace(self._dialect, tables.schema_memory), rows)
         touched = list(self._touched)
         search.remove(self._connection, touched)
         search.add(self._connection, searched(self._connection, touched))
@@ -256,6 +260,15 @@ class Transaction:
         }
         self._insert_once(tables.schema_version, row)
 
+    def schema_memory(self, urn: str) -> bytes | None:
+        """What scans remember of a dataset's schemas, in the encoding of the pipeline."""
+        return self._connection.execute(_SCHEMA_MEMORY, {"urn": urn}).scalar_one_or_none()
+
+    def save_schema_memory(self, urn: str, body: bytes, schema: Schema) -> None:
+        """Replaces what scans remember of a dataset's schemas, once the transaction ends."""
+        hash = self.save_schema(schema)
+        self._memories[urn] = {"urn": urn, "schema_hash": hash, "body": body}
+
     def save_alias(self, urn: str, *, of: str, reason: str, at: datetime) -> None:
         """Lets a dataset be found under an earlier URN; older aliases follow along."""
         table = tables.alias
@@ -340,6 +353,7 @@ _DATASET = select(tables.dataset).where(tables.dataset.c.urn == _URN)
 _LAST_NUMBER = select(func.coalesce(func.max(tables.schema_version.c.number), 0)).where(
     tables.schema_version.c.urn == _URN
 )
+_SCHEMA_MEMORY = select(tables.schema_memory.c.body).where(tables.schema_memory.c.urn == _URN)
 _DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
 
 

@@ -1,6 +1,7 @@
 """From places to datasets: hints, path patterns, columns, and what earlier scans decided."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -84,11 +85,12 @@ def group(
     tables: Collection[str] = (),
     joins_similar: bool = False,
     was_there: Callable[[str], bool] = lambda _path: True,
+    recorded_formats: Callable[[Collection[str]], Mapping[str, str | None]] = lambda _paths: {},
 ) -> Grouping:
     """The datasets that places make up, and what the next scan must know of them.
 
     `tables` are roots of table formats, whose paths no other dataset may have. `was_there` says
-    whether the last scan met a file.
+    whether the last scan met a file, `recorded_formats` which formats datasets on record have.
     """
     before = before or GroupingState()
     every = sorted(places, key=key_of)
@@ -109,7 +111,9 @@ def group(
         rules[key] = "hint"
     if before.is_upgrade:
         before = _keep_earlier_paths(groups, before, tables, hints=hints, was_there=was_there)
-    names = _paths(groups, before, tables)
+    formats = Counter(path for path, _ in groups)
+    contested = [path for path, count in formats.items() if count > 1]
+    names = _paths(groups, before, tables, recorded_formats(contested) if contested else {})
     predecessors = find_predecessors(
         {names[key]: some for key, some in groups.items()},
         before,
@@ -158,7 +162,10 @@ def _by_pattern(
 
 
 def _paths(
-    groups: Collection[tuple[str, str]], before: GroupingState, tables: Collection[str]
+    groups: Collection[tuple[str, str]],
+    before: GroupingState,
+    tables: Collection[str],
+    recorded: Mapping[str, str | None],
 ) -> dict[tuple[str, str], str]:
     """The path of each dataset, all different: as before, or that of its pattern.
 
@@ -176,8 +183,9 @@ def _paths(
             paths[key] = earlier
             used.add(earlier)
     known = before.datasets
-    taken_by = {place.dataset: place.format for place in before.places if place.dataset in known}
-    # Hints come first, then datasets of the last scan in the format they had.
+    last = {place.dataset: place.format for place in before.places if place.dataset in known}
+    taken_by = {**last, **recorded}
+    # Hints come first, then datasets on record or of the last scan in the format they had.
     fresh.sort(key=lambda key: (not key[0].endswith(_BY_HINT), taken_by.get(key[0]) != key[1]))
     for key in fresh:
         path, format = key[0].removesuffix(_BY_HINT), key[1]
@@ -197,7 +205,7 @@ def _keep_earlier_paths(
     was_there: Callable[[str], bool],
 ) -> GroupingState:
     """The state of an earlier version, with the paths of datasets whose files stay together."""
-    key_of_path = {path: key for key, path in _paths(groups, before, tables).items()}
+    key_of_path = {path: key for key, path in _paths(groups, before, tables, {}).items()}
     went_to = find_destinations(
         {path: groups[key] for path, key in key_of_path.items()},
         before,

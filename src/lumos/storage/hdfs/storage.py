@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 
-from lumos.storage.errors import StorageFault
+from lumos.storage.errors import StorageFault, StorageMissing
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.client import Children, Status, WebHdfs
 from lumos.storage.hdfs.negotiate import with_token
@@ -152,6 +152,13 @@ class HdfsStorage(Storage):
                     yield from self._below(at)
                 elif status.is_file:
                     yield _listed(at, status)
+
+    def exists(self, path: str) -> bool:
+        client, at = self._at(path)
+        try:
+            return client.status(at).is_file
+        except StorageMissing:
+            return False
 
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:

@@ -109,6 +109,12 @@ class ObjectStorage(Storage, Generic[AnyBucket]):
                 if entry.key > later and not is_passed_over:
                     yield self._listed(bucket, entry)
 
+    def exists(self, path: str) -> bool:
+        bucket, key = self._key(path)
+        # Listing needs no permission to read, and answers for archived objects too.
+        found = (entry.key for page in bucket.pages(key) for entry in page.entries)
+        return next(found, None) == key
+
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:
         bucket, key = self._key(path)
