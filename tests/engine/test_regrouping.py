@@ -163,6 +163,22 @@ def test_folders_with_the_same_path_pattern_are_recorded_by_their_own_paths(tmp_
     assert names(lumos.ingest(tmp_path / "data/2023/sales")) == {"orders": "unchanged"}
 
 
+def test_a_scan_of_a_folder_above_joins_what_was_recorded_apart(tmp_path: Path) -> None:
+    for year in ("2023", "2024"):
+        write_text(tmp_path / f"data/{year}/sales/orders.csv", ["id,total", "1,2"])
+    lumos = Lumos()
+    for year in ("2023", "2024"):
+        lumos.ingest(tmp_path / f"data/{year}/sales")
+    assert len(lumos.list().datasets) == 2
+    (whole,) = lumos.ingest(tmp_path / "data").datasets
+    assert whole.statistics.file_count == 2
+    assert [each.urn for each in lumos.list().datasets] == [whole.urn]
+    apart = f"lumos://file{tmp_path}/data/2024/sales/orders.csv"
+    assert lumos.show(apart).dataset.urn == whole.urn
+    (again,) = lumos.ingest(tmp_path / "data").datasets
+    assert again.change == "unchanged"
+
+
 def test_a_folder_inside_a_source_is_scanned_with_the_source_s_hints(tmp_path: Path) -> None:
     table(tmp_path / "lake", "raw/a_log/part-0.parquet", "raw/b_log/part-0.parquet")
     write_text(

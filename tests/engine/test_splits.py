@@ -123,6 +123,23 @@ def _now(lake: Lake) -> Any:
     return lake.store.events(OLD_URN)[-1].at
 
 
+def test_parts_that_a_scan_of_a_folder_inside_recorded_first_inherit_as_well(lake: Lake) -> None:
+    lake.scan([dataset(OLD)])
+    people = lake.lumos.people
+    people.owners.add("analytics-team", group=True)
+    people.owners.assign("analytics-team", OLD_URN)
+    people.docs.set(OLD_URN, "What visitors do")
+    unsplit = [msgspec.structs.replace(each, split_from=None) for each in parts(3)]
+    lake.scan([dataset(OLD), *unsplit])
+    people.docs.set(str(urn_of(parts(3)[0].path)), "What the first part is")
+    (event,) = lake.scan(parts(3)).splits
+    assert event.metadata["part_count"] == 3
+    found = [lake.store.get(str(urn_of(each.path))) for each in parts(3)]
+    assert all(each.ownership is not None for each in found)
+    described = [each.documentation.description for each in found if each.documentation]
+    assert described == ["What the first part is", "What visitors do", "What visitors do"]
+
+
 def test_a_monthly_cost_is_divided_among_the_parts_by_their_size(lake: Lake) -> None:
     lake.scan([dataset(OLD)])
     lake.lumos.cost_sources.set(OLD_URN, {"storage": 100, "compute": "0.000001"})

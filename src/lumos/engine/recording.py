@@ -103,7 +103,11 @@ class Recorder:
         changed = {
             name
             for name in named
-            if name not in known or not self._is_as_known(as_written[name], known[name])
+            if name not in known
+            or not self._is_as_known(as_written[name], known[name])
+            # Scans of folders inside may have recorded parts before they were known as such.
+            or named[name][1].split_from is not None
+            or named[name][1].merged_from
         }
         told = {
             name
@@ -277,7 +281,7 @@ class Recorder:
         inherited = Inheritance()
         if (origin := succession.origin(transaction, found, known)) is None:
             found = msgspec.structs.replace(found, split_from=None)
-        elif known is None or known.state != "live":
+        elif known is None or known.urn != origin.urn:
             inherited = succession.inherit(transaction, origin, found, urn)
         said = self._heard(transaction, msgspec.structs.replace(found, told=told), urn, known)
         said = said or inherited.annotations
@@ -301,6 +305,7 @@ class Recorder:
                 self._tell_more(transaction, found, str(urn))
             if found.table is not None and before is not None:
                 self._keep(transaction, str(urn), "properties", dataset.properties)
+            self._save_inherited(transaction, str(urn), inherited)
             *earlier, last = (*past.steps, moved) if moved else past.steps or (None,)
             as_before = unchanged(found, urn, past.known)
             return msgspec.structs.replace(as_before, event=last, earlier=tuple(earlier))
@@ -486,8 +491,14 @@ class Recorder:
         names = dict.fromkeys((*_SCANNED_ASPECTS, *told, *inherited.aspects))
         aspects = {name: getattr(dataset, name) for name in names}
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
+        self._save_inherited(transaction, dataset.urn, Inheritance({}, inherited.annotations))
+
+    def _save_inherited(self, transaction: Transaction, urn: str, inherited: Inheritance) -> None:
+        """Adds what a part inherits that is on record already and did not change."""
+        if inherited.aspects:
+            transaction.save_aspects(urn, inherited.aspects, writer=_WRITER, at=self._at)
         for reporter, words in inherited.annotations.items():
-            transaction.remarks.put(dataset.urn, reporter, words)
+            transaction.remarks.put(urn, reporter, words)
 
     def _origin(self, found: FoundDataset) -> str | None:
         """The URN of the dataset that this one was split from."""

@@ -146,6 +146,7 @@ class Scanner:
                 for _, found in named
                 if (place := placements[found.path]).whole is None
             ]
+            named = self._with_parts(named, scan.source, urn_of)
             # Scans of other roots may have recorded some of them.
             elsewhere = self.store.live({str(urn) for urn, _ in named} - known.keys())
             recorded = known | {
@@ -231,6 +232,42 @@ class Scanner:
             elif str(urn_of(own)) in known:
                 placements[path] = _Placement(urn_of(own), own)
         return placements
+
+    def _with_parts(
+        self,
+        named: list[tuple[Urn, FoundDataset]],
+        source: str,
+        urn_of: Callable[[str], Urn],
+    ) -> list[tuple[Urn, FoundDataset]]:
+        """The datasets, joined with those parts that scans of folders inside recorded apart."""
+        from lumos.pipeline.patterns import folder_dataset
+
+        inside = [
+            scan.source for scan in self.store.scans() if scan.source.startswith(f"{source}/")
+        ]
+        parts: dict[str, list[str]] = {}
+        for each in inside:
+            root = each.partition(":")[2].rstrip("/")
+            pattern = folder_dataset(root)
+            if pattern == root:
+                continue
+            known = self.store.known(source=each)
+            for _, found in named:
+                own = f"{root}{found.path.removeprefix(pattern)}"
+                record = known.get(str(urn_of(own))) if _is_inside(found.path, pattern) else None
+                if record is not None and record.state == "live":
+                    parts.setdefault(found.path, []).append(own)
+        return [
+            (
+                urn,
+                msgspec.structs.replace(
+                    found, merged_from=(*found.merged_from, *parts[found.path])
+                ),
+            )
+            if found.path in parts
+            else (urn, found)
+            for urn, found in named
+        ]
 
     def _missing(
         self,
