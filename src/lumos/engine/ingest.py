@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lumos.config import Settings
 from lumos.config.sources import Source
@@ -17,15 +17,16 @@ from lumos.engine.reports import (
     SplitDataset,
 )
 from lumos.engine.samples import known_datasets, sampled
-from lumos.engine.scanning import Lake, failure_of, places_of
+from lumos.engine.scanning import Lake, ScanFailed, failure_of, places_of
 from lumos.engine.scans import Pass, Scanner
-from lumos.engine.state import check_state, state_folder
+from lumos.engine.state import StateNotUsable, check_state, state_folder
 from lumos.errors import LumosError
 from lumos.model.change import EventType
 from lumos.model.discovery import Discovery, Problem
 from lumos.sources import SampledSource, TableSource
 from lumos.sources.addresses import access_of
 from lumos.storage import USUAL, Access, Selection
+from lumos.storage.errors import StorageFault
 from lumos.store import Store
 
 if TYPE_CHECKING:
@@ -112,10 +113,15 @@ def ingest(
         remembered = _Remembered(settings, state, state_access)
         stats = column_stats or settings.scan.column_stats
         try:
-            for done in _scan_lakes(
+            for scanned in _scan_lakes(
                 scanner, places.lakes, remembered, announce, column_stats=stats, short=short
             ):
-                passes.append(done)
+                if isinstance(scanned, Pass):
+                    passes.append(scanned)
+                elif several:
+                    failures.append(failure_of(*scanned))
+                else:
+                    raise scanned.problem
         except LumosError as problem:
             # What databases told is recorded, and is told of.
             if not passes:
@@ -152,7 +158,7 @@ def _scan_lakes(
     *,
     column_stats: bool,
     short: bool,
-) -> Iterator[Pass]:
+) -> Iterator["Pass | _FailedLake"]:
     announce("Starting Spark")
     from lumos.pipeline.session import spark_session
 
@@ -180,7 +186,18 @@ def _scan_lakes(
             )
             source_id = f"{source.identity}:{root.root}"
             look = partial(remembered.look, scan, root, source_id, scanners[0].store)
-            yield scanners[0].scan(source, root.root, look)
+            try:
+                done: Pass | _FailedLake = scanners[0].scan(source, root.root, look)
+            except StorageFault as problem:
+                done = _FailedLake(root.root, remembered.reason_of(root.root, problem))
+            yield done
+
+
+class _FailedLake(NamedTuple):
+    """A root that could not be scanned, which keeps nobody from scanning the others."""
+
+    root: str
+    problem: LumosError
 
 
 class _Remembered:
@@ -221,6 +238,14 @@ class _Remembered:
         finally:
             # Of a scan that failed nothing stays.
             Manifests(folder, self._access).forget_all_but(kept)
+
+    def reason_of(self, root: str, problem: StorageFault) -> LumosError:
+        """Which storage failed a scan: that of the state if it still fails, or that of the root."""
+        try:
+            check_state(self._state, self._access)
+        except StateNotUsable as unusable:
+            return unusable
+        return ScanFailed(root, problem)
 
     def _inherited(self, store: Store, source_id: str) -> "GroupingState | None":
         """What the last scan of the outermost folder above remembers of its grouping, if any."""

@@ -119,6 +119,15 @@ def places_of(
     return Places(_roots(lakes, settings), databases, failures)
 
 
+class ScanFailed(LumosError):
+    """The storage of a lake, or of the state of its scans, failed during a scan."""
+
+    def __init__(self, root: str, problem: OSError) -> None:
+        super().__init__(
+            f"The scan of {root} failed: {problem}. Run it again once the storage answers."
+        )
+
+
 def failure_of(source: str, problem: LumosError) -> Problem:
     """What a scan of several sources says of one that it could not scan."""
     return Problem(path=source, reason=str(problem).rstrip("."), code=SOURCE_FAILED)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -268,6 +269,8 @@ def _clear_errors() -> Iterator[None]:
     except (PySparkException, Py4JError, ConnectionError) as problem:
         if _was_interrupted(problem):
             raise KeyboardInterrupt from problem
+        if isinstance(problem, ConnectionError) and not _is_from_spark(problem):
+            raise
         is_ours = bool(_jvms) and not _jvms[-1].is_running
         if is_ours or isinstance(problem, ConnectionError | Py4JNetworkError):
             raise SparkLost from problem
@@ -279,6 +282,17 @@ def _clear_errors() -> Iterator[None]:
         raise SparkFailed(
             f"Spark failed: {_reason(problem)} (--debug shows everything)"
         ) from problem
+
+
+def _is_from_spark(problem: ConnectionError) -> bool:
+    """Whether a connection to Spark's JVM failed, rather than one to a storage or database.
+
+    Py4J and PySpark pass on what sockets raise, so only the traceback tells who was connected.
+    """
+    frames = traceback.walk_tb(problem.__traceback__)
+    packages = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames]
+    callers = [each for each in packages if each in ("lumos", "py4j", "pyspark")]
+    return callers[-1:] in (["py4j"], ["pyspark"])
 
 
 def _was_interrupted(problem: BaseException | None) -> bool:
