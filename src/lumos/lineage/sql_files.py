@@ -19,6 +19,7 @@ from lumos.lineage.reported import (
     Reference,
     Reported,
     ReportedScript,
+    ReportedUnparsed,
     TableName,
 )
 from lumos.lineage.sql import Script, SqlText, reported
@@ -209,6 +210,7 @@ def report(
         said,
         edges=edges,
         scripts=tuple(map(_known, said.scripts)) if edges else (),
+        unparsed=tuple(map(_known_tables, said.unparsed)),
         descriptions=tuple(_descriptions(file, script, platform)),
         problems=(*file.problems, *said.problems),
         written=_written(file, script, platform),
@@ -239,6 +241,14 @@ def _known(script: ReportedScript) -> ReportedScript:
     """Without the tables that only the template's project could name."""
     tables = tuple(each for each in script.tables if not _is_unknown(each[1]))
     return msgspec.structs.replace(script, tables=tables)
+
+
+def _known_tables(statement: ReportedUnparsed) -> ReportedUnparsed:
+    return msgspec.structs.replace(
+        statement,
+        reads=tuple(each for each in statement.reads if not _is_unknown(each)),
+        writes=tuple(each for each in statement.writes if not _is_unknown(each)),
+    )
 
 
 def _is_unknown(*tables: Reference) -> bool:

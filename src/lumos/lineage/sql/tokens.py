@@ -37,7 +37,7 @@ def _opened(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
             made[-2] = _as_name(made[-2])
         if is_swallowed and before is not None:
             start = text.find(token.text, before.end + 1)
-            made += _moved(tokenized(token.text, dialect), start, text.count("\n", 0, start))
+            made += moved(tokenized(token.text, dialect), start, text.count("\n", 0, start))
         else:
             made.append(token)
         before = token
@@ -60,7 +60,8 @@ def _as_name(token: Token) -> Token:
     )
 
 
-def _moved(tokens: list[Token], offset: int, lines: int) -> Iterator[Token]:
+def moved(tokens: list[Token], offset: int, lines: int) -> Iterator[Token]:
+    """Words of a part of a text, at their places in the whole."""
     for token in tokens:
         yield Token(
             token_type=token.token_type,
