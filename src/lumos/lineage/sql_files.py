@@ -263,8 +263,9 @@ def _descriptions(file: SqlFile, script: Script, platform: str | None) -> Iterat
     """
     told: dict[tuple[str, ...], Header] = {}
     first: int | None = None
+    lines = file.text.split("\n")
     for statement in script.statements:
-        above = header_above(file.text, statement.line)
+        above = header_above(lines, statement.line)
         for write in statement.writes:
             first = statement.line if first is None else first
             told[write.table] = told.get(write.table, Header()).over(above)

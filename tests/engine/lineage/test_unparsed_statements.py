@@ -44,14 +44,18 @@ def test_what_an_unparsed_statement_makes_is_undetermined(seen: Sightings, files
     assert "sql/bad.sql:1" in remark
 
 
-def test_an_unparsed_statement_outweighs_a_parsed_one_that_makes_the_same(seen: Sightings, files: Path) -> None:
+def test_an_unparsed_statement_outweighs_a_parsed_one_that_makes_the_same(
+    seen: Sightings, files: Path
+) -> None:
     (files / "more.sql").write_text("insert into good select amount a b from raw.orders")
     report = impact(seen.lumos)
     assert verdicts(report) == {"good": "UNDETERMINED"}
     assert report.coverage == 0
 
 
-def test_an_unparsed_statement_that_makes_nothing_known_lowers_the_coverage(seen: Sightings, files: Path) -> None:
+def test_an_unparsed_statement_that_makes_nothing_known_lowers_the_coverage(
+    seen: Sightings, files: Path
+) -> None:
     (files / "bad.sql").write_text("selec id from raw.orders")
     report = impact(seen.lumos)
     assert verdicts(report) == {"good": "COMPATIBLE"}
@@ -67,13 +71,17 @@ def test_a_query_that_another_dialect_parses_is_determined(seen: Sightings, file
     assert (report.coverage, report.remarks) == (1, ())
 
 
-def test_an_unparsed_statement_that_reads_other_tables_does_not_count(seen: Sightings, files: Path) -> None:
+def test_an_unparsed_statement_that_reads_other_tables_does_not_count(
+    seen: Sightings, files: Path
+) -> None:
     (files / "bad.sql").write_text("create table bad as select id x y from others")
     report = impact(seen.lumos)
     assert (report.coverage, report.remarks) == (1, ())
 
 
-def test_unparsed_statements_go_with_their_file_and_when_they_can_be_parsed(seen: Sightings, files: Path) -> None:
+def test_unparsed_statements_go_with_their_file_and_when_they_can_be_parsed(
+    seen: Sightings, files: Path
+) -> None:
     (files / "gone.sql").write_text("selec id from raw.orders")
     (files / "mended.sql").write_text("selec id from raw.orders")
     assert len(impact(seen.lumos).unparsed) == 2
@@ -83,7 +91,9 @@ def test_unparsed_statements_go_with_their_file_and_when_they_can_be_parsed(seen
     assert verdicts(impact(seen.lumos)) == {"good": "COMPATIBLE", "mended": "BREAKING"}
 
 
-def test_a_model_that_was_parsed_before_is_undetermined_once_it_is_not(seen: Sightings, files: Path) -> None:
+def test_a_model_that_was_parsed_before_is_undetermined_once_it_is_not(
+    seen: Sightings, files: Path
+) -> None:
     (files / "bad.sql").write_text("create table bad as select amount from raw.orders")
     assert verdicts(impact(seen.lumos)) == {"good": "COMPATIBLE", "bad": "COMPATIBLE"}
     (files / "bad.sql").write_text("create table bad as select amount x y from raw.orders")

@@ -57,7 +57,9 @@ def test_a_double_quote_in_a_string_rules_out_dialects_where_it_begins_one() -> 
 
 
 def test_tables_of_a_statement_that_no_dialect_parses_are_kept_with_its_line() -> None:
-    script = of("create table a as select b from c;\ncreate table o as\nselect x y z from t", "duckdb")
+    script = of(
+        "create table a as select b from c;\ncreate table o as\nselect x y z from t", "duckdb"
+    )
     (unparsed,) = script.unparsed
     assert (unparsed.number, unparsed.line) == (2, 2)
     assert (unparsed.reads, unparsed.writes) == ((("t",),), (("o",),))

@@ -6,6 +6,7 @@ is missed would make a change look safe.
 
 import re
 from collections.abc import Iterator
+from itertools import chain, pairwise
 from typing import Final
 
 from lumos.lineage.sql.names import Folding
@@ -23,7 +24,7 @@ _WRITTEN: Final = frozenset(("into", "overwrite", "update", "merge"))
 _CREATED: Final = frozenset(("table", "view"))
 # What may stand between a keyword and the name.
 _BETWEEN: Final = frozenset(
-    ("table", "if", "not", "exists", "only", "lateral", "into", "overwrite", "ignore", "low_priority")
+    ("table", "if", "not", "exists", "only", "lateral", "into", "overwrite", "ignore")
 )  # fmt: skip
 _END_OF_FROM: Final = frozenset(
     ("where", "group", "order", "having", "select", "set", "values", "window", "qualify", "limit",
@@ -49,8 +50,10 @@ def _named(text: str) -> Iterator[tuple[str, bool]]:
     in_from = [False]
     awaited: bool | None = None
     is_creating = False
-    words = [each for each in _WORD.finditer(text) if each.lastgroup != "space"]
-    for number, match in enumerate(words):
+    words = (each for each in _WORD.finditer(text) if each.lastgroup != "space")
+    for match, following in pairwise(chain(words, [None])):
+        if match is None:
+            return
         word = match.group().lower()
         if match.lastgroup == "mark":
             if word == "(":
@@ -74,9 +77,9 @@ def _named(text: str) -> Iterator[tuple[str, bool]]:
         elif word in _END_OF_FROM:
             in_from[-1], awaited, is_creating = False, None, False
         elif awaited is not None and word not in _BETWEEN:
-            following = words[number + 1].group() if number + 1 < len(words) else ""
+            is_call = following is not None and following.group() == "("
             # INSERT INTO t (a, b) has a list of columns; FROM f(x) calls a function.
-            if awaited or following != "(":
+            if awaited or not is_call:
                 yield match.group(), awaited
             awaited = None
 
@@ -84,6 +87,6 @@ def _named(text: str) -> Iterator[tuple[str, bool]]:
 def _parts(name: str, folding: Folding) -> Parts:
     parts = []
     for part in _NAME_PART.findall(name):
-        is_quoted = part[0] in "\"`["
+        is_quoted = part[0] in '"`['
         parts.append(str(folding.text(part[1:-1] if is_quoted else part, quoted=is_quoted)))
     return tuple(parts)
