@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from engine.sightings import Sightings
+from lineage.readers.dbt_projects import ORDERS as ORDERS_MODEL
+from lineage.readers.dbt_projects import manifest, write_project
 from lumos import Lumos
 from lumos.engine.impact.reports import ImpactReport
 
@@ -77,6 +79,23 @@ def test_an_unparsed_statement_that_reads_other_tables_does_not_count(
     (files / "bad.sql").write_text("create table bad as select id x y from others")
     report = impact(seen.lumos)
     assert (report.coverage, report.remarks) == (1, ())
+
+
+def test_words_that_no_dataset_can_be_called_do_no_harm(seen: Sightings, files: Path) -> None:
+    (files / "bad.sql").write_text('selec from ` [ x://y/z `, raw.orders, "a/../b"')
+    report = impact(seen.lumos)
+    assert len(report.unparsed) == 1
+
+
+def test_a_dbt_model_that_cannot_be_parsed_is_undetermined(seen: Sightings, files: Path) -> None:
+    del files
+    model = ORDERS_MODEL | {"compiled_code": 'select amount x y from "shop"."raw"."orders"'}
+    project = manifest()
+    project["nodes"]["model.shop.orders"] = model
+    seen.lumos.lineage.ingest(write_project(Path("target"), manifest=project))
+    report = seen.lumos.impact.of("lumos://postgres/shop/raw/orders", drop=["id"])
+    assert verdicts(report)["orders"] == "UNDETERMINED"
+    assert any("orders.sql" in remark for remark in report.remarks)
 
 
 def test_unparsed_statements_go_with_their_file_and_when_they_can_be_parsed(

@@ -26,6 +26,7 @@ from lumos.lineage.reported import (
 from lumos.lineage.sql.names import dotted
 from lumos.model.catalog import Job
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script, UnparsedStatement
+from lumos.model.urn import InvalidUrn
 from lumos.store import Store
 
 # Reporters that are files which people wrote by hand.
@@ -124,7 +125,11 @@ class Placing:
 
     def possible(self, reference: Reference, *, dialect: str | None) -> tuple[str, ...]:
         """All datasets that a name may mean; nothing is remembered of a name that may be none."""
-        found = self._names.find(reference, dialect=dialect)
+        try:
+            found = self._names.find(reference, dialect=dialect)
+        except InvalidUrn:
+            # Words of a text that nobody could parse, which no dataset can be called.
+            return ()
         return (found.urn, *found.candidates)
 
     def _report(self, reference: Reference, found: Found) -> TableReport:

@@ -113,7 +113,11 @@ def _said(view: Dataset, store: Store) -> Reported:
         for each in said.scripts
     )
     unparsed = (
-        msgspec.structs.replace(each, reads=tuple(map(known, each.reads)), writes=(itself,))
+        msgspec.structs.replace(
+            each,
+            reads=tuple(known(table) for table in each.reads if isinstance(table, TableName)),
+            writes=(itself,),
+        )
         for each in said.unparsed
     )
     return msgspec.structs.replace(
