@@ -1,7 +1,7 @@
 """What comments above SQL say of the table that it makes: description, owner, SLA and tags."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -87,19 +87,19 @@ def file_header(text: str, line: int) -> Header:
     return _read(_leading("\n\n".join(paragraphs[:-1])))
 
 
-def header_above(text: str, line: int) -> Header:
-    """What the comments say that end right above a line, counted from 1."""
-    lines = text.split("\n")[: line - 1]
-    while lines and not lines[-1].strip():
-        lines.pop()
-    start = _start_of_comments(lines)
-    return _read(_leading("\n".join(lines[start:]))) if start < len(lines) else Header()
+def header_above(lines: Sequence[str], line: int) -> Header:
+    """What the comments in a text say that end right above a line, counted from 1."""
+    end = min(line - 1, len(lines))
+    while end and not lines[end - 1].strip():
+        end -= 1
+    start = _start_of_comments(lines, end)
+    return _read(_leading("\n".join(lines[start:end]))) if start < end else Header()
 
 
-def _start_of_comments(lines: list[str]) -> int:
-    start = len(lines)
+def _start_of_comments(lines: Sequence[str], end: int) -> int:
+    start = end
     inside = False
-    for number in range(len(lines) - 1, -1, -1):
+    for number in range(end - 1, -1, -1):
         line = lines[number].strip()
         if inside:
             inside = not line.startswith("/*")
@@ -108,7 +108,7 @@ def _start_of_comments(lines: list[str]) -> int:
         elif not line.startswith(("--", "/*", "#", "//")):
             break
         start = number
-    return len(lines) if inside else start
+    return end if inside else start
 
 
 def _pieces(text: str) -> Iterator[re.Match[str]]:

@@ -59,6 +59,15 @@ class ReportedScript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     tables: tuple[tuple[tuple[str, ...], Reference], ...] = ()
 
 
+class ReportedUnparsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A statement that could not be parsed, and the tables that it seems to read and write."""
+
+    line: int
+    file: str | None = None
+    reads: tuple[Reference, ...] = ()
+    writes: tuple[Reference, ...] = ()
+
+
 class JobFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job reads and writes, whether or not data flows between the two."""
 
@@ -133,6 +142,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reporter: str
     edges: tuple[ReportedEdge, ...] = ()
     scripts: tuple[ReportedScript, ...] = ()
+    unparsed: tuple[ReportedUnparsed, ...] = ()
     jobs: tuple[Job, ...] = ()
     flows: tuple[JobFlow, ...] = ()
     aliases: tuple[Alias, ...] = ()

@@ -19,6 +19,7 @@ from lumos.lineage.reported import (
     Reference,
     Reported,
     ReportedScript,
+    ReportedUnparsed,
     TableName,
 )
 from lumos.lineage.sql import Script, SqlText, reported
@@ -209,6 +210,7 @@ def report(
         said,
         edges=edges,
         scripts=tuple(map(_known, said.scripts)) if edges else (),
+        unparsed=tuple(map(_known_tables, said.unparsed)),
         descriptions=tuple(_descriptions(file, script, platform)),
         problems=(*file.problems, *said.problems),
         written=_written(file, script, platform),
@@ -241,6 +243,14 @@ def _known(script: ReportedScript) -> ReportedScript:
     return msgspec.structs.replace(script, tables=tables)
 
 
+def _known_tables(statement: ReportedUnparsed) -> ReportedUnparsed:
+    return msgspec.structs.replace(
+        statement,
+        reads=tuple(each for each in statement.reads if not _is_unknown(each)),
+        writes=tuple(each for each in statement.writes if not _is_unknown(each)),
+    )
+
+
 def _is_unknown(*tables: Reference) -> bool:
     return any(isinstance(each, TableName) and jinja.UNKNOWN in each.parts for each in tables)
 
@@ -253,8 +263,9 @@ def _descriptions(file: SqlFile, script: Script, platform: str | None) -> Iterat
     """
     told: dict[tuple[str, ...], Header] = {}
     first: int | None = None
+    lines = file.text.split("\n")
     for statement in script.statements:
-        above = header_above(file.text, statement.line)
+        above = header_above(lines, statement.line)
         for write in statement.writes:
             first = statement.line if first is None else first
             told[write.table] = told.get(write.table, Header()).over(above)

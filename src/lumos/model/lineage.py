@@ -92,6 +92,15 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tables: tuple[tuple[tuple[str, ...], str], ...] = ()
 
 
+class UnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A statement of SQL that could not be parsed, and the URNs of the tables in its text."""
+
+    line: int
+    file: str | None = None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that reads and writes datasets and has a cost of its own."""
 

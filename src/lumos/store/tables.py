@@ -362,6 +362,16 @@ lineage_script = Table(
     Index(None, "dataset"),
 )
 
+# Statements of reporters that could not be parsed, with the tables that their texts name.
+lineage_unparsed = Table(
+    "lineage_unparsed",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("reporter", Counter, ForeignKey("lineage_reporter.id"), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "reporter"),
+)
+
 # The owners that reporters name, whether the store has the dataset or not.
 lineage_owner = Table(
     "lineage_owner",

@@ -76,6 +76,20 @@ def test_a_folder_of_sql_is_recorded_with_columns_from_the_store(lake):
     }
 
 
+def test_it_is_announced_how_far_a_long_file_is(lake):
+    write("models/load.sql", "".join(f"insert into t{n} values (1);\n" for n in range(1_000)))
+    shares = []
+
+    def announce(step, *, share=None, **_):
+        shares.append((step, share))
+
+    lake.lumos.lineage.ingest("models", announce=announce)
+    told = [share for step, share in shares if step == "Reading SQL"]
+    assert told[0] is None
+    assert len(told) > 5
+    assert told[1:] == sorted(told[1:])
+
+
 @pytest.mark.parametrize("file", ["tickets.jsonl", "tickets.csv.gz", "tickets.snappy.parquet"])
 def test_a_query_on_a_table_reads_the_file_of_that_name_whatever_its_extensions(lake, file):
     lake.see(f"raw/{file}", "id INT64\nstatus STRING")

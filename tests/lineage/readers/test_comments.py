@@ -124,7 +124,7 @@ CREATE TABLE d AS SELECT 1;
     ],
 )
 def test_a_statement_has_the_comments_right_above_it(line, expected):
-    assert header_above(SCRIPT, line) == expected
+    assert header_above(SCRIPT.split("\n"), line) == expected
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
     """How one reporter says that a dataset is made: its edges into it, and the SQL where kept.
 
     `tables` are the datasets that the tables of the SQL stand for, by the parts of their names.
+    `unparsed` are the datasets that a statement on `line` names which could not be parsed.
     """
 
     origin: str
@@ -24,6 +25,8 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str | None = None
     file: str | None = None
     tables: tuple[tuple[tuple[str, ...], str], ...] = ()
+    unparsed: tuple[str, ...] = ()
+    line: int | None = None
 
 
 class Downstream(Protocol):

@@ -146,6 +146,11 @@ class _Propagation:
         reached = [each for each in self._graph.parents[urn] if each in self._changed]
         seen: set[str] = set()
         for making in self._downstream.makings(urn):
+            for upstream in (each for each in reached if each in making.unparsed):
+                seen.add(upstream)
+                text = f"is made by a statement that could not be parsed and names {upstream}"
+                found.tell([Told(Decision(UNDETERMINED, text), line=making.line, file=making.file)])
+                found.is_doubtful = True
             upstreams = [edge.upstream for edge in making.edges if edge.upstream in reached]
             seen.update(upstreams)
             if upstreams:

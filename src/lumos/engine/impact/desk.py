@@ -15,11 +15,13 @@ from lumos.engine.impact.reports import (
     ChangeReport,
     ImpactReport,
     ImpactsReport,
+    UnparsedReport,
     change_reports,
     counted,
     downstream_report,
     impact_report,
     impacts_report,
+    place,
 )
 from lumos.engine.impact.world import StoredDownstream, reason
 from lumos.engine.ingest import Announce
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from lumos.lineage.drawing.picture import Picture
     from lumos.model.conversions.sql import Dialect
 
+# How many files a remark names.
+_MOST_FILES: Final = 20
 _PICTURES: Final = ("html", "dot", "mermaid")
 
 
@@ -190,19 +194,43 @@ class ImpactDesk:
             )
             for each in impact.downstream
         )
-        is_known = bool(rows) or has_lineage(world.store, world.urn)
-        told = (*remarks, *_remarks(world, is_known=is_known))
-        return impact_report(impact, changes, rows, has_lineage=is_known, remarks=told)
+        unparsed = tuple(_unparsed(world, impact))
+        is_known = bool(rows or unparsed) or has_lineage(world.store, world.urn)
+        told = (*remarks, *_remarks(world, unparsed, is_known=is_known))
+        return impact_report(
+            impact, changes, rows, has_lineage=is_known, remarks=told, unparsed=unparsed
+        )
 
 
-def _remarks(world: StoredDownstream, *, is_known: bool) -> Iterator[str]:
+def _unparsed(world: StoredDownstream, impact: Impact) -> Iterator[UnparsedReport]:
+    """The statements that name a dataset which the change reaches and could not be parsed."""
+    reached = {world.urn, *(each.urn for each in impact.downstream if each.is_affected)}
+    for reporter, each in world.unparsed:
+        if not reached.isdisjoint(each.reads):
+            yield UnparsedReport(
+                reporter=reporter, file=each.file, line=each.line, datasets=each.writes
+            )
+
+
+def _remarks(
+    world: StoredDownstream, unparsed: Sequence[UnparsedReport], *, is_known: bool
+) -> Iterator[str]:
     """What is not known, and what is odd about what is."""
+    if unparsed:
+        files = list(dict.fromkeys(place(each.file or each.reporter, each.line)
+                                   for each in unparsed))  # fmt: skip
+        more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
+        yield (
+            f"{counted(len(unparsed), 'statement')} that may read what changes could not be "
+            f"parsed, so what happens there is undetermined: "
+            f"{', '.join(files[:_MOST_FILES])}{more}"
+        )
     if not is_known:
         yield (
             f"no lineage of {world.urn} is known, so nobody can be named who reads it: take in "
             "SQL, dbt artefacts or OpenLineage events with lumos lineage ingest PATH"
         )
-    elif not world.datasets:
+    elif not world.datasets and not unparsed:
         yield (
             f"nothing that was taken in with lumos lineage ingest reads {world.urn}; who else may "
             "is not known"

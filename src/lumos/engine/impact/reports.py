@@ -105,12 +105,22 @@ class ImpactSummary(Report, frozen=True, kw_only=True):
         )
 
 
+class UnparsedReport(Report, frozen=True, kw_only=True):
+    """A statement that names what changes and could not be parsed, and what it seems to make."""
+
+    reporter: str
+    file: str | None
+    line: int
+    datasets: tuple[str, ...]
+
+
 class ImpactReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos impact`, worst first.
 
     `change` is the gravest of `changes`. `coverage` is the share of the downstream on which there
-    is a verdict, and 0 where no lineage of the dataset is known at all. `order` is the way to
-    update what breaks.
+    is a verdict, and 0 where no lineage of the dataset is known at all; an `unparsed` statement of
+    which nobody knows what it makes counts as one more dataset without a verdict. `order` is the
+    way to update what breaks.
     """
 
     format_version: str = FORMAT_VERSION
@@ -123,6 +133,7 @@ class ImpactReport(Report, frozen=True, kw_only=True):
     order: tuple[str, ...]
     coverage: float
     remarks: tuple[str, ...]
+    unparsed: tuple[UnparsedReport, ...] = ()
 
 
 class ImpactsSummary(ImpactSummary, frozen=True, kw_only=True):
@@ -236,9 +247,12 @@ def impact_report(
     *,
     has_lineage: bool,
     remarks: Sequence[str],
+    unparsed: tuple[UnparsedReport, ...] = (),
 ) -> ImpactReport:
     """The whole answer on one dataset."""
     summary = ImpactSummary.of(rows)
+    determined = impact.coverage.determined
+    share = _share(determined, impact.coverage.datasets + _without_dataset(unparsed))
     return ImpactReport(
         headline=headline(summary, phrase(changes, impact.urn)),
         change=changes[0],
@@ -247,9 +261,18 @@ def impact_report(
         downstream=rows,
         recommendations=impact.recommendations,
         order=impact.order,
-        coverage=impact.coverage.share if has_lineage else 0.0,
+        coverage=share if has_lineage else 0.0,
         remarks=tuple(remarks),
+        unparsed=unparsed,
     )
+
+
+def _without_dataset(unparsed: Iterable[UnparsedReport]) -> int:
+    return sum(not each.datasets for each in set(unparsed))
+
+
+def _share(determined: int, datasets: int) -> float:
+    return determined / datasets if datasets else 1.0
 
 
 def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> ImpactsReport:
@@ -272,7 +295,10 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
     )
     determined = found.datasets - found.undetermined
     is_known = any(each.coverage for each in datasets) or not datasets
-    share = determined / found.datasets if found.datasets else float(is_known)
+    counted_in = found.datasets + _without_dataset(
+        row for each in datasets for row in each.unparsed
+    )
+    share = _share(determined, counted_in) if counted_in else float(is_known)
     return ImpactsReport(
         headline=f"This changes {counted(len(datasets), 'schema')}, affecting "
         f"{counted(found.affected, 'downstream dataset')}",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lumos.analysis.impact.downstream import Making, Versions
-from lumos.model.lineage import Edge, Script
+from lumos.model.lineage import Edge, Script, UnparsedStatement
 from lumos.model.meeting import Effect, TableVersions
 from lumos.model.schema import Schema
 from lumos.store import Store
@@ -23,7 +23,8 @@ class StoredDownstream:
 
     def __init__(self, store: Store, urn: str, *others: str) -> None:
         self.store = store
-        self._walk: Walk = store.lineage.walk(urn, *others, direction="downstream")
+        self._all_unparsed = store.lineage.unparsed()
+        self._walk: Walk = self._walked(urn, others)
         self._outside: dict[str, tuple[Making, ...]] = {}
         self._asked: dict[str, Schema | None] = {}
         self._supposed: Schema | None = None
@@ -49,10 +50,41 @@ class StoredDownstream:
         """Datasets between which data flows round."""
         return self._walk.cycles
 
+    def _walked(self, urn: str, others: Collection[str]) -> Walk:
+        """The walk past edges, and past statements that could not be parsed."""
+        made: set[str] = set()
+        while True:
+            walk = self.store.lineage.walk(urn, *others, *made, direction="downstream")
+            reached = {node.urn for node in walk.nodes}
+            more = {
+                target
+                for _, each in self._all_unparsed
+                if not reached.isdisjoint(each.reads)
+                for target in each.writes
+            }
+            if more <= reached:
+                return walk
+            made |= more
+
+    @cached_property
+    def unparsed(self) -> tuple[tuple[str, UnparsedStatement], ...]:
+        """The statements that name a dataset here and could not be parsed, with their reporters."""
+        here = {self.urn, *self.datasets}
+        return tuple(each for each in self._all_unparsed if not here.isdisjoint(each[1].reads))
+
     @cached_property
     def all_links(self) -> Links:
         """All links from upstream to downstream; what a job moves goes from its inputs on."""
-        return tuple(_past(self._jobs, self._walk.links)) if self._jobs else self._walk.links
+        links = tuple(_past(self._jobs, self._walk.links)) if self._jobs else self._walk.links
+        here = {self.urn, *self.datasets}
+        unparsed = (
+            (read, written)
+            for _, each in self.unparsed
+            for read in each.reads
+            for written in each.writes
+            if read in here and read != written
+        )
+        return tuple(dict.fromkeys((*links, *unparsed)))
 
     def links(self, urn: str) -> Links:
         """The same; all that is here lies downstream of the one dataset that was asked about."""
@@ -91,7 +123,15 @@ class StoredDownstream:
 
     @cached_property
     def _makings(self) -> Mapping[str, tuple[Making, ...]]:
-        return _makings(self.store, self.datasets)
+        makings = _makings(self.store, self.datasets)
+        for reporter, each in self.unparsed:
+            for urn in each.writes:
+                if urn in makings:
+                    making = Making(
+                        origin=reporter, file=each.file, line=each.line, unparsed=each.reads
+                    )
+                    makings[urn] = (*makings[urn], making)
+        return makings
 
     @cached_property
     def _schemas(self) -> Mapping[str, Schema | None]:

@@ -20,11 +20,13 @@ from lumos.lineage.reported import (
     Reported,
     ReportedEdge,
     ReportedScript,
+    ReportedUnparsed,
     TableName,
 )
 from lumos.lineage.sql.names import dotted
 from lumos.model.catalog import Job
-from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script
+from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script, UnparsedStatement
+from lumos.model.urn import InvalidUrn
 from lumos.store import Store
 
 # Reporters that are files which people wrote by hand.
@@ -37,6 +39,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     reporter: str
     edges: tuple[Edge, ...] = ()
     scripts: tuple[Script, ...] = ()
+    unparsed: tuple[UnparsedStatement, ...] = ()
     owners: dict[str, tuple[str, ...]] = {}
     jobs: tuple[Job, ...] = ()
     descriptions: tuple[tuple[str, Described], ...] = ()
@@ -99,6 +102,7 @@ class Placing:
             reporter=said.reporter,
             edges=edges,
             scripts=tuple(_script(finding, each) for each in said.scripts),
+            unparsed=tuple(_unparsed(finding, each) for each in said.unparsed),
             jobs=tuple(_jobs(finding, said, edges)),
             descriptions=descriptions,
             owners=_owners(descriptions),
@@ -118,6 +122,15 @@ class Placing:
             self._tables.setdefault((report.name, report.urn), report)
             self._names.assume(report.urn)
         return report
+
+    def possible(self, reference: Reference, *, dialect: str | None) -> tuple[str, ...]:
+        """All datasets that a name may mean; nothing is remembered of a name that may be none."""
+        try:
+            found = self._names.find(reference, dialect=dialect)
+        except InvalidUrn:
+            # Words of a text that nobody could parse, which no dataset can be called.
+            return ()
+        return (found.urn, *found.candidates)
 
     def _report(self, reference: Reference, found: Found) -> TableReport:
         return TableReport(
@@ -202,6 +215,10 @@ class _Finding:
             self._ambiguous[found.name] = found
         return found.urn
 
+    def possible(self, references: Iterable[Reference]) -> tuple[str, ...]:
+        found = (self._placing.possible(each, dialect=self._dialect) for each in references)
+        return tuple(dict.fromkeys(urn for urns in found for urn in urns))
+
     def ambiguities(self) -> Iterator[Problem]:
         for name, found in sorted(self._ambiguous.items()):
             reason = (
@@ -228,6 +245,15 @@ def _script(finding: _Finding, said: ReportedScript) -> Script:
         file=said.file,
         dataset=None if said.dataset is None else finding.urn(said.dataset),
         tables=tuple((parts, finding.urn(table)) for parts, table in said.tables),
+    )
+
+
+def _unparsed(finding: _Finding, said: ReportedUnparsed) -> UnparsedStatement:
+    return UnparsedStatement(
+        line=said.line,
+        file=said.file,
+        reads=finding.possible(said.reads),
+        writes=finding.possible(said.writes),
     )
 
 

@@ -187,12 +187,18 @@ class FileReader:
         """The scripts of all texts; what one makes is known to those that read it."""
         scripts: dict[str, Script] = {}
         waiting = in_order({key: each.text for key, each in texts.items()})
+        self._announce(step)
         for _ in range(_MOST_ROUNDS):
             missed: set[tuple[str, ...]] = set()
             for number, key in enumerate(waiting):
-                self._announce(step, files=number, share=number / len(waiting))
                 text, file, dialect = texts[key]
-                scripts[key] = analyse(text, dialect=dialect, columns=columns, file=file)
+                scripts[key] = analyse(
+                    text,
+                    dialect=dialect,
+                    columns=columns,
+                    file=file,
+                    progress=self._progress(step, number, len(waiting)),
+                )
                 missed |= columns.learn(_made(scripts[key]))
             waiting = [
                 key
@@ -202,6 +208,10 @@ class FileReader:
             if not waiting:
                 break
         return scripts
+
+    def _progress(self, step: str, number: int, files: int) -> Callable[[float], None]:
+        """Announces how far the files are while one of them is analysed."""
+        return lambda share: self._announce(step, files=number, share=(number + share) / files)
 
 
 def _definitions(script: Script) -> Iterator[TableWrite]:

@@ -68,8 +68,9 @@ class Recorder:
             with store.transaction() as transaction:
                 for each in placed:
                     done = transaction.lineage.report(
-                        each.reporter, each.edges, each.jobs, each.scripts, each.owners, at=self._at
-                    )
+                        each.reporter, each.edges, each.jobs, each.scripts, each.owners,
+                        unparsed=each.unparsed, at=self._at,
+                    )  # fmt: skip
                     if each.memory is not None:
                         transaction.lineage.remember(each.reporter, each.memory)
                     tallies.append(_tally(done))

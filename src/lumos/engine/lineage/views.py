@@ -55,7 +55,10 @@ def follow_views(store: Store, done: Pass) -> tuple[Problem, ...]:
             said = _said(view, store)
             problems += _problems(view, said)
             placed = placing.place(said, dialect=None)
-            transaction.lineage.report(placed.reporter, placed.edges, scripts=placed.scripts, at=at)
+            transaction.lineage.report(
+                placed.reporter, placed.edges, scripts=placed.scripts, unparsed=placed.unparsed,
+                at=at,
+            )  # fmt: skip
         for name in gone:
             transaction.lineage.report(name, (), at=at)
     return tuple(problems)
@@ -109,7 +112,17 @@ def _said(view: Dataset, store: Store) -> Reported:
         )
         for each in said.scripts
     )
-    return msgspec.structs.replace(said, edges=tuple(edges), scripts=tuple(scripts))
+    unparsed = (
+        msgspec.structs.replace(
+            each,
+            reads=tuple(known(table) for table in each.reads if isinstance(table, TableName)),
+            writes=(itself,),
+        )
+        for each in said.unparsed
+    )
+    return msgspec.structs.replace(
+        said, edges=tuple(edges), scripts=tuple(scripts), unparsed=tuple(unparsed)
+    )
 
 
 def _dialect(name: str) -> str | None:

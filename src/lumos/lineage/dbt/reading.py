@@ -20,6 +20,7 @@ from lumos.lineage.reported import (
     Reported,
     ReportedEdge,
     ReportedScript,
+    ReportedUnparsed,
     TableName,
 )
 from lumos.model.catalog import Job
@@ -89,6 +90,7 @@ class _Report:
                 *self._exposed(),
             ),
             scripts=tuple(self._scripts()),
+            unparsed=tuple(self._unparsed()),
             jobs=tuple(self._job(key) for key in jobs),
             flows=tuple(self._flow(key) for key in jobs),
             descriptions=tuple(self._descriptions()),
@@ -117,6 +119,13 @@ class _Report:
         for key, analysed in self._analysed.items():
             for script in analysed.scripts:
                 yield msgspec.structs.replace(script, dataset=self._relations.table(key))
+
+    def _unparsed(self) -> Iterator[ReportedUnparsed]:
+        """The compiled SQL that could not be parsed; whatever it names, it makes its model."""
+        for key, analysed in self._analysed.items():
+            table = self._relations.table(key)
+            for each in analysed.unparsed if table is not None else ():
+                yield msgspec.structs.replace(each, writes=(table,))
 
     def _exposed(self) -> Iterator[ReportedEdge]:
         """What dashboards and the like are made from."""

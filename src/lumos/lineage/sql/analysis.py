@@ -6,21 +6,24 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token
 
 from lumos.lineage.jinja import UNKNOWN, Unknown
-from lumos.lineage.sql.context import Columns, Context, no_columns
+from lumos.lineage.sql.context import Columns, Context, TooLarge, no_columns
 from lumos.lineage.sql.keeping import Keeper, is_needed
-from lumos.lineage.sql.names import Spellings, dialect_named
+from lumos.lineage.sql.names import Spellings, dialect_named, name_of
+from lumos.lineage.sql.other_dialects import parse_otherwise, tokenize_otherwise
 from lumos.lineage.sql.preparing import prepared
 from lumos.lineage.sql.recording import Recorder
-from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement
-from lumos.lineage.sql.secrets import masked
+from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement, UnparsedStatement
+from lumos.lineage.sql.secrets import masked, masked_words, names_secret
+from lumos.lineage.sql.shapes import Shape, repeated_rows, shape_of
 from lumos.lineage.sql.splitting import (
     Declared,
     Fetched,
@@ -35,7 +38,8 @@ from lumos.lineage.sql.splitting import (
 )
 from lumos.lineage.sql.statements import StatementReader, is_statement
 from lumos.lineage.sql.texts import SourceText
-from lumos.lineage.sql.tokens import tokenized
+from lumos.lineage.sql.tokens import LONGEST, portions, tokenized
+from lumos.lineage.sql.unparsed import tables_in
 from lumos.lineage.sql.watching import Watcher
 from lumos.lineage.sql.words import (
     HARMLESS,
@@ -51,9 +55,24 @@ from lumos.lineage.sql.words import (
 
 _DEEP_STACK: Final = 512 * 1024 * 1024
 _DEEPEST: Final = 60_000
+Progress: TypeAlias = Callable[[float], None]
+_NOT_UNDERSTOOD: Final = "not understood: "
+_OPEN_QUOTE: Final = f"{_NOT_UNDERSTOOD}a quote in this text is not closed"
+_TOO_LONG: Final = f"{_NOT_UNDERSTOOD}too large: it is longer than {LONGEST // 1024**2} MB"
+# Statements that no dialect parses; a file with more of them is most likely no SQL.
+_MOST_TRIED: Final = 100
+# A parsed word takes about a kilobyte.
+_MOST_WORDS: Final = 400_000
+_MOST_SHAPES: Final = 10_000
+# How often it is told how far a text is read.
+_PIECES_BETWEEN: Final = 100
 _CLASS: Final = re.compile(r"<class '[\w.]*?(\w+)'>")
 _MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
 _TOKEN: Final = re.compile(r"<Token .*?\btext: (.*?), line:.*?>", re.DOTALL)
+
+
+def no_progress(_share: float) -> None:
+    """For who does not want to know how far a text is."""
 
 
 def analyse(
@@ -63,17 +82,19 @@ def analyse(
     columns: Columns = no_columns,
     file: str | None = None,
     watcher: Watcher | None = None,
+    progress: Progress = no_progress,
 ) -> Script:
     """What a text of SQL says about tables and columns.
 
     `columns` tells the columns of a table by the parts of its name, or None if nobody knows them.
+    `progress` is told now and then which share of the text is analysed.
     """
 
     try:
-        return _Analysis(dialect, columns, watcher).script(text, file)
+        return _Analysis(dialect, columns, watcher).script(text, file, progress)
     except RecursionError:
         return _in_deep_stack(
-            lambda: _Analysis(dialect, columns, watcher, is_deep=True).script(text, file)
+            lambda: _Analysis(dialect, columns, watcher, is_deep=True).script(text, file, progress)
         )
 
 
@@ -103,6 +124,14 @@ def _in_deep_stack(work: Callable[[], Script]) -> Script:
     return done[0]
 
 
+class _Analysed(NamedTuple):
+    """What the first statement of a shape is, and how many columns it has and are resolved."""
+
+    statements: tuple[Statement, ...]
+    columns: int
+    resolved: int
+
+
 class _Analysis:
     """The way of one text through tokenizer, parser and reader."""
 
@@ -117,6 +146,15 @@ class _Analysis:
         self._reader = StatementReader(self._context, self._recorder)
         self._splitter = Splitter(is_tsql=self._context.habits.name in ("tsql", "fabric"))
         self._statements: list[Statement] = []
+        self._unparsed: dict[UnparsedStatement, None] = {}
+        # The dialect in which a statement could be parsed that its own could not.
+        self._other_dialect: str | None = None
+        self._tried = 0
+        # Statements that differ from a later one in values alone.
+        self._shapes: dict[Shape | None, _Analysed] = {}
+        self._has_open_quote = False
+        # The dialect whose quotes the text has, where they are not those of its own.
+        self._quotes_of: Dialect | None = None
         # Whoever watches has the text already.
         self._keeper = Keeper() if watcher is None else None
         self._number = 0
@@ -130,20 +168,24 @@ class _Analysis:
         # What the parser does not know is reported by us, with its place.
         logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
-    def script(self, text: str, file: str | None) -> Script:
+    def script(self, text: str, file: str | None, progress: Progress) -> Script:
         text = text.removeprefix("\ufeff")
         ready = prepared(text, self._context.habits.name)
         # Who reads whole projects has rendered the text before.
         self._recorder.has_templates = UNKNOWN in text or not all(
             each.is_remark for each in ready.unknown
         )
+        read = 0
         for source, part, tokens in self._tokenized(ready.text):
             self._source, self._text = source, part
             self._triggers.update(triggers(tokens))
-            for piece in self._splitter.pieces(tokens):
+            for number, piece in enumerate(self._splitter.pieces(tokens)):
+                if isinstance(piece, Plain) and number % _PIECES_BETWEEN == 0:
+                    progress((read + piece.tokens[0].start) / len(text))
                 self._piece(piece)
             if self._keeper is not None:
                 self._keeper.end(part, tokens)
+            read += len(part)
         statements = [_renamed(each, self._context.renamed) for each in self._statements]
         edges: Iterable[ColumnEdge] = self._recorder.edges
         if self._context.folding.has_quoted:
@@ -154,50 +196,83 @@ class _Analysis:
             statements = [_spelled(each, spellings) for each in statements]
             edges = self._recorder.spelled_edges(spellings)
         self._report_templates(ready.unknown)
+        self._report_quotes()
         return Script(
             statements=tuple(statements),
             edges=tuple(edge for edge in edges if not _is_unrendered(edge)),
             unresolved=tuple(self._context.unresolved),
+            unparsed=tuple(self._unparsed),
             coverage=self._recorder.coverage,
             file=file,
             kept=self._keeper.text if self._keeper is not None else "",
         )
 
     def _tokenized(self, text: str) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
-        """The words of the text; where a quote is never closed, of every statement by itself."""
+        """The words of the text, of a long one some statements at a time."""
+        line = 1
+        for portion, tokens in portions(text, self._dialect):
+            yield from self._tokenized_portion(portion, tokens, line)
+            line += portion.count("\n")
+
+    def _tokenized_portion(
+        self, text: str, tokens: Sequence[Token] | None, line: int
+    ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
+        """The words of a text; where a quote is never closed, of every statement by itself."""
+        if len(text) > LONGEST:
+            self._fail_unread(_TOO_LONG, text, line)
+            return
         try:
-            text, tokens = self._masked(text)
+            text, tokens = self._masked(text, tokens)
         except SqlglotError:
-            line = 1
-            for part in text.split(";"):
-                yield from self._tokenized_part(part, line)
-                line += part.count("\n")
+            # In a text whose quotes are misread, any word may be part of a secret.
+            self._has_open_quote = True
+            text = masked_words(text)
         else:
-            yield SourceText(text, tokens), text, tokens
+            yield SourceText(text, tokens, first_line=line), text, tokens
+            return
+        for part in text.split(";"):
+            yield from self._tokenized_part(part, line)
+            line += part.count("\n")
 
     def _tokenized_part(
         self, part: str, line: int
     ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
         try:
             part, tokens = self._masked(part)
-        except SqlglotError as problem:
-            if self._keeper is not None:
-                self._keeper.leave_out_part(part)
-            self._number += 1
-            blank = part[: len(part) - len(part.lstrip())].count("\n")
-            self._begin(line + blank, SourceText(part, ()))
-            self._failed(f"not understood: {_first_line(str(problem))}", None)
+        except SqlglotError:
+            self._fail_unread(_OPEN_QUOTE, part, line)
         else:
             yield SourceText(part, tokens, first_line=line), part, tokens
 
-    def _masked(self, text: str) -> tuple[str, Sequence[Token]]:
+    def _fail_unread(self, reason: str, part: str, line: int) -> None:
+        """A part of the text whose words are not told apart was not understood."""
+        if self._keeper is not None:
+            self._keeper.leave_out_part(part)
+        self._number += 1
+        blank = part[: len(part) - len(part.lstrip())].count("\n")
+        self._begin(line + blank, SourceText(part, ()))
+        self._failed(reason, None, part)
+
+    def _masked(
+        self, text: str, tokens: Sequence[Token] | None = None
+    ) -> tuple[str, Sequence[Token]]:
         """A text without its secrets, and its words."""
-        tokens = tokenized(text, self._dialect)
+        dialect = self._dialect
+        try:
+            tokens = tokenized(text, dialect) if tokens is None else tokens
+        except SqlglotError:
+            other = tokenize_otherwise(text, dialect)
+            if other is None:
+                raise
+            dialect, tokens = other
+            self._quotes_of = dialect
         safe = masked(text, tokens)
-        return (text, tokens) if safe == text else (safe, tokenized(safe, self._dialect))
+        return (text, tokens) if safe == text else (safe, tokenized(safe, dialect))
 
     def _piece(self, piece: Piece) -> None:
         context = self._context
+        if not isinstance(piece, Plain):
+            self._shapes.clear()
         if isinstance(piece, Plain):
             self._read(piece.tokens)
         elif isinstance(piece, Declared):
@@ -212,8 +287,12 @@ class _Analysis:
         elif isinstance(piece, Fetched):
             self._reader.fetch(piece.cursor, piece.names)
         elif isinstance(piece, Rows):
-            for node in self._parsed(piece.tokens):
-                context.rows[piece.name] = self._reader.rows(node)
+            try:
+                for node in self._parsed(piece.tokens):
+                    context.rows[piece.name] = self._reader.rows(node)
+            except TooLarge as problem:
+                reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
+                self._failed(reason, piece.tokens[0].start, self._written(piece.tokens))
         elif isinstance(piece, Triggered):
             self._triggered(piece)
 
@@ -231,23 +310,81 @@ class _Analysis:
             self._context.temporary[name,] = relation
 
     def _read(self, tokens: Sequence[Token]) -> None:
-        errors = self._errors
+        shape = self._shape(tokens)
+        if shape in self._shapes:
+            self._repeat(tokens, self._shapes[shape])
+            return
+        errors, before = self._errors, (len(self._statements), self._recorder.coverage)
         is_needed = False
+        tokens = self._shortened(tokens)
         try:
+            if len(tokens) > _MOST_WORDS:
+                self._number += 1
+                self._begin(self._source.line(tokens[0].start), self._source.part(tokens))
+                raise TooLarge(f"it has more than {_MOST_WORDS:,} words")
             for node in self._parsed(tokens):
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
                     is_needed |= self._is_needed(node, self._statements[-1])
                 elif not self._splitter.in_routine and upper(tokens[0]) not in HARMLESS:
-                    self._failed("not understood: this is no statement", tokens[0].start)
+                    reason = f"{_NOT_UNDERSTOOD}this is no statement"
+                    self._failed(reason, tokens[0].start, self._written(tokens))
+        except TooLarge as problem:
+            reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
+            self._failed(reason, tokens[0].start, self._written(tokens))
         except RecursionError:
             if not self._is_deep:
                 raise
-            self._failed("not understood: nested too deeply", tokens[0].start)
-        if self._keeper is not None and self._errors > errors and not is_needed:
+            reason = f"{_NOT_UNDERSTOOD}nested too deeply"
+            self._failed(reason, tokens[0].start, self._written(tokens))
+        if shape is not None and self._errors == errors and len(self._shapes) < _MOST_SHAPES:
+            coverage = self._recorder.coverage
+            self._shapes[shape] = _Analysed(
+                tuple(self._statements[before[0] :]),
+                columns=coverage.columns - before[1].columns,
+                resolved=coverage.resolved - before[1].resolved,
+            )
+        elif shape is None:
+            # It may have changed what the next statements mean.
+            self._shapes.clear()
+        # In what was not understood, a secret may be taken for code.
+        is_safe = not self._has_open_quote and not names_secret(self._written(tokens))
+        if self._keeper is not None and self._errors > errors and is_safe and not is_needed:
             self._keeper.doubt(tokens)
         elif self._keeper is not None and not is_needed:
             self._keeper.leave_out(tokens)
+
+    def _shape(self, tokens: Sequence[Token]) -> Shape | None:
+        """By what a statement is recognised that is like another; None where it has to be read."""
+        context = self._context
+        # What a statement means depends on those before it.
+        has_state = context.temporary or context.rows or context.held or context.renamed
+        if has_state or self._splitter.in_routine or context.watcher is not None:
+            return None
+        return shape_of(tokens)
+
+    def _repeat(self, tokens: Sequence[Token], analysed: "_Analysed") -> None:
+        """Counts a statement that differs from one before it in values alone."""
+        self._number += 1
+        line = self._source.line(tokens[0].start)
+        self._begun.append((line, self._number))
+        for each in analysed.statements:
+            again = msgspec.structs.replace(each, number=self._number, line=line)
+            self._statements.append(again)
+        self._recorder.columns += analysed.columns
+        self._recorder.resolved += analysed.resolved
+        if self._keeper is not None:
+            self._keeper.leave_out(tokens)
+
+    def _shortened(self, tokens: Sequence[Token]) -> Sequence[Token]:
+        """A statement without rows of values that look like the ones before them."""
+        rows = repeated_rows(tokens)
+        if not rows:
+            return tokens
+        if self._keeper is not None:
+            self._keeper.leave_out(rows)
+        repeated = {id(token) for token in rows}
+        return [token for token in tokens if id(token) not in repeated]
 
     def _is_needed(self, node: exp.Expr, statement: Statement) -> bool:
         return is_needed(
@@ -282,7 +419,13 @@ class _Analysis:
         if problem is not None and fills_from_procedure(tokens):
             self._context.report("the rows come from a procedure that is not read", tokens[0].start)
         elif problem is not None and upper(tokens[0]) not in HARMLESS:
-            self._failed(_reason(problem), _place(problem, tokens))
+            is_whole = not (output.clause or filled.clause)
+            other = self._parsed_otherwise(tokens, problem) if is_whole else None
+            if other is not None:
+                nodes = other
+            else:
+                reason = self._safe_reason(problem, tokens)
+                self._failed(reason, _place(problem, tokens), self._written(tokens))
         for node in nodes:
             if node is not None:
                 if output.clause:
@@ -297,8 +440,41 @@ class _Analysis:
             insert = self._dialect.parser().parse(list(clause), self._text)[0]
             if isinstance(insert, exp.Insert) and isinstance(insert.expression, exp.Select):
                 return exp.Returning(expressions=insert.expression.expressions, into=insert.this)
-        self._failed("not understood: what OUTPUT writes", clause[0].start)
+        reason = f"{_NOT_UNDERSTOOD}what OUTPUT writes"
+        self._failed(reason, clause[0].start, self._written(clause))
         return None
+
+    def _parsed_otherwise(
+        self, tokens: Sequence[Token], problem: ParseError
+    ) -> Sequence[exp.Expr | None] | None:
+        """What another dialect makes of a statement, if one parses it."""
+        if self._has_open_quote or self._tried >= _MOST_TRIED:
+            return None
+        found = parse_otherwise(self._text, tokens, self._dialect, first=self._other_dialect)
+        if found is None:
+            self._tried += 1
+            return None
+        self._other_dialect = found.dialect
+        self._context.source = self._source.part(found.tokens)
+        reason = self._safe_reason(problem, tokens).removeprefix(_NOT_UNDERSTOOD)
+        self._context.report(
+            f"read as {name_of(dialect_named(found.dialect))} SQL, since it is no "
+            f"{name_of(self._dialect)} SQL: {reason}",
+            _place(problem, tokens),
+            is_remark=True,
+        )
+        return found.nodes
+
+    def _safe_reason(self, problem: ParseError, tokens: Sequence[Token]) -> str:
+        """Why a statement was not parsed, without words of it where they may be a secret."""
+        if self._has_open_quote:
+            return _OPEN_QUOTE
+        if names_secret(self._written(tokens)):
+            return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may hold a secret)"
+        return _reason(problem)
+
+    def _written(self, tokens: Sequence[Token]) -> str:
+        return self._text[tokens[0].start : tokens[-1].end + 1]
 
     def _problem_inside(self, tokens: Sequence[Token]) -> ParseError:
         """Why the parser gave a statement up that has a query; it does not tell that by itself."""
@@ -315,11 +491,33 @@ class _Analysis:
         self._begun.append((line, self._number))
         self._context.begin(self._number, line, source)
 
-    def _failed(self, reason: str, offset: int | None) -> None:
-        """A statement of which nothing was understood counts as a column that is not resolved."""
+    def _failed(self, reason: str, offset: int | None, text: str) -> None:
+        """A statement of which nothing was understood counts as a column that is not resolved.
+
+        The tables named in its text are kept.
+        """
         self._context.report(reason, offset)
         self._recorder.columns += 1
         self._errors += 1
+        if self._has_open_quote:
+            # What seems to be a string may be the statement, and the reverse.
+            text = text.replace("'", " ")
+        reads, writes = tables_in(text, self._context.folding)
+        if reads or writes:
+            statement = UnparsedStatement(
+                number=self._number, line=self._context.line, reads=reads, writes=writes
+            )
+            self._unparsed[statement] = None
+
+    def _report_quotes(self) -> None:
+        if self._quotes_of is not None:
+            self._context.begin(1, 1, self._source)
+            self._context.report(
+                f"quotes are read as in {name_of(self._quotes_of)} SQL, since some are not closed "
+                f"in {name_of(self._dialect)} SQL",
+                None,
+                is_remark=True,
+            )
 
     def _report_templates(self, unknown: Sequence[Unknown]) -> None:
         for each in unknown:
@@ -338,7 +536,7 @@ def _reason(problem: ParseError) -> str:
     told = problem.errors[0] if problem.errors else {}
     description = str(told.get("description") or _first_line(str(problem))).rstrip(".")
     near = told.get("highlight")
-    return f"not understood: {_plain(description)}" + (f", near '{near}'" if near else "")
+    return f"{_NOT_UNDERSTOOD}{_plain(description)}" + (f", near '{near}'" if near else "")
 
 
 def _plain(description: str) -> str:

@@ -1,7 +1,7 @@
 """What a script knows while it is read: its dialect, the tables so far, what is found."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -14,6 +14,17 @@ from lumos.lineage.sql.texts import SourceText
 from lumos.lineage.sql.watching import Watcher
 
 Columns: TypeAlias = Callable[[Parts], Sequence[str] | Mapping[str, str] | None]
+
+
+# A result with more columns was made by a mistake, or by somebody who wants to do harm.
+MOST_COLUMNS: Final = 20_000
+# Columns that all queries of a statement return, and the origins of what it names. A statement
+# needs less than a second and some hundred megabytes for them.
+MOST_ORIGINS: Final = 500_000
+
+
+class TooLarge(Exception):
+    """A statement that would take too much time and memory."""
 
 
 def no_columns(_: Parts) -> None:
@@ -43,6 +54,7 @@ class Context:
         self.line = 1
         self.reads: dict[Parts, dict[str, None]] = {}
         self.unresolved: dict[Unresolved, None] = {}
+        self._origins = 0
         self._columns = columns
         self._created: dict[Parts, list[str]] = {}
         self._known: dict[Parts, list[str] | None] = {}
@@ -55,6 +67,20 @@ class Context:
         self.source = source
         self.reads = {}
         self.values = {}
+        self._origins = 0
+
+    def spend(self, origins: int) -> None:
+        """Counts columns and origins that a statement reads; raises TooLarge."""
+        self._origins += origins
+        if self._origins > MOST_ORIGINS:
+            raise TooLarge(f"its queries have more than {MOST_ORIGINS:,} columns and origins")
+
+    def bound(self, relation: Relation) -> Relation:
+        """A result, if it is not too large; raises TooLarge."""
+        if len(relation.items) > MOST_COLUMNS:
+            raise TooLarge(f"a query in it returns more than {MOST_COLUMNS:,} columns")
+        self.spend(len(relation.items))
+        return relation
 
     def begin_routine(self) -> None:
         """Forgets the variables of the routine before."""
@@ -107,6 +133,7 @@ class Context:
 
     def mention(self, column: Column) -> None:
         """Keeps that the statement names the origins of a column."""
+        self.spend(1 + len(column.facts) + len(column.uses))
         for table, name in column.facts:
             columns = self.reads.setdefault(table, {})
             if name != ALL:

@@ -27,6 +27,12 @@ def dialect_named(name: str | None) -> Dialect:
         raise UnknownName("SQL dialect", name or "", known) from None
 
 
+def name_of(dialect: Dialect) -> str:
+    """What a dialect is called in messages."""
+    name = type(dialect).__name__.lower()
+    return "standard" if name == "dialect" else name
+
+
 class Name(str):
     """A name that is compared as the dialect folds it, and remembers how it was quoted."""
 

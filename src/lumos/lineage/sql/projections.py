@@ -43,7 +43,9 @@ class Projections:
         for projection in node.expressions:
             star = _star_of(projection)
             if star is not None:
+                before = len(items)
                 items += self._star(star, projection, scope, clauses)
+                self._queries.context.spend(len(items) - before)
                 continue
             if _is_assignment(projection):
                 value = self._read(projection.expression, scope, clauses)

@@ -88,6 +88,9 @@ class QueryReader:
 
     def read(self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, Relation]) -> Relation:
         """What a query returns, with the named queries that it may use."""
+        return self.context.bound(self._read(node, outer, ctes))
+
+    def _read(self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, Relation]) -> Relation:
         ctes = self.with_queries(node, outer, ctes)
         if isinstance(node, exp.Select):
             return self._select(node, outer, ctes)

@@ -1,7 +1,7 @@
 """A script as the report of one reporter: edges between tables, with their columns."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lumos.lineage.reported import (
@@ -11,6 +11,7 @@ from lumos.lineage.reported import (
     Reported,
     ReportedEdge,
     ReportedScript,
+    ReportedUnparsed,
     TableName,
 )
 from lumos.lineage.sql.many import SqlText
@@ -66,6 +67,7 @@ def reported(
         scripts=()
         if text is None or not by_pair
         else (_kept(script.kept, text, by_pair, platform, instance),),
+        unparsed=tuple(_unparsed(script, platform, instance)),
         problems=tuple(
             Problem(
                 place=file or reporter,
@@ -78,6 +80,20 @@ def reported(
         ),
         coverage=script.coverage,
     )
+
+
+def _unparsed(
+    script: Script, platform: str | None, instance: str | None
+) -> Iterator[ReportedUnparsed]:
+    """The statements that could not be parsed; of those that name the same tables the first."""
+    once = {(each.reads, each.writes): each for each in reversed(script.unparsed)}
+    for each in reversed(once.values()):
+        yield ReportedUnparsed(
+            line=each.line,
+            file=script.file,
+            reads=tuple(_reference(parts, platform, instance) for parts in each.reads),
+            writes=tuple(_reference(parts, platform, instance) for parts in each.writes),
+        )
 
 
 def _kept(

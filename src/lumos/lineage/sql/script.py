@@ -76,6 +76,15 @@ class Unresolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: Literal["error", "remark"] = "error"
 
 
+class UnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A statement that could not be parsed, and the tables that it seems to read and write."""
+
+    number: int
+    line: int
+    reads: tuple[Parts, ...] = ()
+    writes: tuple[Parts, ...] = ()
+
+
 class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A text of SQL, understood as far as possible.
 
@@ -86,6 +95,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     statements: tuple[Statement, ...] = ()
     edges: tuple[ColumnEdge, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
+    unparsed: tuple[UnparsedStatement, ...] = ()
     coverage: Coverage = Coverage()
     file: str | None = None
     kept: str = ""

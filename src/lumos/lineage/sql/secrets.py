@@ -23,6 +23,15 @@ _KEY: Final = re.compile(
     r"|(?:api|access|private|master|encryption|account|shared|storage|signing|aws)_?key",
     re.IGNORECASE,
 )
+# The same before a quote, in a text whose words cannot be told apart.
+_GIVEN: Final = re.compile(
+    r"(\w*(?:passw|passphrase|secret|credential|identified|authorization|bearer|pass|pwd|token|sas"
+    r"|(?:api|access|private|master|encryption|account|shared|storage|signing|aws)_?key)"
+    r"\w*[\"'`\]]?(?:\s|[=:<>!(]|\b(?:in|not|by|like)\b){0,8})"
+    r"(['\"])([^'\"\n]*)",
+    re.IGNORECASE,
+)
+_NAME: Final = re.compile(r"\w+")
 # Functions whose arguments are keys, or what they protect.
 _CRYPT: Final = re.compile(r"crypt|hmac|keyset|pgp_sym", re.IGNORECASE)
 _BETWEEN: Final = frozenset(
@@ -51,6 +60,22 @@ _QUOTED: Final = re.compile(r"\A(\w*(?P<mark>'''|\"\"\"|\$\w*\$|'|\"))(.*)((?P=m
 def masked(text: str, tokens: Sequence[Token]) -> str:
     """The text with its secrets masked; the same where it has none."""
     return replaced(text, _masks(text, tokens))
+
+
+def masked_words(text: str) -> str:
+    """A text whose quotes cannot be told apart, with all masked that seems to be a secret.
+
+    What a key is given goes up to the next quote, or to the end of the line if there is none.
+    """
+    text = _GIVEN.sub(lambda found: f"{found[1]}{found[2]}{_stars(found[3])}", text)
+    text = _SETTING.sub(lambda found: f"{found[1]}{_stars(found[2])}", text)
+    text = _IN_ADDRESS.sub(rf"\1{MASK}", text)
+    return _KNOWN.sub(lambda found: _stars(found[0]), text)
+
+
+def names_secret(text: str) -> bool:
+    """Whether a text has the name of a key, so that any word of it may be a part of a secret."""
+    return any(_KEY.search(word) or _CRYPT.search(word) for word in _NAME.findall(text))
 
 
 def without_literals(text: str, tokens: Iterable[Token]) -> str:

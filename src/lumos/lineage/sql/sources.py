@@ -210,7 +210,9 @@ class Sources:
             inner = self._queries.scope(scope.outer, scope.ctes)
             made = Relation()
             self.add(node.this, inner, made)
-            relation = Relation(item for each in inner.sources for item in each.relation.items)
+            relation = self._queries.context.bound(
+                Relation(item for each in inner.sources for item in each.relation.items)
+            )
             relation.uses = made.uses
             relation.parents = [*made.parents, *(each.relation for each in inner.sources)]
         else:

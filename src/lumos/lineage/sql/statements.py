@@ -29,6 +29,10 @@ def is_statement(node: exp.Expr) -> bool:
     return not isinstance(node, _NO_STATEMENTS) or isinstance(node, exp.Query | exp.Command)
 
 
+def _origins(item: Item) -> int:
+    return len(item.facts) + len(item.uses) if isinstance(item, Column) else 1
+
+
 class StatementReader:
     """Reads statements one after the other, as they change what the next ones see."""
 
@@ -111,6 +115,7 @@ class StatementReader:
         if written.table in self._context.temporary or written.table[-1][:1] in ("#", "@"):
             self._hold(written)
             return
+        self._context.spend(sum(_origins(item) for item in written.result.items))
         relations = list(written.result.ancestry())
         sources = {each.table for each in relations if each.table is not None}
         self._written.append(

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from lumos.model.catalog import Job
 from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
-from lumos.model.lineage import Script
+from lumos.model.lineage import Script, UnparsedStatement
 from lumos.model.urn import Urn
 from lumos.store import tables
 from lumos.store.database import Database
@@ -30,6 +30,7 @@ from lumos.store.lineage.rows import (
     present_names,
 )
 from lumos.store.lineage.scripts import scripts_of, without_scripts
+from lumos.store.lineage.unparsed import all_unparsed
 from lumos.store.lineage.values import (
     ColumnPaths,
     ColumnWalk,
@@ -202,6 +203,11 @@ class LineageReader:
         """For each of some datasets, who keeps which texts of SQL that make it."""
         with self._database.reading() as connection:
             return scripts_of(connection, urns)
+
+    def unparsed(self) -> tuple[tuple[str, UnparsedStatement], ...]:
+        """Every statement that could not be parsed, with its reporter."""
+        with self._database.reading() as connection:
+            return all_unparsed(connection)
 
     def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Whom reporters name as owners of some datasets, scanned or not."""

@@ -12,12 +12,13 @@ from sqlalchemy import Connection, bindparam, delete, select, text, update
 from lumos.model.catalog import Job
 from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
-from lumos.model.lineage import Edge, Script
+from lumos.model.lineage import Edge, Script, UnparsedStatement
 from lumos.store import tables
 from lumos.store.lineage import jobs as reported_jobs
 from lumos.store.lineage import naming
 from lumos.store.lineage import owners as reported_owners
 from lumos.store.lineage import scripts as reported_scripts
+from lumos.store.lineage import unparsed as reported_unparsed
 from lumos.store.lineage.aspect import TOLD, ReportedUpstream, reported_upstream
 from lumos.store.lineage.merging import all_mappings, all_uses
 from lumos.store.lineage.rows import EDGE, NO_JOB, add_nodes, among, body_of, present_names
@@ -57,9 +58,12 @@ class LineageWriter:
         scripts: Sequence[Script] = (),
         owners: reported_owners.Owners = MappingProxyType({}),
         *,
+        unparsed: Sequence[UnparsedStatement] = (),
         at: datetime,
     ) -> Reporting:
         """Makes a reporter's edges, jobs, texts of SQL and named owners exactly these.
+
+        The same holds for the statements that could not be parsed.
 
         Texts that are too long are not kept.
         """
@@ -72,6 +76,7 @@ class LineageWriter:
         nodes = self._nodes({each.dataset for each in scripts if each.dataset is not None})
         reported_scripts.replace_all(self._connection, number, scripts, nodes)
         reported_owners.replace_all(self._connection, number, owners)
+        reported_unparsed.replace_all(self._connection, number, unparsed)
         return changed
 
     def add(
@@ -316,6 +321,7 @@ class LineageWriter:
             self._delete(row.id for row in gone.values())
             reported_scripts.forget(self._connection, ids)
             reported_owners.forget(self._connection, ids)
+            reported_unparsed.forget(self._connection, ids)
             spoke = among(self._connection, reporter.c.id, ids)
             self._connection.execute(delete(reporter).where(spoke))
 

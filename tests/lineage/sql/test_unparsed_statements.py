@@ -1,0 +1,112 @@
+"""Statements that their dialect cannot parse: another dialect may, and tables in their text stay."""
+
+import pytest
+
+from lineage.sql.edges import direct, of
+from lumos.lineage.sql.names import Folding, dialect_named
+from lumos.lineage.sql.unparsed import tables_in
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql", "used", "edges"),
+    [
+        pytest.param(
+            "duckdb", 'create table o as select "a" as `x y` from t', "spark", {"t.a -> o.x y"},
+            id="backticks beside double quotes",
+        ),
+        pytest.param(
+            None, "insert into [o] select [a b] from [dbo].[t]", "tsql", {"dbo.t.a b -> o.a b"},
+            id="brackets around names",
+        ),
+        pytest.param(
+            "postgres", "create table o as select a, 'it\\'s' as b from t", "spark",
+            {"t.a -> o.a"}, id="a quote behind a backslash",
+        ),
+    ],
+)  # fmt: skip
+def test_another_dialect_parses_the_statement_and_is_named(
+    dialect: str | None, sql: str, used: str, edges: set[str]
+) -> None:
+    script = of(sql, dialect)
+    (told,) = script.unresolved
+    assert told.severity == "remark"
+    assert f"{used} SQL" in told.reason
+    assert direct(script) == edges
+    assert not script.unparsed
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        # A comment in Snowflake, and a division here.
+        pytest.param("duckdb", "insert into o select a // b as `c` from t", id="comment"),
+        # A name in T-SQL, and a list here.
+        pytest.param("duckdb", "insert into o select [a, b] c d from t", id="list"),
+    ],
+)
+def test_a_dialect_that_reads_quotes_or_comments_otherwise_is_not_taken(
+    dialect: str, sql: str
+) -> None:
+    (unparsed,) = of(sql, dialect).unparsed
+    assert (unparsed.reads, unparsed.writes) == ((("t",),), (("o",),))
+
+
+def test_a_double_quote_in_a_string_rules_out_dialects_where_it_begins_one() -> None:
+    (told,) = of("insert into o select 'a \"b' as `c`, d from t", "postgres").unresolved
+    assert "read as clickhouse SQL" in told.reason
+
+
+def test_tables_of_a_statement_that_no_dialect_parses_are_kept_with_its_line() -> None:
+    script = of(
+        "create table a as select b from c;\ncreate table o as\nselect x y z from t", "duckdb"
+    )
+    (unparsed,) = script.unparsed
+    assert (unparsed.number, unparsed.line) == (2, 2)
+    assert (unparsed.reads, unparsed.writes) == ((("t",),), (("o",),))
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads", "writes"),
+    [
+        ("select from a x, s.b as y, (select 1 from c, d) z where e, f", "a s.b c d", ""),
+        ("select x from a join b on a.i = b.i, c left join lateral d group by e, f", "a b c d", ""),
+        ("insert into o (a, b) selec 1 from t", "t", "o"),
+        ("insert overwrite table s.o select from t", "t", "s.o"),
+        ("create or replace view if not exists v as select from t", "t", "v"),
+        ("merge into o using (select 1 from a) s on", "a", "o"),
+        ("update o set a = 1 from t", "t", "o"),
+        ("select 'from hidden' from `My_T`.u -- from comment", "my_t.u", ""),
+        ("select from generate_series(1, 2), t", "t", ""),
+        ("select from t; insert into o select from u", "t u", "o"),
+    ],
+)
+def test_tables_are_found_by_the_keywords_before_them(sql: str, reads: str, writes: str) -> None:
+    found = tables_in(sql, Folding(dialect_named("duckdb")))
+    assert [".".join(parts) for parts in found[0]] == reads.split()
+    assert [".".join(parts) for parts in found[1]] == writes.split()
+
+
+def test_a_quote_that_is_not_closed_hides_no_table() -> None:
+    script = of("insert into o select 'it's', a from t where b = 'c'", "postgres")
+    (unparsed,) = script.unparsed
+    assert (unparsed.reads, unparsed.writes) == ((("t",),), (("o",),))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create user u identified by 'HUSH; select 1",
+        "create user u password 'HU'HUSH' valid 'x",
+        "copy t from 's3://b' credentials 'aws_secret_access_key=HUSH; select a",
+        "alter user u identified by 'a;HUSH' x 'y; select 1 from",
+        "select 'postgres://me:HUSH@host/db from t",
+        "set password = 'HUSH\n; select a b c d from t",
+        "create user u password 'a'HUSH' x = 'y' z",
+    ],
+)
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "tsql", "snowflake", None])
+def test_a_secret_behind_an_open_quote_is_not_shown(dialect: str | None, sql: str) -> None:
+    script = of(sql, dialect)
+    assert "HUSH" not in str([each.reason for each in script.unresolved])
+    assert "HUSH" not in script.kept
+    assert "hush" not in str(script.unparsed).lower()
