@@ -174,7 +174,7 @@ def test_a_scan_of_a_folder_above_joins_what_was_recorded_apart(tmp_path: Path) 
     assert whole.statistics.file_count == 2
     assert [each.urn for each in lumos.list().datasets] == [whole.urn]
     apart = f"lumos://file{tmp_path}/data/2024/sales/orders.csv"
-    assert lumos.show(apart).dataset.urn == whole.urn
+    assert lumos.show(apart).dataset["urn"] == whole.urn
     (again,) = lumos.ingest(tmp_path / "data").datasets
     assert again.change == "unchanged"
 

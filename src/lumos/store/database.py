@@ -20,7 +20,7 @@ from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 # Oldest first; the last one is what this Lumos reads and writes.
 REVISIONS: Final = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
-    "0012", "0013", "0014",
+    "0012", "0013", "0014", "0015",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
 BUSY_SECONDS: Final = 30.0
