@@ -310,9 +310,8 @@ def _collected(
     loose = [each.found for each in merged.values()]
     discovery = Discovery(
         datasets=(*loose, *_found(tables, known, loose, job)),
-        # What a hint decided is not put into question.
         suggestions=suggest_joins(
-            [merged[each.dataset].found for each in grouping.groups if each.rule.name != "hint"]
+            grouping.groups, schemas, grouping=grouping, root=job.selection.root, tables=roots
         ),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),

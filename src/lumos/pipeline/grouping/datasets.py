@@ -1,22 +1,23 @@
 """From places to datasets: hints, path patterns, columns, and what earlier scans decided."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from lumos.model.pattern import strip_extensions
 from lumos.pipeline.grouping.columns import SchemasByFingerprint, split_by_columns
+from lumos.pipeline.grouping.locations import joined_location, location_of, root_depth
 from lumos.pipeline.grouping.predecessors import (
     Predecessors,
     find_destinations,
     find_predecessors,
 )
-from lumos.pipeline.grouping.similarity import join_similar
+from lumos.pipeline.grouping.similarity import Key, join_similar
 from lumos.pipeline.grouping.state import GroupingState, RememberedPlace, key_of
 from lumos.pipeline.hints import ColumnSplit, Hints, hinted_location
-from lumos.pipeline.patterns import anchor_of, levels, literal, name_of
+from lumos.pipeline.patterns import levels, name_of
 from lumos.pipeline.sidecars import is_known_of_tables, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 from lumos.pipeline.values import BRACES
@@ -26,7 +27,6 @@ _BY_HINT: Final = "\0hint"
 # Where one pattern has files of two formats, the first keeps the plain path.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
-_STARS: Final = re.compile(r"\*[*?]*")
 _IN_WORDS: Final = {
     "hive": "partition values", "n": "numbers", "number": "numbers", "id": "identifiers",
     "uuid": "identifiers", "region": "regions", "ip": "addresses",
@@ -43,13 +43,15 @@ class Rule(NamedTuple):
 class Group(NamedTuple):
     """The places of one dataset, where it lies, and which rule put them together.
 
-    `names` are the templates of its folders and, last, of its files. `renamed_from`, `merged_from`
-    and `split_from` are datasets of the last scan that are this one now, or that it was part of.
+    `key` is the path that its pattern gives, and its format. `names` are the templates of its
+    folders and, last, of its files. `renamed_from`, `merged_from` and `split_from` are datasets of
+    the last scan that are this one now, or that it was part of.
     """
 
     dataset: str
     location: str
     places: list[PlaceSummary]
+    key: Key
     name: str | None = None
     names: tuple[str, ...] = ()
     ending: str = ""
@@ -118,7 +120,12 @@ def group(
     )
     found = [
         _group(
-            names[key], some, rules.get(key, "pattern"), predecessors.get(names[key]), hints.root
+            names[key],
+            key,
+            some,
+            rules.get(key, "pattern"),
+            predecessors.get(names[key]),
+            hints.root,
         )
         for key, some in groups.items()
     ]
@@ -276,6 +283,7 @@ def _data_and_sidecars(
 
 def _group(
     dataset: str,
+    key: Key,
     places: list[PlaceSummary],
     rule: str,
     predecessors: Predecessors | None,
@@ -285,13 +293,15 @@ def _group(
     folders, stem, ending = levels(usual.first_path)
     earlier = predecessors or Predecessors()
     is_pattern = rule == "pattern"
+    find_location = joined_location if rule == "similar" else location_of
     return Group(
         dataset=dataset,
-        location=_location(places, root),
+        location=find_location(places, root),
         places=places,
+        key=key,
         name=(name_of(usual.first_path) or None) if is_pattern else _name_of_path(dataset),
         names=(
-            *(level.template.text for level in folders[_depth(root, usual.first_path) :]),
+            *(level.template.text for level in folders[root_depth(root, usual.first_path) :]),
             stem.text,
         ),
         ending=ending,
@@ -323,47 +333,3 @@ def _rule(name: str, places: Sequence[PlaceSummary]) -> Rule:
     else:
         reason = "the files have the same path pattern"
     return Rule("pattern", reason)
-
-
-def _location(places: Sequence[PlaceSummary], root: str) -> str:
-    """The folder of a dataset, or a pattern for its files, with `*` for what varies in the root."""
-    hinted = hinted_location(places[0].pattern)
-    if hinted is not None:
-        return hinted
-    # Files of one dataset may lie in folders of different depth: most of them lie here.
-    files: dict[str, int] = {}
-    for place in places:
-        for location in _locations(place, root):
-            files[location] = files.get(location, 0) + place.file_count
-    return min(files, key=lambda location: (-files[location], location.count("*"), location))
-
-
-def _locations(place: PlaceSummary, root: str) -> Iterator[str]:
-    anchor = anchor_of(place.first_path)
-    fixed = _depth(root, place.first_path)
-    paths = {place.first_path, place.last_path}
-    for path in paths:
-        folders, stem, ending = levels(path)
-        names = path[len(anchor) :].strip("/").split("/")
-        shown = [
-            _glob(level.template.text) if level.template.varies and index >= fixed else name
-            for index, (level, name) in enumerate(zip(folders, names, strict=False))
-        ]
-        if stem.is_writers:
-            while len(shown) > fixed and folders[len(shown) - 1].is_partition:
-                shown.pop()
-        elif stem.varies or len({each.rpartition("/")[2] for each in paths}) > 1:
-            shown.append(_glob(stem.text) + ending + ("" if names[-1].endswith(ending) else "*"))
-        else:
-            shown.append(names[-1])
-        yield "/".join([anchor, *shown])
-
-
-def _depth(root: str, path: str) -> int:
-    """How many folders of a path lead to the root; they are the same for all files."""
-    return len(list(filter(None, root[len(anchor_of(path)) :].split("/"))))
-
-
-def _glob(text: str) -> str:
-    starred = _PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "*", text)
-    return literal(_STARS.sub("*", starred))
