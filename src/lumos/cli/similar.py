@@ -77,8 +77,8 @@ def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
         console.print(
             f"{len(each.datasets):,} datasets have the same columns ({names}). {_advice(each)}"
         )
-    if len(suggestions) > _MOST_LINES:
-        console.print(f"... and {plural(len(suggestions) - _MOST_LINES, "more group")}; --json lists them.")
+    if (more_groups := len(suggestions) - _MOST_LINES) > 0:
+        console.print(f"... and {plural(more_groups, 'more group')}; --json lists them.")
 
 
 def _advice(suggestion: "Suggestion") -> str:
@@ -87,4 +87,4 @@ def _advice(suggestion: "Suggestion") -> str:
         return f"Join them with: lumos hint add {patterns} --name {quote(suggestion.name)}"
     if suggestion.join_similar:
         return "Join them with 'join_similar: true' on the source."
-    return "No pattern fits them alone; --json lists them."
+    return "No short pattern matches them alone; --json lists them."

@@ -15,7 +15,7 @@ from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.pipeline.absence import Absence
 from lumos.pipeline.claims import Claims, may_meet
 from lumos.pipeline.former import Former, former_of
-from lumos.pipeline.grouping import GroupingState, group, suggest_joins
+from lumos.pipeline.grouping import Grouping, GroupingState, group, suggest_joins
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
@@ -297,7 +297,7 @@ def _collected(
     }
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
     problems += [problem for each in tables for problem in each.problems]
-    problems += remarks
+    problems += (*remarks, *_taken_names(grouping))
     memories = {path: each.memory for path, each in merged.items()}
     remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
@@ -322,6 +322,17 @@ def _collected(
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest
+
+
+def _taken_names(grouping: Grouping) -> Iterator[Problem]:
+    """Remarks on hints that give the path of another dataset."""
+    for each in grouping.groups:
+        if each.wanted is not None:
+            reason = (
+                f"A hint gives this dataset the path {each.wanted}, which another dataset has. "
+                f"It is recorded as {each.dataset}. Give the hint another name."
+            )
+            yield Problem(path=each.location, code="name_taken", reason=reason, remark=True)
 
 
 class _LastListing:

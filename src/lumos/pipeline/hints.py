@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Final, NamedTuple
 
 from lumos.pipeline.patterns import Placement, place, split_name
@@ -94,6 +94,18 @@ def prefixes_of(hint: Hint, root: str) -> list[str]:
         _WILD.split("/".join([_top_of(path, root), *_names_in(path, root)]), maxsplit=1)[0]
         for path in hint.paths
     ]
+
+
+def hint_number(pattern: str) -> int | None:
+    """The number of the hint that decided about a pattern; nothing for other patterns."""
+    return int(pattern.removeprefix(_MARK).partition(" ")[0]) if pattern.startswith(_MARK) else None
+
+
+def free_names(name: str) -> Iterator[str]:
+    """A name and others like it, for where it is taken."""
+    yield name
+    yield f"all_{name}"
+    yield from (f"all_{name}_{number}" for number in count(2))
 
 
 def hinted_location(pattern: str) -> str | None:

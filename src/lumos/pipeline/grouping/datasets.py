@@ -16,7 +16,7 @@ from lumos.pipeline.grouping.predecessors import (
 )
 from lumos.pipeline.grouping.similarity import Key, join_similar
 from lumos.pipeline.grouping.state import GroupingState, RememberedPlace, key_of
-from lumos.pipeline.hints import ColumnSplit, Hints, hinted_location
+from lumos.pipeline.hints import ColumnSplit, Hints, free_names, hinted_location
 from lumos.pipeline.patterns import levels, name_of
 from lumos.pipeline.sidecars import is_known_of_tables, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
@@ -45,7 +45,8 @@ class Group(NamedTuple):
 
     `key` is the path that its pattern gives, and its format. `names` are the templates of its
     folders and, last, of its files. `renamed_from`, `merged_from` and `split_from` are datasets of
-    the last scan that are this one now, or that it was part of.
+    the last scan that are this one now, or that it was part of. `wanted` is the path that its hint
+    gives, where another dataset has it.
     """
 
     dataset: str
@@ -59,6 +60,7 @@ class Group(NamedTuple):
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
     split_from: str | None = None
+    wanted: str | None = None
 
     @property
     def keys(self) -> list[PartitionKey]:
@@ -105,19 +107,20 @@ def group(
         groups, joined = join_similar(groups, schemas, before)
         rules |= dict.fromkeys(joined, "similar")
     for each in hinted:
-        # A hint has its path to itself: what else would have it gets another one.
+        # Other files may have the same path by their pattern: they are not part of it.
         key = (f"{each.dataset}{_BY_HINT}", each.format)
         groups.setdefault(key, []).append(each)
         rules[key] = "hint"
     if before.is_upgrade:
         before = _keep_earlier_paths(groups, before, tables, hints=hints, was_there=was_there)
-    names = _paths(groups, before, tables)
+    names = _paths(groups, before, tables, root=hints.root)
     predecessors = find_predecessors(
         {names[key]: some for key, some in groups.items()},
         before,
         place=hints.place,
         was_there=was_there,
     )
+    taken = {*tables, *(path for key, path in names.items() if not _is_by_hint(key))}
     found = [
         _group(
             names[key],
@@ -126,6 +129,7 @@ def group(
             rules.get(key, "pattern"),
             predecessors.get(names[key]),
             hints.root,
+            wanted=_plain(key) if _is_by_hint(key) and _plain(key) in taken else None,
         )
         for key, some in groups.items()
     ]
@@ -140,14 +144,14 @@ def group(
 
 def _by_pattern(
     places: Iterable[PlaceSummary], schemas: SchemasByFingerprint, before: GroupingState
-) -> tuple[dict[tuple[str, str], list[PlaceSummary]], list[ColumnSplit]]:
+) -> tuple[dict[Key, list[PlaceSummary]], list[ColumnSplit]]:
     """Places by the path of their dataset and their format, and the decisions made by columns."""
-    by_path: dict[tuple[str, str], list[PlaceSummary]] = {}
+    by_path: dict[Key, list[PlaceSummary]] = {}
     for place in places:
         by_path.setdefault((place.dataset, place.format), []).append(place)
     splits = {split.dataset: split for split in before.splits}
     own = {path for split in before.splits for path in split.own_datasets}
-    groups: dict[tuple[str, str], list[PlaceSummary]] = {}
+    groups: dict[Key, list[PlaceSummary]] = {}
     for (path, format), some in sorted(by_path.items()):
         if path in own or (len(some) == 1 and path not in splits):
             groups.setdefault((path, format), []).extend(some)
@@ -165,29 +169,41 @@ def _by_pattern(
 
 
 def _paths(
-    groups: Collection[tuple[str, str]], before: GroupingState, tables: Collection[str]
-) -> dict[tuple[str, str], str]:
-    """The path of each dataset, all different: as before, or that of its pattern.
+    groups: Collection[Key], before: GroupingState, tables: Collection[str], *, root: str
+) -> dict[Key, str]:
+    """The path of each dataset, all different: as before, or that of its pattern or hint.
 
-    Of two formats under one pattern, the one that was there first has the plain path.
+    Of two formats under one pattern, the one that was there first has the plain path. A hint gets
+    another path where a dataset that it does not take in has the one that it gives.
     """
-    paths: dict[tuple[str, str], str] = {}
+    paths: dict[Key, str] = {}
     used = set(tables)
-    fresh: list[tuple[str, str]] = []
-    by_hint = {key[0].removesuffix(_BY_HINT) for key in groups if key[0].endswith(_BY_HINT)}
+    fresh: list[Key] = []
+    of_hints = {
+        (each.base, each.format): each.dataset
+        for each in before.places
+        if hinted_location(each.pattern) is not None
+    }
+    instead: dict[str, str] = {}
     for key in sorted(groups, key=lambda each: (_rank(each[1]), each)):
         earlier = before.names.get(_name_key(*key))
-        if earlier is None or earlier in used or earlier in by_hint:
+        if earlier is None and _is_by_hint(key):
+            earlier = of_hints.get((_plain(key), key[1]))
+        if earlier is None or earlier in used:
             fresh.append(key)
-        else:
-            paths[key] = earlier
-            used.add(earlier)
+            continue
+        paths[key] = earlier
+        used.add(earlier)
+        if _is_by_hint(key):
+            instead.setdefault(_plain(key), earlier.removesuffix(f"/*.{key[1]}"))
     known = before.datasets
     taken_by = {place.dataset: place.format for place in before.places if place.dataset in known}
-    # Hints come first, then datasets of the last scan in the format they had.
-    fresh.sort(key=lambda key: (not key[0].endswith(_BY_HINT), taken_by.get(key[0]) != key[1]))
+    # Datasets of the last scan come first, in the format they had, and hints last.
+    fresh.sort(key=lambda key: (_is_by_hint(key), taken_by.get(key[0]) != key[1]))
     for key in fresh:
-        path, format = key[0].removesuffix(_BY_HINT), key[1]
+        path, format = _plain(key), key[1]
+        if _is_by_hint(key):
+            path = instead.setdefault(path, _free_path(path, used, root))
         choices = (path, f"{path}/*.{format}", f"{path}/*.{format}.files")
         chosen = next((each for each in choices if each not in used), f"{path}/{len(used)}")
         paths[key] = chosen
@@ -195,8 +211,27 @@ def _paths(
     return paths
 
 
+def _is_by_hint(key: Key) -> bool:
+    return key[0].endswith(_BY_HINT)
+
+
+def _plain(key: Key) -> str:
+    """The path of a key without the mark of hints."""
+    return key[0].removesuffix(_BY_HINT)
+
+
+def _free_path(path: str, used: Collection[str], root: str) -> str:
+    """A path, or one next to it that is not used."""
+    if path not in used:
+        return path
+    folder, _, name = path.rpartition("/")
+    if not path.startswith(f"{root.rstrip('/')}/"):
+        folder, name = path, "all"
+    return next(other for each in free_names(name) if (other := f"{folder}/{each}") not in used)
+
+
 def _keep_earlier_paths(
-    groups: Mapping[tuple[str, str], Sequence[PlaceSummary]],
+    groups: Mapping[Key, Sequence[PlaceSummary]],
     before: GroupingState,
     tables: Collection[str],
     *,
@@ -204,7 +239,8 @@ def _keep_earlier_paths(
     was_there: Callable[[str], bool],
 ) -> GroupingState:
     """The state of an earlier version, with the paths of datasets whose files stay together."""
-    key_of_path = {path: key for key, path in _paths(groups, before, tables).items()}
+    paths = _paths(groups, before, tables, root=hints.root)
+    key_of_path = {path: key for key, path in paths.items()}
     went_to = find_destinations(
         {path: groups[key] for path, key in key_of_path.items()},
         before,
@@ -228,7 +264,7 @@ def _keep_earlier_paths(
     return msgspec.structs.replace(before, names=names)
 
 
-def _overrides(names: Mapping[tuple[str, str], str], before: GroupingState) -> dict[str, str]:
+def _overrides(names: Mapping[Key, str], before: GroupingState) -> dict[str, str]:
     """The paths that patterns alone would not give, or that only one of two formats can have."""
     formats: dict[str, int] = {}
     for path, _ in names:
@@ -238,7 +274,7 @@ def _overrides(names: Mapping[tuple[str, str], str], before: GroupingState) -> d
         **{
             _name_key(*key): path
             for key, path in names.items()
-            if not key[0].endswith(_BY_HINT) and (path != key[0] or formats[key[0]] > 1)
+            if not _is_by_hint(key) and (path != key[0] or formats[key[0]] > 1)
         },
     }
 
@@ -288,6 +324,8 @@ def _group(
     rule: str,
     predecessors: Predecessors | None,
     root: str,
+    *,
+    wanted: str | None,
 ) -> Group:
     usual = max(places, key=lambda place: (place.file_count, place.first_path))
     folders, stem, ending = levels(usual.first_path)
@@ -309,6 +347,7 @@ def _group(
         renamed_from=earlier.renamed_from,
         merged_from=earlier.merged_from,
         split_from=earlier.split_from,
+        wanted=wanted,
     )
 
 

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import Final
 
 from lumos.model.discovery import Suggestion
@@ -13,7 +13,7 @@ from lumos.pipeline.grouping.datasets import Group, Grouping
 from lumos.pipeline.grouping.locations import any_name, common_glob, locations, path_globs
 from lumos.pipeline.grouping.similarity import Key, join_similar, similar
 from lumos.pipeline.grouping.state import PlaceKey, key_of
-from lumos.pipeline.hints import Hints, hinted_location
+from lumos.pipeline.hints import Hints, free_names, hinted_location
 from lumos.pipeline.summaries import PlaceSummary
 from lumos.storage import Hint
 
@@ -151,13 +151,6 @@ class _Lake:
             return dataset in own or dataset not in self._datasets
 
         return next(filter(is_free, free_names(name)))
-
-
-def free_names(name: str) -> Iterator[str]:
-    """A name and others like it, for where it is taken."""
-    yield name
-    yield f"all_{name}"
-    yield from (f"all_{name}_{number}" for number in count(2))
 
 
 def _file_levels(place: PlaceSummary, root: str) -> Iterable[Levels]:
