@@ -318,6 +318,82 @@ def test_similar_datasets_are_joined_where_a_source_says_so() -> None:
     assert groups_of(hosts, other, join_similar=True) == {"host0099/cpu": 1, "hostNNN/cpu": 24}
 
 
+TICKERS = f"t | csv | {A} | px/{{AAPL,MSFT,GOOG}}.csv"
+HOSTS = f"h | csv | {B} | site1/host{{01..03}}/cpu.csv"
+
+
+def test_similar_datasets_of_an_earlier_scan_are_joined_as_in_a_first_one() -> None:
+    lake = Lake("scanned", f"{TICKERS}\n{HOSTS}")
+    first = grouped(lake)
+    assert len(first.groups) == 6
+    found = grouped(lake, join_similar=True, before=first.state)
+    assert {
+        each.dataset.removeprefix(f"{ROOT}/"): (
+            each.location.removeprefix(f"{ROOT}/"), each.renamed_from, len(each.merged_from)
+        )
+        for each in found.groups
+    } == {
+        "px": ("px/*.csv", f"{ROOT}/px/AAPL.csv", 2),
+        "site1/hostNNN/cpu.csv": ("site1/host*/cpu.csv", f"{ROOT}/site1/host01/cpu.csv", 2),
+    }  # fmt: skip
+    again = grouped(lake, join_similar=True, before=found.state)
+    assert [(each.dataset, each.renamed_from, each.merged_from) for each in again.groups] == [
+        (each.dataset, None, ()) for each in found.groups
+    ]
+    apart = grouped(lake, before=again.state)
+    assert [each.dataset for each in apart.groups] == [each.dataset for each in first.groups]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(
+            (TICKERS,), (f"t | csv | {A} | px/{{AAPL,IBM}}.csv",), {"px": 2}, id="members change"
+        ),
+        pytest.param(
+            (TICKERS, f"p | parquet | {B} | px/part-0.parquet"),
+            (TICKERS, f"p | parquet | {B} | px/part-0.parquet"),
+            {"px": 1, "px/*.csv": 3}, id="the folder has a table of another format",
+        ),
+        pytest.param(
+            (TICKERS,),
+            (TICKERS, f"c | csv | {B} | px/{{AT,CH,DE,FR}}.csv"),
+            {"px": 3, "px/AT.csv": 4}, id="more datasets of other columns come",
+        ),
+        pytest.param(
+            (TICKERS,), (TICKERS, f"x | csv | {A} | px/2024/columns.csv"),
+            {"px": 3, "px/columns.csv": 1}, id="a file of another folder comes",
+        ),
+    ],
+)  # fmt: skip
+def test_joined_datasets_keep_their_path(
+    first: tuple[str, ...], second: tuple[str, ...], expected: dict[str, int]
+) -> None:
+    before = grouped(Lake("first", "\n".join(first)), join_similar=True).state
+    assert groups_of(*second, join_similar=True, before=before) == expected
+
+
+def test_similar_datasets_replace_a_hint_that_is_removed() -> None:
+    hint = Hint(path="px/*.csv")
+    before = grouped(Lake("hinted", TICKERS), hints=[hint]).state
+    assert groups_of(TICKERS, before=before, join_similar=True) == {"px": 3}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "v1/orders.csv; v2/orders.csv",
+        "orders_v1/part-0.csv; orders_v2/part-0.csv",
+        "ordersV1/part-0.csv; ordersV2/part-0.csv",
+        "px/AAPL.csv; px/2024/MSFT.csv",
+        "px/AAPL.csv; py/AAPL.csv",
+        "checkout/part-0.csv; login/part-0.csv",
+    ],
+)
+def test_only_files_of_one_folder_and_numbered_folders_are_joined(line: str) -> None:
+    assert len(groups_of(f"t | csv | {A} | {line}", join_similar=True)) == 2
+
+
 def suggested(*lines: str, hints: tuple[Hint, ...] = ()) -> list[tuple[int, tuple[str, ...], str]]:
     """How many datasets each suggestion joins, and the patterns and the name of its hint.
 
