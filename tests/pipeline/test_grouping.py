@@ -530,3 +530,11 @@ def test_a_suggestion_leaves_the_datasets_of_other_hints_alone() -> None:
     hint = Hint(path="e/old_log", name="kept")
     (found,) = suggested(LOGS, f"x | csv | {B} | e/old_log/part-0.csv", hints=(hint,))
     assert found == (3, tuple(f"{ROOT}/e/{app}_log" for app in ("app", "pos", "web")), "e")
+
+
+@pytest.mark.parametrize("lake", _LAKES, ids=lambda lake: lake.name)
+def test_what_is_suggested_for_a_lake_joins_nothing_else(lake: Lake) -> None:
+    for count, patterns, name in suggested(*lake.table.splitlines()):
+        assert count > 1
+        assert name
+        assert len(set(patterns)) == len(patterns)
