@@ -116,7 +116,7 @@ def test_many_names_with_the_same_columns_are_as_many_datasets(tmp_path: Path) -
     assert (report.verdict, report.datasets[0].files) == ("dataset", 1)
     (suggestion,) = lumos.explain(tmp_path / "lake").suggestions
     assert len(suggestion.datasets) == len(names)
-    assert suggestion.hint == (f"{tmp_path}/lake/*name.csv",)
+    assert suggestion.hint == (f"{tmp_path}/lake/*.csv",)
 
 
 def test_a_path_with_nothing_at_it_is_refused(lumos: Lumos, lake: Path) -> None:

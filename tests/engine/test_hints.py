@@ -342,3 +342,52 @@ def test_a_hint_is_kept_where_its_effect_cannot_be_known(scanned: Path, lost: st
     assert [each.files for each in lumos.hints.list().hints] == [None if lost == "parts" else 0]
     lumos.ingest(scanned)
     assert f"lumos://file{scanned}/raw" in datasets(lumos)
+
+
+def test_the_name_of_another_dataset_is_refused(scanned: Path) -> None:
+    write_text(scanned / "raw/logs/part-0.csv", ["order,total,paid", "1,2,3"])
+    lumos = Lumos()
+    lumos.ingest(scanned)
+    taken = rf"lumos://file{scanned}/raw/logs .*--name all_logs"
+    for dry_run in (False, True):
+        with pytest.raises(MisuseError, match=taken):
+            lumos.hints.add("lake/raw/*_log/**", name="logs", dry_run=dry_run)
+    text = configure().read_bytes()
+    with pytest.raises(MisuseError, match=taken):
+        Lumos().hints.add("lake/raw/*_log/**", name="logs")
+    assert Path("lumos.yaml").read_bytes() == text
+    assert Lumos().hints.list().hints == ()
+    added = Lumos().hints.add("lake/raw/*_log/**", name="all_logs")
+    assert after(added) == {f"lumos://file{scanned}/raw/all_logs": 6}
+    # A dataset that the hint takes in may give its name.
+    assert Lumos().hints.preview("lake/raw/logs", "lake/ref", name="customers").change == "added"
+    assert Lumos().hints.preview("lake/raw/logs/**", name="logs").warnings == ()
+
+
+def test_a_dataset_keeps_its_urn_and_history_beside_a_hint_of_the_same_name(scanned: Path) -> None:
+    write_text(scanned / "raw/logs/part-0.csv", ["order,total,paid", "1,2,3"])
+    configure()
+    lumos = Lumos()
+    lumos.ingest()
+    urn = f"lumos://file{scanned}/raw"
+    found = datasets(lumos)
+    configure(
+        "sources:",
+        "  - {type: file, path: lake, datasets: [{path: raw/*_log/**, name: logs}]}",
+    )
+    lumos = Lumos()
+    report = lumos.ingest()
+    (remark,) = report.problems
+    assert (remark.code, remark.remark) == ("name_taken", True)
+    assert f"{scanned}/raw/all_logs" in remark.reason
+    changed = {each.urn: each.change for each in report.datasets}
+    assert changed[f"{urn}/logs"] == "unchanged"
+    assert datasets(lumos)[f"{urn}/all_logs"] == 6
+    assert not any("%2A" in each for each in datasets(lumos))
+    configure()
+    lumos = Lumos()
+    report = lumos.ingest()
+    assert report.problems == ()
+    assert datasets(lumos) == found
+    assert {each.urn: each.change for each in report.datasets}[f"{urn}/logs"] == "unchanged"
+    assert len(lumos.history(f"{urn}/logs").versions) == 1

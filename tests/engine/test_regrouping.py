@@ -61,6 +61,37 @@ def test_join_similar_joins_files_of_a_folder(tmp_path: Path) -> None:
     assert (explained.datasets[0].rule, explained.datasets[0].files) == ("similar", 3)
 
 
+def test_join_similar_joins_what_was_scanned_before_as_in_a_new_store(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    table(lake, *(f"px/{ticker}.parquet" for ticker in ("AAPL", "IBM", "MSFT")))
+    for host in ("host01", "host02"):
+        write_text(lake / host / "cpu.csv", ["at,load,idle", "1,2,3"])
+    config = tmp_path / "lumos.yaml"
+    write_text(config, ["sources: [{type: file, path: lake}]"])
+    before = Lumos().ingest()
+    suggested = {each.datasets for each in before.suggestions if each.join_similar}
+    assert sorted(map(len, suggested)) == [2, 3]
+    write_text(config, ["sources: [{type: file, path: lake, join_similar: true}]"])
+    lumos = Lumos()
+    report = lumos.ingest()
+    root = f"lumos://file{lake}"
+    assert {each.urn: each.change for each in report.datasets} == {
+        f"{root}/px": "changed",
+        f"{root}/hostNNN/cpu.csv": "changed",
+    }
+    assert (report.missing, report.held, report.suggestions) == ((), (), ())
+    store = Store.open(lumos.database)
+    for urn, count in ((f"{root}/px", 3), (f"{root}/hostNNN/cpu.csv", 2)):
+        types = [each.type for each in store.events(urn)]
+        assert (types.count(EventType.RENAMED), types.count(EventType.MERGED)) == (1, count - 1)
+    assert lumos.show(f"{root}/px/IBM.parquet").dataset["urn"] == f"{root}/px"
+    assert {each.change for each in Lumos().ingest().datasets} == {"unchanged"}
+    write_text(config, ["sources: [{type: file, path: lake}]"])
+    assert {each.urn for each in Lumos().ingest().datasets} == {
+        each.urn for each in before.datasets
+    }
+
+
 def test_a_file_that_joins_renames_nothing(tmp_path: Path) -> None:
     lumos, lake = Lumos(), tmp_path / "lake"
     table(lake, "exports/table1.parquet")

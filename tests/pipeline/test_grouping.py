@@ -2,12 +2,13 @@
 
 import pytest
 
-from lumos.model.dataset import Location, Statistics
-from lumos.model.discovery import FoundDataset
-from lumos.pipeline.grouping import suggest_joins
+from lumos.pipeline.grouping import Grouping, suggest_joins
+from lumos.pipeline.grouping.state import key_of
+from lumos.pipeline.hints import Hints
 from lumos.pipeline.partitions import partition_fields, scheme
+from lumos.storage import Hint
 
-from .lakes import ROOT, Lake, found_sets, grouped, schema_of
+from .lakes import ROOT, Lake, found_sets, grouped
 from .lakes_company import COMPANY
 from .lakes_eighth import EIGHTH
 from .lakes_eleventh import ELEVENTH
@@ -369,34 +370,223 @@ def test_similar_datasets_are_joined_where_a_source_says_so() -> None:
     assert groups_of(hosts, other, join_similar=True) == {"host0099/cpu": 1, "hostNNN/cpu": 24}
 
 
-def suggested(*locations: str, others: tuple[str, ...] = ()) -> tuple[tuple[str, ...], str]:
-    """The patterns and the name of the hint that is suggested for datasets."""
+TICKERS = f"t | csv | {A} | px/{{AAPL,MSFT,GOOG}}.csv"
+HOSTS = f"h | csv | {B} | site1/host{{01..03}}/cpu.csv"
 
-    def dataset(path: str, columns: str) -> FoundDataset:
-        return FoundDataset(
-            path=path,
-            format="csv",
-            location=Location(uri=path),
-            schema=schema_of(columns),
-            statistics=Statistics(),
-            drift=(),
-            content="",
+
+def test_similar_datasets_of_an_earlier_scan_are_joined_as_in_a_first_one() -> None:
+    lake = Lake("scanned", f"{TICKERS}\n{HOSTS}")
+    first = grouped(lake)
+    assert len(first.groups) == 6
+    found = grouped(lake, join_similar=True, before=first.state)
+    assert {
+        each.dataset.removeprefix(f"{ROOT}/"): (
+            each.location.removeprefix(f"{ROOT}/"), each.renamed_from, len(each.merged_from)
         )
+        for each in found.groups
+    } == {
+        "px": ("px/*.csv", f"{ROOT}/px/AAPL.csv", 2),
+        "site1/hostNNN/cpu.csv": ("site1/host*/cpu.csv", f"{ROOT}/site1/host01/cpu.csv", 2),
+    }  # fmt: skip
+    again = grouped(lake, join_similar=True, before=found.state)
+    assert [(each.dataset, each.renamed_from, each.merged_from) for each in again.groups] == [
+        (each.dataset, None, ()) for each in found.groups
+    ]
+    apart = grouped(lake, before=again.state)
+    assert [each.dataset for each in apart.groups] == [each.dataset for each in first.groups]
 
-    (found,) = suggest_joins(
-        [*(dataset(path, A) for path in locations), *(dataset(path, B) for path in others)]
-    )
-    return found.hint, found.name
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(
+            (TICKERS,), (f"t | csv | {A} | px/{{AAPL,IBM}}.csv",), {"px": 2}, id="members change"
+        ),
+        pytest.param(
+            (TICKERS, f"p | parquet | {B} | px/part-0.parquet"),
+            (TICKERS, f"p | parquet | {B} | px/part-0.parquet"),
+            {"px": 1, "px/*.csv": 3}, id="the folder has a table of another format",
+        ),
+        pytest.param(
+            (TICKERS,),
+            (TICKERS, f"c | csv | {B} | px/{{AT,CH,DE,FR}}.csv"),
+            {"px": 3, "px/AT.csv": 4}, id="more datasets of other columns come",
+        ),
+        pytest.param(
+            (TICKERS,), (TICKERS, f"x | csv | {A} | px/2024/columns.csv"),
+            {"px": 3, "px/columns.csv": 1}, id="a file of another folder comes",
+        ),
+    ],
+)  # fmt: skip
+def test_joined_datasets_keep_their_path(
+    first: tuple[str, ...], second: tuple[str, ...], expected: dict[str, int]
+) -> None:
+    before = grouped(Lake("first", "\n".join(first)), join_similar=True).state
+    assert groups_of(*second, join_similar=True, before=before) == expected
 
 
-def test_a_suggested_hint_joins_the_similar_datasets_and_no_others() -> None:
-    logs = ("/l/e/a_log", "/l/e/b_log", "/l/e/c_log")
-    assert suggested(*logs) == (("/l/e/*_log",), "e")
-    assert suggested(*logs, others=("/l/e/x",)) == (("/l/e/*_log",), "e")
-    assert suggested(*logs, others=("/l/e/d_log",)) == (logs, "e")
-    assert suggested(*logs, others=("/l/e/d_log/deep/x.csv",)) == (logs, "e")
-    # What lies below would be taken in as well.
-    assert suggested(*logs, others=("/l/e/a_log/other.csv",)) == ((), "e")
-    assert suggested(*logs, others=("/l/e/e",)) == (("/l/e/*_log",), "all_e")
-    assert suggested("/l/e/a{b}.csv", "/l/e/c{b}.csv") == ((), "e")
-    assert suggested("/l/h/host01", "/l/h/host02") == (("/l/h/host*",), "h")
+def test_similar_datasets_replace_a_hint_that_is_removed() -> None:
+    hint = Hint(path="px/*.csv")
+    before = grouped(Lake("hinted", TICKERS), hints=[hint]).state
+    assert groups_of(TICKERS, before=before, join_similar=True) == {"px": 3}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "v1/orders.csv; v2/orders.csv",
+        "orders_v1/part-0.csv; orders_v2/part-0.csv",
+        "ordersV1/part-0.csv; ordersV2/part-0.csv",
+        "px/AAPL.csv; px/2024/MSFT.csv",
+        "px/AAPL.csv; py/AAPL.csv",
+        "checkout/part-0.csv; login/part-0.csv",
+    ],
+)
+def test_only_files_of_one_folder_and_numbered_folders_are_joined(line: str) -> None:
+    assert len(groups_of(f"t | csv | {A} | {line}", join_similar=True)) == 2
+
+
+def suggested(*lines: str, hints: tuple[Hint, ...] = ()) -> list[tuple[int, tuple[str, ...], str]]:
+    """How many datasets each suggestion joins, and the patterns and the name of its hint.
+
+    Checked on the way: the hint joins the files of these datasets and no others, and so does
+    `join_similar` where it is said to.
+    """
+    lake = Lake("suggested", "\n".join(lines))
+    schemas = {file.schema.full: file.schema for file in lake.files()}
+    found = grouped(lake, hints=hints)
+    files_of = _files_by_dataset(lake, found, hints)
+    every = suggest_joins(found.groups, schemas, grouping=found, root=ROOT)
+    for each in every:
+        members = frozenset().union(*(files_of[path] for path in each.datasets))
+        if each.hint:
+            joining = (*hints, Hint(path=each.hint, name=each.name))
+            joined = _files_by_dataset(lake, grouped(lake, hints=joining), joining)
+            others = {path: some for path, some in files_of.items() if path not in each.datasets}
+            assert sorted(map(sorted, joined.values())) == sorted(
+                map(sorted, [*others.values(), members])
+            )
+            assert others.items() <= joined.items()
+        by_setting = found_sets(lake, grouped(lake, hints=hints, join_similar=True), hints)
+        assert (members in by_setting) == each.join_similar
+    return [(len(each.datasets), each.hint, each.name) for each in every]
+
+
+def _files_by_dataset(
+    lake: Lake, found: Grouping, hints: tuple[Hint, ...]
+) -> dict[str, frozenset[str]]:
+    placing = Hints(hints, root=ROOT)
+    dataset_of = {key_of(place): each.dataset for each in found.groups for place in each.places}
+    files: dict[str, set[str]] = {}
+    for file in lake.files():
+        placed = placing.place(file.path)
+        key = (placed.base, placed.pattern, file.format or "", file.schema.full)
+        if key in dataset_of:
+            files.setdefault(dataset_of[key], set()).add(file.path)
+    return {path: frozenset(some) for path, some in files.items()}
+
+
+LOGS = f"a | csv | {A} | e/{{app,pos,web}}_log/part-0.csv"
+
+
+@pytest.mark.parametrize(
+    ("lines", "hint", "name"),
+    [
+        pytest.param((LOGS,), ("e/*_log",), "e", id="common suffix"),
+        pytest.param((LOGS, f"x | csv | {B} | e/x.csv"), ("e/*_log",), "e", id="next to another"),
+        pytest.param(
+            (LOGS, f"x | csv | {B} | e/old_log/part-0.csv"),
+            ("e/app_log", "e/pos_log", "e/web_log"), "e", id="another has the suffix",
+        ),
+        pytest.param(
+            (LOGS, f"x | csv | {B} | e/old_log/deep/x.csv"),
+            ("e/app_log", "e/pos_log", "e/web_log"), "e", id="a table in a folder with the suffix",
+        ),
+        pytest.param(
+            (LOGS, f"x | json | {B} | e/old_log/part-0.json"),
+            ("e/app_log", "e/pos_log", "e/web_log"), "e", id="another format has the suffix",
+        ),
+        pytest.param((LOGS, f"x | csv | {B} | e/app_log/x.csv"), (), "e", id="a table in a member"),
+        pytest.param((LOGS, f"x | csv | {B} | e/part-0.csv"), ("e/*_log",), "all_e", id="name is taken"),
+        pytest.param((f"a | csv | {A} | e/a[b].csv; e/c[b].csv",), (), "e", id="special characters"),
+        pytest.param((f"a | csv | {A} | h/host{{01..02}}/part-0.csv",), ("h/host*",), "h", id="numbered folders"),
+        pytest.param(
+            (f"a | csv | {A} | host{{01..12}}/cpu.csv",), ("host*/cpu.csv",), "cpu",
+            id="a file in numbered folders",
+        ),
+        pytest.param(
+            (f"a | csv | {A} | host{{01..12}}/cpu.csv", f"b | csv | {B} | hosts/cpu.csv"),
+            tuple(f"host{number:02d}/cpu.csv" for number in range(1, 13)), "cpu",
+            id="numbered folders next to a word",
+        ),
+        pytest.param(
+            (f"a | csv | {A} | rack{{1..2}}/host{{01..02}}/cpu.csv",), ("rack*/host*/cpu.csv",), "cpu",
+            id="two numbered levels",
+        ),
+        pytest.param(
+            (f"a | csv | {A} | v1/orders.csv; v2/orders.csv",), None, "", id="versions of a path",
+        ),
+        pytest.param((f"a | csv | {A} | app/users.csv; app/accounts.csv",), ("app/*.csv",), "app", id="all files"),
+        pytest.param(
+            (f"a | csv | {A} | px/{{AAPL,MSFT}}.csv", f"b | csv | {A} | px/2024/columns.csv"),
+            ("px/*.csv",), "px", id="all files of a folder with a folder",
+        ),
+        pytest.param(
+            (f"a | csv | {A} | app/users.csv; app/accounts.csv", f"b | csv | {B} | app/visits.csv"),
+            ("app/accounts.csv", "app/users.csv"), "app", id="letters that are no word",
+        ),
+        pytest.param(
+            (f"a | csv | {A} | app/users.csv; app/accounts.csv", f"b | json | {B} | app/pay.json"),
+            ("app/accounts.csv", "app/users.csv"), "app", id="not all files of the folder",
+        ),
+        pytest.param(
+            (f"a | csv | {A} | dsales/part-0.csv; dstock/part-0.csv", f"b | csv | {B} | x/part-0.csv"),
+            ("dsales", "dstock"), "lake", id="folders that begin with the same letters",
+        ),
+        pytest.param(
+            (f"a | json | {A} | raw/{{checkout,login,signup}}/part-0.json",), ("raw/*",), "raw",
+            id="all folders",
+        ),
+        pytest.param(
+            (
+                f"a | json | {A} | raw/{{checkout,login,signup}}/part-0.json",
+                f"b | json | {B} | raw/part-0.json",
+            ),
+            ("raw/checkout", "raw/login", "raw/signup"), "raw", id="the folder is a table itself",
+        ),
+        pytest.param(
+            (
+                f"a | json | {A} | raw/{{checkout,login,signup}}/part-0.json",
+                "- | csv | title licence | raw/metadata.csv.bak",
+            ),
+            ("raw/checkout", "raw/login", "raw/signup"), "raw", id="a file beside data",
+        ),
+        pytest.param(
+            (f"a | csv.gz | {A} | px/{{AAPL,MSFT}}.csv.gz",), ("px/*.csv.gz",), "px", id="compressed",
+        ),
+        pytest.param(
+            (f"a | csv | {A} | {{green,yellow}}_2024-0{{1..2}}.csv", f"b | csv | {B} | x.csv"),
+            ("green_*.csv", "yellow_*.csv"), "lake", id="dated files",
+        ),
+    ],
+)  # fmt: skip
+def test_a_suggested_hint_joins_the_similar_datasets_and_no_others(
+    lines: tuple[str, ...], hint: tuple[str, ...] | None, name: str
+) -> None:
+    expected = () if hint is None else tuple(f"{ROOT}/{path}" for path in hint)
+    found = [(patterns, name) for _, patterns, name in suggested(*lines)]
+    assert found == ([] if hint is None else [(expected, name)])
+
+
+def test_a_suggestion_leaves_the_datasets_of_other_hints_alone() -> None:
+    hint = Hint(path="e/old_log", name="kept")
+    (found,) = suggested(LOGS, f"x | csv | {B} | e/old_log/part-0.csv", hints=(hint,))
+    assert found == (3, tuple(f"{ROOT}/e/{app}_log" for app in ("app", "pos", "web")), "e")
+
+
+@pytest.mark.parametrize("lake", _LAKES, ids=lambda lake: lake.name)
+def test_what_is_suggested_for_a_lake_joins_nothing_else(lake: Lake) -> None:
+    for count, patterns, name in suggested(*lake.table.splitlines()):
+        assert count > 1
+        assert name
+        assert len(set(patterns)) == len(patterns)

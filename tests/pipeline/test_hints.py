@@ -50,7 +50,7 @@ TABLES = {"raw/users.csv": A, "raw/orders.csv": B, "raw/2024/01/x.csv": A, "ref/
         (Hint(path="/raw/*"), {"raw": 3, "ref/x.csv": 1}),
         (Hint(path=f"{ROOT}/raw"), {"raw": 3, "ref/x.csv": 1}),
         (Hint(path="raw/*s.csv"), {"raw/s.csv": 2, "raw/x.csv": 1, "ref/x.csv": 1}),
-        (Hint(path="raw/**", name="all"), {"all": 3, "ref/x.csv": 1}),
+        (Hint(path="raw/**", name="all"), {"raw/all": 3, "ref/x.csv": 1}),
         (Hint(path="**/x.csv"), {"raw/users.csv": 1, "raw/orders.csv": 1, "x.csv": 2}),
         (Hint(path="{top}/**"), {"raw": 3, "ref": 1}),
         (Hint(path="{top}/**", name="all"), {"all/raw": 3, "all/ref": 1}),
@@ -161,10 +161,74 @@ def test_other_hints_mean_other_sums() -> None:
     assert len({plain.hints, one.hints, two.hints}) == 3
 
 
-def test_a_hint_has_its_name_to_itself() -> None:
-    files = {"raw/a_log/0.csv": A, "raw/b_log/0.csv": A, "raw/orders/0.csv": B}
-    hint = Hint(path="raw/*_log", name="orders")
-    assert sizes(grouped(files, hint)) == {"raw/orders": 2, "raw/orders/*.csv": 1}
+LOGS = {"raw/a_log/0.csv": A, "raw/b_log/0.csv": A, "raw/orders/0.csv": B}
+JOIN = Hint(path="raw/*_log", name="orders")
+
+
+def changes(result: Grouping) -> dict[str, tuple[object, ...]]:
+    """For each dataset that was another before: what it was."""
+    return {
+        each.dataset.removeprefix(f"{ROOT}/"): earlier
+        for each in result.groups
+        if any(earlier := (each.renamed_from, each.merged_from, each.split_from))
+    }
+
+
+@pytest.mark.parametrize("is_scanned", [False, True])
+def test_a_hint_does_not_take_the_path_of_another_dataset(is_scanned: bool) -> None:
+    first = grouped(LOGS)
+    found = grouped(LOGS, JOIN, before=first.state if is_scanned else None)
+    assert sizes(found) == {"raw/all_orders": 2, "raw/orders": 1}
+    assert [each.wanted for each in found.groups] == [f"{ROOT}/raw/orders", None]
+    if is_scanned:
+        assert changes(found) == {
+            "raw/all_orders": (f"{ROOT}/raw/a_log", (f"{ROOT}/raw/b_log",), None)
+        }
+    # Without the hint all is as before.
+    removed = grouped(LOGS, before=found.state)
+    assert sizes(removed) == sizes(first)
+    assert set(changes(removed).values()) <= {(None, (), f"{ROOT}/raw/all_orders")}
+
+
+def test_a_hint_may_have_the_path_of_a_dataset_that_it_takes_in() -> None:
+    files = {"raw/orders/0.csv": A, "raw/orders_old/0.csv": A}
+    found = grouped(files, Hint(path="raw/orders*", name="orders"), before=grouped(files).state)
+    assert sizes(found) == {"raw/orders": 2}
+    assert changes(found) == {"raw/orders": (None, (f"{ROOT}/raw/orders_old",), None)}
+
+
+def test_a_hint_that_takes_a_part_of_a_dataset_gets_a_path_of_its_own() -> None:
+    files = {"raw/orders/0.csv": A, "raw/orders/dt=2024-01-01/0.csv": A}
+    found = grouped(files, Hint(path="raw/orders/dt=*", name="orders"))
+    assert len(sizes(found)) == 2
+    found = grouped(files, Hint(path=("raw/orders/dt=*", "raw/x"), name="orders"))
+    assert sizes(found) == {"raw/all_orders": 1, "raw/orders": 1}
+
+
+def test_the_path_of_a_hint_stays_whatever_comes_and_goes() -> None:
+    logs = {path: schema for path, schema in LOGS.items() if "_log" in path}
+    alone = grouped(logs, JOIN)
+    assert sizes(alone) == {"raw/orders": 2}
+    later = grouped(LOGS, JOIN, before=alone.state)
+    assert sizes(later) == {"raw/orders": 2, "raw/orders/*.csv": 1}
+    assert [each.wanted for each in later.groups] == [None, None]
+    beside = grouped(LOGS, JOIN)
+    assert sizes(grouped(logs, JOIN, before=beside.state)) == {"raw/all_orders": 2}
+
+
+def test_the_formats_of_a_hint_stay_together_where_its_path_is_taken() -> None:
+    files = {**LOGS, "raw/c_log/0.parquet": A}
+    expected = {"raw/all_orders": 1, "raw/all_orders/*.csv": 2, "raw/orders": 1}
+    found = grouped(files, JOIN)
+    assert sizes(found) == expected
+    assert sizes(grouped(files, JOIN, before=found.state)) == expected
+    more = grouped(files, JOIN, before=grouped(LOGS, JOIN).state)
+    assert sizes(more) == {"raw/all_orders": 2, "raw/all_orders/*.parquet": 1, "raw/orders": 1}
+
+
+def test_a_hint_for_the_root_stays_in_it_where_its_path_is_taken() -> None:
+    found = grouped({"0.parquet": B, "a.csv": A, "b.csv": A}, Hint(path="*.csv"))
+    assert {each.dataset for each in found.groups} == {ROOT, f"{ROOT}/all"}
 
 
 def test_several_keys_come_below_the_name() -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _MOST_LINES: Final = 3
 _NAMES_SHOWN: Final = 3
-_PATTERNS_SHOWN: Final = 5
+_PATTERNS_SHOWN: Final = 10
 # More similar datasets than this are one row.
 _MOST_ROWS: Final = 20
 
@@ -68,7 +68,7 @@ def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[Folded]:
 
 def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
     """One line for datasets that have the same columns, and the command that joins them."""
-    from lumos.cli.screen import stdout
+    from lumos.cli.screen import plural, stdout
 
     console = stdout()
     for each in suggestions[:_MOST_LINES]:
@@ -77,12 +77,14 @@ def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
         console.print(
             f"{len(each.datasets):,} datasets have the same columns ({names}). {_advice(each)}"
         )
-    if len(suggestions) > _MOST_LINES:
-        console.print(f"... and {len(suggestions) - _MOST_LINES} more groups; --json lists them.")
+    if (more_groups := len(suggestions) - _MOST_LINES) > 0:
+        console.print(f"... and {plural(more_groups, 'more group')}; --json lists them.")
 
 
 def _advice(suggestion: "Suggestion") -> str:
-    if not suggestion.hint or len(suggestion.hint) > _PATTERNS_SHOWN:
-        return "Join them with: lumos hint add PATTERN... --name NAME"
-    patterns = " ".join(map(quote, suggestion.hint))
-    return f"Join them with: lumos hint add {patterns} --name {quote(suggestion.name)}"
+    if 0 < len(suggestion.hint) <= _PATTERNS_SHOWN:
+        patterns = " ".join(map(quote, suggestion.hint))
+        return f"Join them with: lumos hint add {patterns} --name {quote(suggestion.name)}"
+    if suggestion.join_similar:
+        return "Join them with 'join_similar: true' on the source."
+    return "No short pattern matches them alone; --json lists them."

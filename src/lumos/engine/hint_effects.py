@@ -11,6 +11,7 @@ from lumos.model.urn import Urn
 from lumos.storage import Access, Hint, Selection
 
 if TYPE_CHECKING:
+    from lumos.pipeline.explanation import Lens
     from lumos.pipeline.grouping import Group
     from lumos.pipeline.manifest import Manifest
     from lumos.pipeline.parts import Part
@@ -53,8 +54,8 @@ class ScannedRoot(NamedTuple):
                 paths, _ = read_identities(part.path, access=self.access)
                 yield from filter(None, map(matching, paths))
 
-    def moves(self, changed: Hint, after: Sequence[Hint]) -> Moves:
-        """The files of all datasets that differ once a hint is added or removed."""
+    def regrouped(self, changed: Hint, after: Sequence[Hint]) -> "Regrouped":
+        """The datasets before and after a hint is added or removed."""
         from lumos.pipeline.hints import Hints
 
         fingerprint = Hints(
@@ -69,18 +70,7 @@ class ScannedRoot(NamedTuple):
                 summary.hints == fingerprint and not self._may_hold(part, [changed])
             ),
         )
-        olds, news = ({_identity(each) for each in lens.groups} for lens in (old, new))
-        paths = [path for each in olds ^ news for path in (each.first, each.last)]
-        moves: Moves = Counter()
-        if paths:
-            # Both read the same files in the same order.
-            ends = zip(min(paths), max(paths), strict=False)
-            shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-            folder = shared.rpartition("/")[0]
-            for one, other in zip(old.files_below(folder), new.files_below(folder), strict=True):
-                before = None if one.group is None else one.group.dataset
-                moves[before, None if other.group is None else other.group.dataset] += 1
-        return moves
+        return Regrouped(old, new)
 
     def _may_hold(self, part: "Part", hints: Sequence[Hint]) -> bool:
         """Whether files of a part may match."""
@@ -91,6 +81,40 @@ class ScannedRoot(NamedTuple):
             for hint in hints
             for prefix in prefixes_of(hint, self.selection.root)
         )
+
+
+class Regrouped(NamedTuple):
+    """The files of a root with the hints of now, and with others."""
+
+    old: "Lens"
+    new: "Lens"
+
+    def moves(self) -> Moves:
+        """The files of all datasets that differ."""
+        olds, news = ({_identity(each) for each in lens.groups} for lens in self)
+        paths = [path for each in olds ^ news for path in (each.first, each.last)]
+        moves: Moves = Counter()
+        if paths:
+            # Both read the same files in the same order.
+            ends = zip(min(paths), max(paths), strict=False)
+            shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+            folder = shared.rpartition("/")[0]
+            for one, other in zip(
+                self.old.files_below(folder), self.new.files_below(folder), strict=True
+            ):
+                before = None if one.group is None else one.group.dataset
+                moves[before, None if other.group is None else other.group.dataset] += 1
+        return moves
+
+    def taken_path(self, number: int) -> tuple[str, str] | None:
+        """The path that the hint of a number gives but another dataset has, and a free one."""
+        from lumos.pipeline.hints import hint_number
+
+        # Of several formats, the first in this order has the plain path.
+        for each in sorted(self.new.groups, key=lambda group: group.dataset):
+            if each.wanted is not None and hint_number(each.places[0].pattern) == number:
+                return each.wanted, each.dataset
+        return None
 
 
 class _Identity(NamedTuple):

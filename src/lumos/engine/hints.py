@@ -63,6 +63,18 @@ class UnknownRoot(MisuseError):
         )
 
 
+class NameTaken(MisuseError):
+    """A hint that would have the URN of a dataset with files that it does not match."""
+
+    def __init__(self, urn: Urn, free: str) -> None:
+        self.urn = urn
+        self.free = free
+        super().__init__(
+            f"{urn} is another dataset, with files that the hint does not match. Give the hint "
+            f"another name: --name {quote(free)}"
+        )
+
+
 class HintReport(Report, frozen=True, kw_only=True):
     """A hint, where it is kept and how many files of the last scans match it.
 
@@ -265,18 +277,20 @@ class Hints:
         with edited(file, self._load, write=not dry_run) as opened:
             before = opened.settings
             same = find_same(wanted, kept_hints(before, store))
-            added = None if same is not None else _insert(opened, wanted)
-        after = opened.settings
-        if same is not None or added is None:
+            if same is None:
+                added = _insert(opened, wanted)
+                after = opened.settings
+                # Raises before the file is written if the name is taken.
+                effect = self._effect(
+                    added.hint,
+                    with_stored_hints(before, store),
+                    with_stored_hints(after, store),
+                    wanted.roots,
+                )
+        if same is not None:
             return self._unchanged(wanted, before, store, dry_run=dry_run)
         self._use(after, dry_run=dry_run)
-        return self._added(
-            wanted,
-            added,
-            with_stored_hints(before, store),
-            with_stored_hints(after, store),
-            dry_run=dry_run,
-        )
+        return self._added(wanted, added, effect, with_stored_hints(after, store), dry_run=dry_run)
 
     def _add_to_store(
         self, wanted: Wanted, settings: Settings, *, dry_run: bool
@@ -285,25 +299,25 @@ class Hints:
         if find_same(wanted, kept_hints(settings, store)) is not None:
             return self._unchanged(wanted, settings, store, dry_run=dry_run)
         before = with_stored_hints(settings, store)
+        after = with_hints(before, [wanted.hint])
+        effect = self._effect(wanted.hint, before, after, wanted.roots)
         if not dry_run:
             store = self._make_store()
             if store.transact(lambda each: _add_stored(each, wanted.hint)) is None:
                 # Another process was faster.
                 return self._unchanged(wanted, settings, store, dry_run=dry_run)
         added = find_same(wanted, kept_hints(settings, store)) or KeptHint(wanted.hint, IN_STORE, 0)
-        after = with_hints(before, [wanted.hint])
-        return self._added(wanted, added, before, after, dry_run=dry_run)
+        return self._added(wanted, added, effect, after, dry_run=dry_run)
 
     def _added(
         self,
         wanted: Wanted,
         added: KeptHint,
-        before: Settings,
+        effect: _Effect,
         after: Settings,
         *,
         dry_run: bool,
     ) -> HintChangeReport:
-        effect = self._effect(added.hint, before, after, wanted.roots)
         warnings: list[str] = []
         if effect.matched == 0 and effect.scanned_at is not None:
             warnings.append("No file of the last scan matches the hint.")
@@ -332,7 +346,10 @@ class Hints:
     def _effect(
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
     ) -> _Effect:
-        """What a hint that comes or goes makes of the files of the last scans."""
+        """What a hint that comes or goes makes of the files of the last scans.
+
+        Raises NameTaken where a new one would have the URN of another dataset.
+        """
         from lumos.pipeline.parts import LOST
 
         scans = _scans(self._store())
@@ -344,7 +361,6 @@ class Hints:
                     found = _effect_in(seen, hint, hints_in(after, root), urns_in(before, root))
                     total = total.plus(found, scanned_at=scans[root].finished_at)
         except (OSError, *LOST) as problem:
-            # The hint itself is safe by now.
             return _Effect(problem=f"What the last scan saw cannot be read: {problem}.")
         return total
 
@@ -365,8 +381,14 @@ def _effect_in(
     hints = list(after if changed in after else seen.selection.hints)
     own = hints.index(changed)
     matches = [each for each in seen.matches(hints[: own + 1]) if own in each]
+    regrouped = seen.regrouped(changed, after)
+    taken = regrouped.taken_path(own) if changed in after else None
+    # Every value of a split names a dataset, so that no other name could be given.
+    if taken is not None and action_of(hint) != "split":
+        path, free = taken
+        raise NameTaken(urn_of(path), free.rpartition("/")[2])
     return _Effect(
-        tuple(effects_of(seen.moves(changed, after), urn_of)),
+        tuple(effects_of(regrouped.moves(), urn_of)),
         len(matches),
         sum(numbers[0] != own for numbers in matches),
     )

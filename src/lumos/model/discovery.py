@@ -99,13 +99,18 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """Datasets that have the same columns, with the patterns and name of a hint to join them."""
+    """Datasets that have the same columns, with the patterns and name of a hint to join them.
+
+    Without patterns that match them alone, `hint` is empty. `join_similar` says whether that
+    setting of the source would join them as well.
+    """
 
     datasets: tuple[str, ...]
     names: tuple[str, ...]
     columns: int
     hint: tuple[str, ...]
     name: str
+    join_similar: bool = False
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):

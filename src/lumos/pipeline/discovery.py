@@ -16,7 +16,7 @@ from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
 from lumos.pipeline.absence import Absence
 from lumos.pipeline.claims import Claims, may_meet
 from lumos.pipeline.former import Former, former_of
-from lumos.pipeline.grouping import Group, GroupingState, group, suggest_joins
+from lumos.pipeline.grouping import Group, Grouping, GroupingState, group, suggest_joins
 from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
@@ -310,7 +310,7 @@ def _collected(
     merged = _merged(grouping.groups, schemas, known, recall)
     problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
     problems += [problem for each in tables for problem in each.problems]
-    problems += remarks
+    problems += (*remarks, *_taken_names(grouping))
     memories = {path: each.memory for path, each in merged.items()}
     remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
@@ -323,9 +323,8 @@ def _collected(
     loose = [each.found for each in merged.values()]
     discovery = Discovery(
         datasets=(*loose, *_found(tables, known, loose, job)),
-        # What a hint decided is not put into question.
         suggestions=suggest_joins(
-            [merged[each.dataset].found for each in grouping.groups if each.rule.name != "hint"]
+            grouping.groups, schemas, grouping=grouping, root=job.selection.root, tables=roots
         ),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
         files_listed=sum(each.summary.listed for each in done),
@@ -387,6 +386,17 @@ def _memory(members: Group, recalled: RecalledMemory | None, known: Manifest) ->
         return earlier
     formats = {place.format for place in members.places}
     return recalled.memory if recalled.format in formats else None
+
+
+def _taken_names(grouping: Grouping) -> Iterator[Problem]:
+    """Remarks on hints that give the path of another dataset."""
+    for each in grouping.groups:
+        if each.wanted is not None:
+            reason = (
+                f"A hint gives this dataset the path {each.wanted}, which another dataset has. "
+                f"It is recorded as {each.dataset}. Give the hint another name."
+            )
+            yield Problem(path=each.location, code="name_taken", reason=reason, remark=True)
 
 
 class _LastListing:

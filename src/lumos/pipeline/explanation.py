@@ -113,10 +113,13 @@ class Lens:
 
     def suggestions(self, datasets: Collection[str]) -> tuple[Suggestion, ...]:
         """Which of some datasets have the same columns and may be joined."""
-        wanted = [
-            each for each in self.groups if each.dataset in datasets and each.rule.name != "hint"
-        ]
-        return suggest_joins([self._merge(each).found for each in wanted])
+        return suggest_joins(
+            [each for each in self._grouping.groups if each.dataset in datasets],
+            self._schemas,
+            grouping=self._grouping,
+            root=self._selection.root,
+            tables=self._manifest.tables,
+        )
 
     def files_of(self, found: Group) -> Iterator[DataFile]:
         """Every file of a dataset that its last scan could read, then or before."""
@@ -183,7 +186,7 @@ class Lens:
 
     def _regroup(self) -> None:
         self._schemas = Schemas(self._manifest.schemas)
-        grouping = group(
+        self._grouping = group(
             self._places,
             self._schemas,
             hints=self._hints,
@@ -191,7 +194,9 @@ class Lens:
             tables=self._manifest.tables,
             joins_similar=self._selection.join_similar,
         )
-        self._groups = {_key(place): each for each in grouping.groups for place in each.places}
+        self._groups = {
+            _key(place): each for each in self._grouping.groups for place in each.places
+        }
         self._merged: dict[str, Merged] = {}
 
     def _explained(self, row: FileRow) -> Explained:

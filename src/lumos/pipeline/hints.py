@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Final, NamedTuple
 
 from lumos.pipeline.patterns import Placement, place, split_name
@@ -96,6 +96,18 @@ def prefixes_of(hint: Hint, root: str) -> list[str]:
     ]
 
 
+def hint_number(pattern: str) -> int | None:
+    """The number of the hint that decided about a pattern; nothing for other patterns."""
+    return int(pattern.removeprefix(_MARK).partition(" ")[0]) if pattern.startswith(_MARK) else None
+
+
+def free_names(name: str) -> Iterator[str]:
+    """A name and others like it, for where it is taken."""
+    yield name
+    yield f"all_{name}"
+    yield from (f"all_{name}_{number}" for number in count(2))
+
+
 def hinted_location(pattern: str) -> str | None:
     """The location of the files of a pattern that a hint decided; nothing for other patterns."""
     return pattern.partition(" ")[2] if pattern.startswith(_MARK) else None
@@ -139,12 +151,13 @@ class _Pattern(NamedTuple):
         filled = [_filled(name, match) for name in self.names]
         named = list(filter(None, map(_without_stars, filled)))
         values = list(match.groupdict().values())
-        if self.name is not None and values:
+        if self.name is not None:
+            # In the folder that the pattern names without a wildcard, whichever root is scanned.
             # Every value of a key is a dataset of its own, below the name.
-            fixed = takewhile(lambda name: not _WILD.search(name), self.names)
-            named = [*fixed, self.name, *values]
-        elif self.name is not None:
-            named[-1:] = [self.name]
+            fixed = list(takewhile(lambda name: not _WILD.search(name), self.names))
+            folder = fixed[:-1] if fixed == list(self.names) else fixed
+            is_folder = "/".join([top, *folder]).rpartition("/")[2] == self.name and not values
+            named = folder if is_folder else [*folder, self.name, *values]
         while filled and not filled[-1].strip("*"):
             del filled[-1]
         return "/".join([top, *named]), "/".join([top, *filled])

@@ -2,22 +2,23 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from lumos.model.pattern import strip_extensions
 from lumos.pipeline.grouping.columns import SchemasByFingerprint, split_by_columns
+from lumos.pipeline.grouping.locations import joined_location, location_of, root_depth
 from lumos.pipeline.grouping.predecessors import (
     Predecessors,
     find_destinations,
     find_predecessors,
 )
-from lumos.pipeline.grouping.similarity import join_similar
+from lumos.pipeline.grouping.similarity import Key, join_similar
 from lumos.pipeline.grouping.state import GroupingState, RememberedPlace, key_of
-from lumos.pipeline.hints import ColumnSplit, Hints, hinted_location
-from lumos.pipeline.patterns import anchor_of, levels, literal, name_of
+from lumos.pipeline.hints import ColumnSplit, Hints, free_names, hinted_location
+from lumos.pipeline.patterns import levels, name_of
 from lumos.pipeline.sidecars import is_known_of_tables, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 from lumos.pipeline.values import BRACES
@@ -27,7 +28,6 @@ _BY_HINT: Final = "\0hint"
 # Where one pattern has files of two formats, the first keeps the plain path.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
-_STARS: Final = re.compile(r"\*[*?]*")
 _IN_WORDS: Final = {
     "hive": "partition values", "n": "numbers", "number": "numbers", "id": "identifiers",
     "uuid": "identifiers", "region": "regions", "ip": "addresses",
@@ -44,13 +44,16 @@ class Rule(NamedTuple):
 class Group(NamedTuple):
     """The places of one dataset, where it lies, and which rule put them together.
 
-    `names` are the templates of its folders and, last, of its files. `renamed_from`, `merged_from`
-    and `split_from` are datasets of the last scan that are this one now, or that it was part of.
+    `key` is the path that its pattern gives, and its format. `names` are the templates of its
+    folders and, last, of its files. `renamed_from`, `merged_from` and `split_from` are datasets of
+    the last scan that are this one now, or that it was part of. `wanted` is the path that its hint
+    gives, where another dataset has it.
     """
 
     dataset: str
     location: str
     places: list[PlaceSummary]
+    key: Key
     name: str | None = None
     names: tuple[str, ...] = ()
     ending: str = ""
@@ -58,6 +61,7 @@ class Group(NamedTuple):
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
     split_from: str | None = None
+    wanted: str | None = None
 
     @property
     def keys(self) -> list[PartitionKey]:
@@ -105,7 +109,7 @@ def group(
         groups, joined = join_similar(groups, schemas, before)
         rules |= dict.fromkeys(joined, "similar")
     for each in hinted:
-        # A hint has its path to itself: what else would have it gets another one.
+        # Other files may have the same path by their pattern: they are not part of it.
         key = (f"{each.dataset}{_BY_HINT}", each.format)
         groups.setdefault(key, []).append(each)
         rules[key] = "hint"
@@ -113,16 +117,24 @@ def group(
         before = _keep_earlier_paths(groups, before, tables, hints=hints, was_there=was_there)
     formats = Counter(path for path, _ in groups)
     contested = [path for path, count in formats.items() if count > 1]
-    names = _paths(groups, before, tables, recorded_formats(contested) if contested else {})
+    recorded = recorded_formats(contested) if contested else {}
+    names = _paths(groups, before, tables, recorded, root=hints.root)
     predecessors = find_predecessors(
         {names[key]: some for key, some in groups.items()},
         before,
         place=hints.place,
         was_there=was_there,
     )
+    taken = {*tables, *(path for key, path in names.items() if not _is_by_hint(key))}
     found = [
         _group(
-            names[key], some, rules.get(key, "pattern"), predecessors.get(names[key]), hints.root
+            names[key],
+            key,
+            some,
+            rules.get(key, "pattern"),
+            predecessors.get(names[key]),
+            hints.root,
+            wanted=_plain(key) if _is_by_hint(key) and _plain(key) in taken else None,
         )
         for key, some in groups.items()
     ]
@@ -137,14 +149,14 @@ def group(
 
 def _by_pattern(
     places: Iterable[PlaceSummary], schemas: SchemasByFingerprint, before: GroupingState
-) -> tuple[dict[tuple[str, str], list[PlaceSummary]], list[ColumnSplit]]:
+) -> tuple[dict[Key, list[PlaceSummary]], list[ColumnSplit]]:
     """Places by the path of their dataset and their format, and the decisions made by columns."""
-    by_path: dict[tuple[str, str], list[PlaceSummary]] = {}
+    by_path: dict[Key, list[PlaceSummary]] = {}
     for place in places:
         by_path.setdefault((place.dataset, place.format), []).append(place)
     splits = {split.dataset: split for split in before.splits}
     own = {path for split in before.splits for path in split.own_datasets}
-    groups: dict[tuple[str, str], list[PlaceSummary]] = {}
+    groups: dict[Key, list[PlaceSummary]] = {}
     for (path, format), some in sorted(by_path.items()):
         if path in own or (len(some) == 1 and path not in splits):
             groups.setdefault((path, format), []).extend(some)
@@ -162,33 +174,47 @@ def _by_pattern(
 
 
 def _paths(
-    groups: Collection[tuple[str, str]],
+    groups: Collection[Key],
     before: GroupingState,
     tables: Collection[str],
     recorded: Mapping[str, str | None],
-) -> dict[tuple[str, str], str]:
-    """The path of each dataset, all different: as before, or that of its pattern.
+    *,
+    root: str,
+) -> dict[Key, str]:
+    """The path of each dataset, all different: as before, or that of its pattern or hint.
 
-    Of two formats under one pattern, the one that was there first has the plain path.
+    Of two formats under one pattern, the one that was there first has the plain path. A hint gets
+    another path where a dataset that it does not take in has the one that it gives.
     """
-    paths: dict[tuple[str, str], str] = {}
+    paths: dict[Key, str] = {}
     used = set(tables)
-    fresh: list[tuple[str, str]] = []
-    by_hint = {key[0].removesuffix(_BY_HINT) for key in groups if key[0].endswith(_BY_HINT)}
+    fresh: list[Key] = []
+    of_hints = {
+        (each.base, each.format): each.dataset
+        for each in before.places
+        if hinted_location(each.pattern) is not None
+    }
+    instead: dict[str, str] = {}
     for key in sorted(groups, key=lambda each: (_rank(each[1]), each)):
         earlier = before.names.get(_name_key(*key))
-        if earlier is None or earlier in used or earlier in by_hint:
+        if earlier is None and _is_by_hint(key):
+            earlier = of_hints.get((_plain(key), key[1]))
+        if earlier is None or earlier in used:
             fresh.append(key)
-        else:
-            paths[key] = earlier
-            used.add(earlier)
+            continue
+        paths[key] = earlier
+        used.add(earlier)
+        if _is_by_hint(key):
+            instead.setdefault(_plain(key), earlier.removesuffix(f"/*.{key[1]}"))
     known = before.datasets
     last = {place.dataset: place.format for place in before.places if place.dataset in known}
     taken_by = {**last, **recorded}
-    # Hints come first, then datasets on record or of the last scan in the format they had.
-    fresh.sort(key=lambda key: (not key[0].endswith(_BY_HINT), taken_by.get(key[0]) != key[1]))
+    # Datasets on record or of the last scan come first, in the format they had, and hints last.
+    fresh.sort(key=lambda key: (_is_by_hint(key), taken_by.get(key[0]) != key[1]))
     for key in fresh:
-        path, format = key[0].removesuffix(_BY_HINT), key[1]
+        path, format = _plain(key), key[1]
+        if _is_by_hint(key):
+            path = instead.setdefault(path, _free_path(path, used, root))
         choices = (path, f"{path}/*.{format}", f"{path}/*.{format}.files")
         chosen = next((each for each in choices if each not in used), f"{path}/{len(used)}")
         paths[key] = chosen
@@ -196,8 +222,27 @@ def _paths(
     return paths
 
 
+def _is_by_hint(key: Key) -> bool:
+    return key[0].endswith(_BY_HINT)
+
+
+def _plain(key: Key) -> str:
+    """The path of a key without the mark of hints."""
+    return key[0].removesuffix(_BY_HINT)
+
+
+def _free_path(path: str, used: Collection[str], root: str) -> str:
+    """A path, or one next to it that is not used."""
+    if path not in used:
+        return path
+    folder, _, name = path.rpartition("/")
+    if not path.startswith(f"{root.rstrip('/')}/"):
+        folder, name = path, "all"
+    return next(other for each in free_names(name) if (other := f"{folder}/{each}") not in used)
+
+
 def _keep_earlier_paths(
-    groups: Mapping[tuple[str, str], Sequence[PlaceSummary]],
+    groups: Mapping[Key, Sequence[PlaceSummary]],
     before: GroupingState,
     tables: Collection[str],
     *,
@@ -205,7 +250,8 @@ def _keep_earlier_paths(
     was_there: Callable[[str], bool],
 ) -> GroupingState:
     """The state of an earlier version, with the paths of datasets whose files stay together."""
-    key_of_path = {path: key for key, path in _paths(groups, before, tables, {}).items()}
+    paths = _paths(groups, before, tables, {}, root=hints.root)
+    key_of_path = {path: key for key, path in paths.items()}
     went_to = find_destinations(
         {path: groups[key] for path, key in key_of_path.items()},
         before,
@@ -229,7 +275,7 @@ def _keep_earlier_paths(
     return msgspec.structs.replace(before, names=names)
 
 
-def _overrides(names: Mapping[tuple[str, str], str], before: GroupingState) -> dict[str, str]:
+def _overrides(names: Mapping[Key, str], before: GroupingState) -> dict[str, str]:
     """The paths that patterns alone would not give, or that only one of two formats can have."""
     formats: dict[str, int] = {}
     for path, _ in names:
@@ -239,7 +285,7 @@ def _overrides(names: Mapping[tuple[str, str], str], before: GroupingState) -> d
         **{
             _name_key(*key): path
             for key, path in names.items()
-            if not key[0].endswith(_BY_HINT) and (path != key[0] or formats[key[0]] > 1)
+            if not _is_by_hint(key) and (path != key[0] or formats[key[0]] > 1)
         },
     }
 
@@ -284,22 +330,27 @@ def _data_and_sidecars(
 
 def _group(
     dataset: str,
+    key: Key,
     places: list[PlaceSummary],
     rule: str,
     predecessors: Predecessors | None,
     root: str,
+    *,
+    wanted: str | None,
 ) -> Group:
     usual = max(places, key=lambda place: (place.file_count, place.first_path))
     folders, stem, ending = levels(usual.first_path)
     earlier = predecessors or Predecessors()
     is_pattern = rule == "pattern"
+    find_location = joined_location if rule == "similar" else location_of
     return Group(
         dataset=dataset,
-        location=_location(places, root),
+        location=find_location(places, root),
         places=places,
+        key=key,
         name=(name_of(usual.first_path) or None) if is_pattern else _name_of_path(dataset),
         names=(
-            *(level.template.text for level in folders[_depth(root, usual.first_path) :]),
+            *(level.template.text for level in folders[root_depth(root, usual.first_path) :]),
             stem.text,
         ),
         ending=ending,
@@ -307,6 +358,7 @@ def _group(
         renamed_from=earlier.renamed_from,
         merged_from=earlier.merged_from,
         split_from=earlier.split_from,
+        wanted=wanted,
     )
 
 
@@ -331,47 +383,3 @@ def _rule(name: str, places: Sequence[PlaceSummary]) -> Rule:
     else:
         reason = "the files have the same path pattern"
     return Rule("pattern", reason)
-
-
-def _location(places: Sequence[PlaceSummary], root: str) -> str:
-    """The folder of a dataset, or a pattern for its files, with `*` for what varies in the root."""
-    hinted = hinted_location(places[0].pattern)
-    if hinted is not None:
-        return hinted
-    # Files of one dataset may lie in folders of different depth: most of them lie here.
-    files: dict[str, int] = {}
-    for place in places:
-        for location in _locations(place, root):
-            files[location] = files.get(location, 0) + place.file_count
-    return min(files, key=lambda location: (-files[location], location.count("*"), location))
-
-
-def _locations(place: PlaceSummary, root: str) -> Iterator[str]:
-    anchor = anchor_of(place.first_path)
-    fixed = _depth(root, place.first_path)
-    paths = {place.first_path, place.last_path}
-    for path in paths:
-        folders, stem, ending = levels(path)
-        names = path[len(anchor) :].strip("/").split("/")
-        shown = [
-            _glob(level.template.text) if level.template.varies and index >= fixed else name
-            for index, (level, name) in enumerate(zip(folders, names, strict=False))
-        ]
-        if stem.is_writers:
-            while len(shown) > fixed and folders[len(shown) - 1].is_partition:
-                shown.pop()
-        elif stem.varies or len({each.rpartition("/")[2] for each in paths}) > 1:
-            shown.append(_glob(stem.text) + ending + ("" if names[-1].endswith(ending) else "*"))
-        else:
-            shown.append(names[-1])
-        yield "/".join([anchor, *shown])
-
-
-def _depth(root: str, path: str) -> int:
-    """How many folders of a path lead to the root; they are the same for all files."""
-    return len(list(filter(None, root[len(anchor_of(path)) :].split("/"))))
-
-
-def _glob(text: str) -> str:
-    starred = _PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "*", text)
-    return literal(_STARS.sub("*", starred))

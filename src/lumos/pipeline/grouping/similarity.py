@@ -1,12 +1,10 @@
-"""Datasets that have the same columns: suggested for joining, or joined where a source says so."""
+"""Datasets that have nearly the same columns, and those of them that a source may join."""
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
-from typing import Final, TypeVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
-from lumos.model.discovery import FoundDataset, Suggestion
 from lumos.pipeline.grouping.columns import (
     Fields,
     SchemasByFingerprint,
@@ -14,136 +12,125 @@ from lumos.pipeline.grouping.columns import (
     leaf_fields,
 )
 from lumos.pipeline.grouping.state import GroupingState, key_of
-from lumos.pipeline.patterns import is_named_by_file
+from lumos.pipeline.hints import hinted_location
+from lumos.pipeline.patterns import is_named_by_file, place
 from lumos.pipeline.summaries import PlaceSummary
 
 _FEWEST_FIELDS: Final = 2
 _SIMILAR: Final = 0.9
-_TRAILING_NUMBER: Final = re.compile(r"\d+\Z", re.ASCII)
+# A number after a word; `v1` is a word of its own.
+_NUMBERED: Final = re.compile(r"(.*[^\W\d_][\W_]*?)(?<!\d)\d+\Z")
+_VERSION: Final = re.compile(r"(?:(?:\A|[\W_])[vV]|(?<=[a-z])V)\d+\Z")
 
 T = TypeVar("T", bound=Hashable)
+# The path and the format of a dataset.
 Key = tuple[str, str]
+Groups = Mapping[Key, Sequence[PlaceSummary]]
 
 
-def suggest_joins(datasets: Sequence[FoundDataset]) -> tuple[Suggestion, ...]:
-    """Datasets next to each other that have nine of ten columns in common, the most first."""
-    neighbours: dict[tuple[str, str], dict[str, FoundDataset]] = {}
-    for each in datasets:
-        if each.table is None:
-            folder = each.path.rpartition("/")[0]
-            neighbours.setdefault((folder, each.format), {})[each.path] = each
-    found: list[Suggestion] = []
-    for some in neighbours.values():
-        if len(some) > 1:
-            fields = {path: leaf_fields(each.schema) for path, each in some.items()}
-            for paths in _similar(fields):
-                found.append(_suggestion([some[path] for path in sorted(paths)], datasets))
-    return tuple(sorted(found, key=lambda each: (-len(each.datasets), each.datasets)))
+class Joined(NamedTuple):
+    """Groups, similar ones joined, and for each that was joined the keys of its members."""
+
+    groups: dict[Key, list[PlaceSummary]]
+    members: dict[Key, list[Key]]
 
 
 def join_similar(
-    groups: Mapping[Key, list[PlaceSummary]], schemas: SchemasByFingerprint, before: GroupingState
-) -> tuple[dict[Key, list[PlaceSummary]], set[Key]]:
-    """The groups, similar ones joined, and the keys of those that were joined.
-
-    Joined are files of one folder, under the path of the folder, and numbered folders, with NNN
-    for the number. A key is the path and the format of a dataset.
-    """
-    joined = dict(groups)
-    united: set[Key] = set()
-    earlier = {(each.base, each.pattern, each.format): each.dataset for each in before.places}
-    taken = before.datasets
-    for family_of in (_folder_of_file, _numbered_path):
-        families: dict[Key, dict[Key, Fields]] = {}
+    groups: Groups, schemas: SchemasByFingerprint, before: GroupingState | None = None
+) -> Joined:
+    """Join files of one folder, under the path of the folder, and numbered folders, as NNN."""
+    joined = {key: list(places) for key, places in groups.items()}
+    members: dict[Key, list[Key]] = {}
+    earlier = _EarlierJoins(before or GroupingState())
+    for family_of, path_of in (
+        (_folder_of_files, _folder_path),
+        (_numbered_path, _common_numbered_path),
+    ):
+        families: dict[tuple[Hashable, str], list[Key]] = {}
         for key, places in joined.items():
-            path = family_of(key[0], places)
-            if path is not None:
-                every = (leaf_fields(schemas[place.full]) for place in places)
-                families.setdefault((path, key[1]), {})[key] = frozenset().union(*every)
-        for family, members in families.items():
-            for cluster in sorted(_similar(members), key=len, reverse=True):
+            family = family_of(key[0], places)
+            if family is not None:
+                families.setdefault((family, key[1]), []).append(key)
+        for (_, format), family_keys in families.items():
+            some = {key: joined[key] for key in family_keys}
+            for cluster in sorted(similar(some, schemas), key=len, reverse=True):
                 places = [place for key in sorted(cluster) for place in joined.pop(key)]
-                # The path stays that of the last scan. Of several clusters, only one has that of
-                # the family.
-                known = Counter(
-                    earlier[key_of(place)[:3]] for place in places if key_of(place)[:3] in earlier
-                )
-                choices = [path for path, _ in known.most_common()]
-                is_free = family not in joined and family[0] not in taken
-                target = next(
-                    (
-                        (path, family[1])
-                        for path in choices
-                        if path == family[0] or (path, family[1]) in cluster
-                    ),
-                    family if is_free else min(cluster),
-                )
+                path = path_of([key[0] for key in cluster])
+                target = earlier.target((path, format), cluster, places)
+                # Of several clusters in one folder, only the first has the path of the folder.
+                if target in joined:
+                    target = min(cluster)
                 joined[target] = places
-                united = (united - set(cluster)) | {target}
-    return joined, united
+                members[target] = [
+                    each for key in sorted(cluster) for each in members.pop(key, [key])
+                ]
+    return Joined(joined, members)
 
 
-def _similar(fields: Mapping[T, Fields]) -> Iterator[list[T]]:
-    """Two or more whose columns are nearly the same; one column alone says nothing."""
-    wide = {key: each for key, each in fields.items() if len(each) >= _FEWEST_FIELDS}
-    yield from (some for some in clusters(wide, share=_SIMILAR) if len(some) > 1)
+def similar(groups: Groups, schemas: SchemasByFingerprint) -> Iterator[list[Key]]:
+    """Two or more groups whose columns are nearly the same; one column alone says nothing."""
+    if len(groups) < 2:
+        return
+    fields: dict[Key, Fields] = {}
+    for key, places in groups.items():
+        fulls = {place.full for place in places}
+        every = frozenset().union(*(leaf_fields(schemas[full]) for full in fulls))
+        if len(every) >= _FEWEST_FIELDS:
+            fields[key] = every
+    yield from (some for some in clusters(fields, share=_SIMILAR) if len(some) > 1)
 
 
-def _folder_of_file(path: str, places: Iterable[PlaceSummary]) -> str | None:
-    """The folder of a dataset that is named after its files."""
-    is_file = any(is_named_by_file(place.first_path) for place in places)
-    return path.rpartition("/")[0] if is_file else None
+class _EarlierJoins:
+    """The paths of datasets that the last scan joined; they stay."""
+
+    def __init__(self, before: GroupingState) -> None:
+        places = [each for each in before.places if hinted_location(each.pattern) is None]
+        self._dataset_of = {(each.base, each.pattern, each.format): each.dataset for each in places}
+        self._taken = {(each.dataset, each.format) for each in places}
+        self._members: dict[str, set[str]] = {}
+        for each in places:
+            self._members.setdefault(each.dataset, set()).add(place(each.first_path).dataset)
+
+    def target(self, wanted: Key, cluster: Sequence[Key], places: Sequence[PlaceSummary]) -> Key:
+        """The path that joined groups had before, or the wanted one unless it was another's."""
+        known = Counter(
+            self._dataset_of[key_of(place)[:3]]
+            for place in places
+            if key_of(place)[:3] in self._dataset_of
+        )
+        for path, _ in known.most_common():
+            key = (path, wanted[1])
+            if key == wanted or (key in cluster and len(self._members[path]) > 1):
+                return key
+        return min(cluster) if wanted in self._taken else wanted
 
 
-def _numbered_path(path: str, _places: Iterable[PlaceSummary]) -> str | None:
+def _folder_of_files(path: str, places: Sequence[PlaceSummary]) -> Hashable | None:
+    """The one folder that holds a dataset named after its files, with placeholders for values."""
+    folders = {f"{place.base}/{place.pattern}".rpartition("/")[0] for place in places}
+    is_plain = all(place.dataset == path and is_named_by_file(place.first_path) for place in places)
+    return (path.rpartition("/")[0], *folders) if is_plain and len(folders) == 1 else None
+
+
+def _numbered_path(path: str, _places: Sequence[PlaceSummary]) -> Hashable | None:
     """The path with NNN for the numbers of its folders, if there are any."""
     folders = path.split("/")
-    numbered = [_TRAILING_NUMBER.sub("NNN", folder) for folder in folders]
+    numbered = [_without_number(folder) for folder in folders]
     return "/".join(numbered) if numbered != folders else None
 
 
-def _suggestion(members: Sequence[FoundDataset], datasets: Sequence[FoundDataset]) -> Suggestion:
-    folder = members[0].path.rpartition("/")[0]
-    chosen = {each.path for each in members}
-    others = [each for each in datasets if each.path not in chosen]
-    name = folder.rpartition("/")[2] or "joined"
-    if any(each.path == f"{folder}/{name}" for each in others):
-        name = f"all_{name}"
-    return Suggestion(
-        datasets=tuple(each.path for each in members),
-        names=tuple(each.name or each.path.rpartition("/")[2] for each in members),
-        columns=len(members[0].schema.fields),
-        hint=_patterns(
-            [each.location.uri for each in members], [each.location.uri for each in others]
-        ),
-        name=name,
+def _without_number(folder: str) -> str:
+    match = None if _VERSION.search(folder) else _NUMBERED.match(folder)
+    return folder if match is None else f"{match[1]}NNN"
+
+
+def _folder_path(paths: Sequence[str]) -> str:
+    return paths[0].rpartition("/")[0]
+
+
+def _common_numbered_path(paths: Sequence[str]) -> str:
+    """The path of numbered folders, with NNN where their numbers differ."""
+    levels = zip(*(path.split("/") for path in paths), strict=True)
+    return "/".join(
+        names[0] if len(set(names)) == 1 else _without_number(names[0]) for names in levels
     )
-
-
-def _patterns(locations: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Patterns for a hint that joins the datasets at these locations and no others, if any can.
-
-    A pattern takes in all that lies below what it matches.
-    """
-    if any(set("*?{}[") & set(location) for location in locations):
-        return ()
-    folders = {location.rpartition("/")[0] for location in locations}
-    names = [location.rpartition("/")[2] for location in locations]
-    # One more numbered folder should match as well.
-    start = _common_start(names).rstrip("0123456789")
-    end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
-    folder = min(folders)
-    pattern = re.compile(f"{re.escape(start)}[^/]*{re.escape(end)}(?:/|\\Z)")
-    if len(folders) == 1 and not any(
-        pattern.match(other.removeprefix(f"{folder}/"))
-        for other in others
-        if other.startswith(f"{folder}/")
-    ):
-        return (f"{folder}/{start}*{end}",)
-    below = tuple(f"{location}/" for location in locations)
-    return () if any(other.startswith(below) for other in others) else tuple(locations)
-
-
-def _common_start(names: Sequence[str]) -> str:
-    letters = takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
-    return "".join(each[0] for each in letters)
