@@ -28,8 +28,8 @@ def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
     report = result.json
     assert set(report) >= {"format_version", "summary", "datasets", "problems"}
     assert set(report["summary"]) >= {
-        "files_listed", "files_read", "files_unchanged", "files_failed", "tables", "tables_read", "datasets_new",
-        "datasets_changed", "datasets_unchanged", "datasets_missing", "seconds",
+        "files_listed", "files_read", "files_unchanged", "files_failed", "files_skipped", "tables",
+        "tables_read", "datasets_new", "datasets_changed", "datasets_unchanged", "datasets_missing", "seconds",
     }  # fmt: skip
     orders = report["datasets"][0]
     assert set(orders) >= {
@@ -47,6 +47,18 @@ def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
     }  # fmt: skip
     assert orders["versioning"] == {"cloud_version": "S-1", "schema_version": "1.0.0"}
     assert orders["change"] == "new"
+
+
+@pytest.mark.usefixtures("spark")
+def test_skipped_files_are_counted_and_explained(lumos: Any, lake: Path) -> None:
+    write_text(lake / "metadata.json", ['{"title": "users"}'])
+    write_text(lake / "users.csv.md5", ["d41d8cd98f00b204e9800998ecf8427e"])
+    told = "2 files were skipped as not data; lumos explain PATH says why."
+    assert told in lumos("ingest", lake).out
+    # A second scan reads no file again.
+    assert told in lumos("ingest", lake).out
+    assert told in lumos("discover", lake).out
+    assert "it is a description" in lumos("explain", lake / "metadata.json").out
 
 
 @pytest.mark.usefixtures("spark")

@@ -31,7 +31,7 @@ def test_an_ingest_tells_what_was_found_and_how(lumos: Any) -> None:
     assert done.code == 0
     assert "sql:models/totals.sql 1 1 0 0 100 % a query, taken for table totals" in done.words
     assert "raw.orders name lumos://file/lake/raw/orders" in done.words
-    assert "totals assumed lumos://sql/totals" in done.words
+    assert "models.totals assumed lumos://sql/models/totals" in done.words
     assert "67 % of output columns resolved (2 of 3)." in done.out
     assert "1 edge: 1 new, 0 changed, 0 unchanged, 0 gone" in done.words
     assert "problem  models/broken.sql:1: " in done.err
@@ -50,7 +50,7 @@ def test_json_has_everything(lumos: Any) -> None:
     assert done["not_found"] == []
     assert {each["name"]: each["way"] for each in done["tables"]} == {
         "raw.orders": "name",
-        "totals": "assumed",
+        "models.totals": "assumed",
     }
     assert [(each["place"], each["line"]) for each in done["problems"]] == [
         ("models/broken.sql", 1)

@@ -44,7 +44,7 @@ def lumos(folder: Path) -> Lumos:
     for name, table in ESTATE.tables.items():
         seen.see(name.replace(".", "/"), str(table.schema))
     for dialect in DIALECTS:
-        lumos.lineage.ingest(dialect, dialect=dialect)
+        lumos.lineage.ingest(dialect, dialect=dialect, name_from="{schema}.{table}.sql")
     lumos.lineage.ingest("edges.yaml")
     return lumos
 

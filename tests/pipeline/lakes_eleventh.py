@@ -40,7 +40,7 @@ ELEVENTH = [
         "jobs that tell how they went",
         """
         a | parquet | id:int kind at:time | events/run=2024-02-0{1..4}/part-0.parquet
-        - | json | timestamp count:int | events/run=2024-02-0{1..4}/loading_complete.json
+        c | json | timestamp count:int | events/run=2024-02-0{1..4}/loading_complete.json
         b | json | parcel state at:time | logistics/shipping_status.json
     """,
     ),

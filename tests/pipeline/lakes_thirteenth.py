@@ -64,7 +64,8 @@ THIRTEENTH = [
         """
         a | csv | column_1:int column_2 column_3:time | dump/zoo@animals@{0..2}.tsv.zst; dump/zoo@animals@@3.tsv.zst
         b | csv | column_1:int column_2 column_3 column_4 | dump/zoo@keepers@@0.tsv.zst
-        - | json | basename options | dump/@.json; dump/@.done.json; dump/zoo.json; dump/zoo@animals.json; dump/zoo@keepers.json
+        - | json | version schemas basenames | dump/@.json; dump/@.done.json
+        - | json | options includesData includesDdl | dump/zoo.json; dump/zoo@animals.json; dump/zoo@keepers.json
     """,
     ),
     Lake(

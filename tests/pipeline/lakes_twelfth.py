@@ -104,7 +104,7 @@ TWELFTH = [
         """
         a | csv | FILING_ID OWNER | filings/{2021q1,2021q2,2021q3}_form4/OWNERS.tsv
         b | csv | FILING_ID SHARES:int PRICE:float | filings/{2021q1,2021q2,2021q3}_form4/TRADES.tsv
-        - | json | files version | filings/{2021q1,2021q2,2021q3}_form4/FORM4_metadata.json
+        - | json | @context tables | filings/{2021q1,2021q2,2021q3}_form4/FORM4_metadata.json
     """,
     ),
     Lake(

@@ -61,7 +61,7 @@ def discover(
 
 
 def _show(report: "DiscoverReport", *, show_all: bool) -> None:
-    from lumos.cli.ingest import counts
+    from lumos.cli.ingest import counts, print_skipped
     from lumos.cli.screen import files_and_tables, number, plural, stdout, table
 
     console = stdout()
@@ -91,6 +91,7 @@ def _show(report: "DiscoverReport", *, show_all: bool) -> None:
         f"{plural(summary.datasets, 'dataset')}{files}, {summary.seconds:.1f} s. "
         "Nothing was recorded."
     )
+    print_skipped(summary.files_skipped)
     print_suggestions(report.suggestions)
     if report.config:
         console.print(f"Wrote {report.config}. Next: lumos ingest --config {report.config}")

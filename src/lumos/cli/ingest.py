@@ -159,6 +159,7 @@ def _show(report: "IngestReport", *, show_all: bool) -> None:
         f"{summary.datasets_missing} missing; {plural(breaking, 'breaking change')}. "
         f"{files}{summary.seconds:.1f} s."
     )
+    print_skipped(summary.files_skipped)
     for each in report.measured:
         console.print(_measured(each))
     if report.catalog is not None:
@@ -178,6 +179,17 @@ def _told(catalog: "TellingReport") -> str:
 
     hidden = f", {catalog.hidden:,} hidden" if catalog.hidden else ""
     return f"{catalog.kind}: {plural(catalog.told, 'dataset')} told{hidden}."
+
+
+def print_skipped(files: int) -> None:
+    """Says how many files belong to no dataset."""
+    from lumos.cli.screen import plural, stdout
+
+    if files:
+        were = "was" if files == 1 else "were"
+        stdout().print(
+            f"{plural(files, 'file')} {were} skipped as not data; lumos explain PATH says why."
+        )
 
 
 def counts(dataset: "DatasetReport") -> tuple[str, str, str]:

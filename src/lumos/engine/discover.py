@@ -75,6 +75,7 @@ def _looked_at(
         summary=DiscoverSummary(
             files_listed=sum(each.files_listed for each in found),
             files_failed=sum(each.files_failed for each in found),
+            files_skipped=sum(each.files_skipped for each in found),
             tables=sum(each.tables for each in found),
             datasets=len(datasets),
             complete=all(each.complete for each in found),

@@ -289,6 +289,7 @@ def _report(
                 discovery.files_listed - discovery.files_read for discovery in found
             ),
             files_failed=sum(discovery.files_failed for discovery in found),
+            files_skipped=sum(discovery.files_skipped for discovery in found),
             tables=sum(discovery.tables for discovery in found),
             tables_read=sum(discovery.tables_read for discovery in found),
             datasets_new=changes.count("new"),

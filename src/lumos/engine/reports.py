@@ -205,6 +205,7 @@ class IngestSummary(Report, frozen=True, kw_only=True):
     files_read: int = 0
     files_unchanged: int = 0
     files_failed: int = 0
+    files_skipped: int = 0
     tables: int = 0
     tables_read: int = 0
     datasets_new: int = 0
@@ -326,6 +327,7 @@ class IngestReport(Report, frozen=True, kw_only=True):
 class DiscoverSummary(Report, frozen=True, kw_only=True):
     files_listed: int
     files_failed: int
+    files_skipped: int = 0
     tables: int = 0
     datasets: int
     complete: bool

@@ -1,10 +1,9 @@
 """Files of SQL: what each one says, with its comments, as a reporter of its own."""
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from sqlglot import exp
@@ -31,11 +30,9 @@ _GENERIC_STEMS: Final = frozenset(("query", "view", "model", "script", "index", 
 _EXTENSION: Final = re.compile(
     rf"(?:{'|'.join(map(re.escape, ENDINGS))})(?:\..*)?\Z", re.IGNORECASE
 )
-_QUALIFIED: Final = re.compile(
-    r"\b(?:from|join)\s+([`\"\[]?[\w$-]+[`\"\]]?(?:\.[`\"\[]?[\w$-]+[`\"\]]?)+)", re.IGNORECASE
+_READ_TABLE: Final = re.compile(
+    r"\b(?:from|join)\s+([`\"\[]?[\w$-]+[`\"\]]?(?:\.[`\"\[]?[\w$-]+[`\"\]]?)*)", re.IGNORECASE
 )
-# database.schema.table
-_MOST_PARTS: Final = 3
 _MAX_BYTES: Final = 64 * 1024**2
 # Texts and quoted names, comments, words, and marks; a text that does not end is no query.
 _MARKS: Final = re.compile(
@@ -56,6 +53,19 @@ _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 class UnreadableSql(LumosError):
     """A file of SQL that cannot be read at all."""
+
+
+class ModelName(NamedTuple):
+    """The name of a query's table, and the same with all folders that the file lies in."""
+
+    name: tuple[str, ...]
+    path: tuple[str, ...]
+
+    @property
+    def spellings(self) -> Iterator[tuple[str, ...]]:
+        """What the table may be called, the longest first."""
+        for start in range(len(self.path) - len(self.name) + 1):
+            yield self.path[start:]
 
 
 class SqlFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,60 +97,39 @@ def read_sql(file: Path, *, name: str) -> SqlFile:
     return sql_of(_decoded(content), name=name)
 
 
-def model_names(
-    files: Iterable[str],
-    template: NameTemplate | None = None,
-    *,
-    read: Collection[tuple[str, ...]] = (),
-) -> dict[str, tuple[str, ...]]:
-    """The table that each file creates if there is nothing but a query in it.
+def model_name(file: str, template: NameTemplate | None = None) -> ModelName:
+    """What a file is called that holds nothing but a query, by its path alone.
 
-    Files are named by a template that matches their path, by their stem, or by their folder if the
-    stem is generic. The folders above qualify a name if other queries `read` the table under such
-    a name, or until names differ that several files would share.
+    A template that matches the path decides. Otherwise it is the file's stem, or the folder's name
+    if the stem is generic, below all folders.
     """
-    names: dict[str, tuple[str, ...]] = {}
-    folders: dict[str, list[str]] = {}
-    for file in files:
-        path = file.replace("\\", "/").rpartition("//")[2]
-        *folders[file], last = (part for part in path.split("/") if part)
-        if template is not None and (parts := template.name_of(path)) is not None:
-            names[file], folders[file] = tuple(part.lower() for part in parts), []
-            continue
-        stem = _EXTENSION.sub("", last)
-        if stem.lower() in _GENERIC_STEMS and folders[file]:
-            stem = folders[file].pop()
-        name = tuple(part.lower() for part in stem.split(".") if part) or (file,)
-        above = [part.lower() for part in folders[file]]
-        longest = min(len(above), _MOST_PARTS - len(name))
-        for count in range(longest, 0, -1):
-            if (*above[-count:], *name) in read:
-                name = (*above[-count:], *name)
-                folders[file] = folders[file][:-count]
-                break
-        names[file] = name
-    while True:
-        count_of = Counter(names.values())
-        shared = [
-            file
-            for file, name in names.items()
-            if count_of[name] > 1 and folders[file] and len(name) < _MOST_PARTS
-        ]
-        if not shared:
-            return names
-        for file in shared:
-            names[file] = (folders[file].pop().lower(), *names[file])
+    path = file.replace("\\", "/")
+    outside, _, inside = path.rpartition("//")
+    if template is not None and (parts := template.name_of(inside)) is not None:
+        name = tuple(part.lower() for part in parts)
+        return ModelName(name, name)
+    *folders, last = (part for part in inside.split("/") if part)
+    stem = _EXTENSION.sub("", last)
+    if stem.lower() in _GENERIC_STEMS and folders:
+        stem = folders.pop()
+    above = [part for part in outside.split("/") if part]
+    name = _parts(stem) or (file,)
+    return ModelName(name, (*_parts(".".join((*above, *folders))), *name))
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.lower() for part in text.split(".") if part)
 
 
 def tables_in_from(sql: str) -> set[tuple[str, ...]]:
-    """Qualified names behind FROM and JOIN, in lower case, without parsing the text."""
-    names = (re.sub(r'[`"\[\]]', "", found).lower() for found in _QUALIFIED.findall(sql))
+    """Names behind FROM and JOIN, in lower case, without parsing the text."""
+    names = (re.sub(r'[`"\[\]]', "", found).lower() for found in _READ_TABLE.findall(sql))
     return {tuple(name.split(".")) for name in names}
 
 
 def sql_of(text: str, *, name: str, table: tuple[str, ...] | None = None) -> SqlFile:
     """A text as a file of SQL; `table` is what it creates if it is nothing but a query."""
-    table = table or model_names([name])[name]
+    table = table or model_name(name).name
     sql, problems = text, []
     if jinja.is_template(text):
         template = jinja.rendered(text, this=".".join(f'"{part}"' for part in table))

@@ -121,6 +121,8 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     files_listed: int = 0
     files_read: int = 0
     files_failed: int = 0
+    # Files that are not data or only accompany data.
+    files_skipped: int = 0
     tables: int = 0
     tables_read: int = 0
     complete: bool = True

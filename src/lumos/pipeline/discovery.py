@@ -332,6 +332,8 @@ def _collected(
         tables=len(tables),
         tables_read=sum(each.read for each in tables),
         files_failed=sum(each.summary.failed for each in done),
+        files_skipped=sum(each.summary.not_data for each in done)
+        + sum(place.file_count for place in grouping.sidecars),
         complete=not any(each.unlisted for each in done),
     )
     return discovery, manifest

@@ -1,21 +1,21 @@
 """Says of any file what was decided about it and why, from a manifest or by looking afresh."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from lumos.formats import FORMATS
 from lumos.model.discovery import Suggestion
 from lumos.model.schema import Schema
 from lumos.pipeline.claims import Claims
 from lumos.pipeline.grouping import Group, group, suggest_joins
+from lumos.pipeline.grouping.sidecars import why_sidecar
 from lumos.pipeline.hints import SPLIT_MARK, Hints
 from lumos.pipeline.manifest import Manifest
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import read_identities, read_part
 from lumos.pipeline.patterns import Partitions, Placement
 from lumos.pipeline.reading import Reader
-from lumos.pipeline.sidecars import why_sidecar
 from lumos.pipeline.succession import completed
 from lumos.pipeline.summaries import FileRow, PlaceSummary, merged_places, summarise
 from lumos.pipeline.table_explanation import Tables, tables_among
@@ -25,6 +25,8 @@ from lumos.storage.interface import is_hidden
 Verdict: TypeAlias = Literal[
     "dataset", "hidden", "excluded", "not_data", "accompanies", "unreadable"
 ]
+
+T = TypeVar("T")
 
 # So many files are looked at where no scan did it before.
 MOST_FILES: Final = 20_000
@@ -197,6 +199,7 @@ class Lens:
         self._groups = {
             _key(place): each for each in self._grouping.groups for place in each.places
         }
+        self._sidecars = {_key(place): place for place in self._grouping.sidecars}
         self._merged: dict[str, Merged] = {}
 
     def _explained(self, row: FileRow) -> Explained:
@@ -208,9 +211,10 @@ class Lens:
         placed = self._hints.place(row.path)
         found = self._group_of(placed, row.format, row.full)
         if found is None:
-            name = row.path.rpartition("/")[2]
-            what = why_sidecar(name, row.format) or "what a tool knows of its tables"
-            return Explained(row.path, "accompanies", f"it is {what}, not data", row.code)
+            sidecar = _at(self._sidecars, placed, row.format, row.full)
+            what = why_sidecar(sidecar, self._schemas) if sidecar is not None else None
+            reason = f"it is {what or 'a file that accompanies data'}, not data"
+            return Explained(row.path, "accompanies", reason, row.code)
         schema = self._schemas[row.full]
         return Explained(
             path=row.path,
@@ -224,12 +228,7 @@ class Lens:
         )
 
     def _group_of(self, placed: Placement, format: str, full: str) -> Group | None:
-        found = self._groups.get((placed.base, placed.pattern, format, full))
-        # The scan that decided by columns summed files up before it did so.
-        before, mark, _ = placed.pattern.rpartition(SPLIT_MARK)
-        if found is None and mark:
-            return self._groups.get((placed.base, before, format, full))
-        return found
+        return _at(self._groups, placed, format, full)
 
     def _drifts(self, found: Group, row: FileRow) -> bool:
         assert row.full is not None
@@ -245,6 +244,17 @@ class Lens:
             memory = self._manifest.memories.get(found.dataset)
             self._merged[found.dataset] = merge(found, self._schemas, memory)
         return self._merged[found.dataset]
+
+
+def _at(
+    found: Mapping[tuple[str, str, str, str], T], placed: Placement, format: str, full: str
+) -> T | None:
+    """What is known of the place that a file belongs to."""
+    pattern = placed.pattern
+    # The scan that decided by columns summed files up before it did so.
+    before, mark, _ = pattern.rpartition(SPLIT_MARK)
+    key = (placed.base, pattern, format, full)
+    return found.get(key if key in found or not mark else (placed.base, before, format, full))
 
 
 def _key(place: PlaceSummary) -> tuple[str, str, str, str]:

@@ -123,6 +123,8 @@ class Summary(msgspec.Struct, array_like=True):
     failed: int = 0
     problems: list[Problem] = []
     hints: str = ""
+    # Files that are no data by their content or extension.
+    not_data: int = 0
 
     @property
     def tells_columns(self) -> bool:
@@ -191,6 +193,7 @@ def summarise(
         failed,
         list(islice(problems, _MOST_PROBLEMS)),
         placing.fingerprint,
+        sum(row.format is None and not row.failed for row in rows),
     )
 
 

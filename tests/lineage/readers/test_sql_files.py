@@ -10,7 +10,7 @@ from lumos.lineage.sql import analyse
 from lumos.lineage.sql_files import (
     SqlFile,
     UnreadableSql,
-    model_names,
+    model_name,
     model_of,
     read_sql,
     report,
@@ -91,57 +91,31 @@ def test_only_a_single_query_is_a_model(text, dialect, start):
 
 
 @pytest.mark.parametrize(
-    ("files", "names"),
+    ("file", "name", "path"),
     [
-        pytest.param(["models/Orders.sql"], ["orders"], id="the file's name"),
-        pytest.param(["models/raw.orders.sql"], ["raw.orders"], id="a name with a schema"),
-        pytest.param(["models/orders.hql"], ["orders"], id="another extension"),
-        pytest.param(["sales/orders/query.sql"], ["orders"], id="a generic name"),
-        pytest.param(["sales.orders/Main.sql"], ["sales.orders"], id="a folder with a schema"),
-        pytest.param(["shop/repo//query.sql"], ["query"], id="no folder in the repository"),
-        pytest.param(
-            ["a/orders/query.sql", "a/users/query.sql", "b/orders/query.sql"],
-            ["a.orders", "users", "b.orders"],
-            id="folders of the same name",
-        ),
-        pytest.param(
-            ["x/a/orders/view.sql", "y/a/orders/view.sql"],
-            ["x.a.orders", "y.a.orders"],
-            id="two folders of the same name",
-        ),
-        pytest.param(
-            ["staging/orders.sql", "marts/orders.sql", "marts/users.sql"],
-            ["staging.orders", "marts.orders", "users"],
-            id="files of the same name",
-        ),
-        pytest.param(
-            ["a/b/c/d/x.sql", "q/b/c/d/x.sql"], ["c.d.x", "c.d.x"], id="three parts at most"
-        ),
+        ("models/Orders.sql", "orders", "models.orders"),
+        ("models/raw.orders.sql", "raw.orders", "models.raw.orders"),
+        ("models/orders.hql", "orders", "models.orders"),
+        ("sales/orders/query.sql", "orders", "sales.orders"),
+        ("sales.orders/Main.sql", "sales.orders", "sales.orders"),
+        ("a/b/c/d/x.sql", "x", "a.b.c.d.x"),
+        ("query.sql", "query", "query"),
+        ("/home/ann/sql/x.sql", "x", "home.ann.sql.x"),
+        ("git.io/shop/repo//query.sql", "query", "git.io.shop.repo.query"),
+        ("git.io/shop/repo//a/x/query.sql", "x", "git.io.shop.repo.a.x"),
     ],
 )
-def test_a_model_is_named_after_its_file_or_as_many_folders_as_it_takes(files, names):
-    found = model_names(files)
-    assert [".".join(found[file]) for file in files] == names
-
-
-@pytest.mark.parametrize(
-    ("read", "name"),
-    [
-        ("sales.orders", "sales.orders"),
-        ("shop.sales.orders", "shop.sales.orders"),
-        ("crm.orders", "orders"),
-        ("orders", "orders"),
-        ("sales.orders.id", "orders"),
-    ],
-)
-@pytest.mark.parametrize("file", ["x/shop/Sales/orders/query.sql", "x/shop/sales/orders.sql"])
-def test_a_model_has_the_qualified_name_that_other_queries_read_it_under(file, read, name):
-    assert ".".join(model_names([file], read={tuple(read.split("."))})[file]) == name
+def test_a_model_is_named_after_its_own_path(file, name, path):
+    found = model_name(file)
+    assert (".".join(found.name), ".".join(found.path)) == (name, path)
+    assert {found.name, found.path} <= set(found.spellings)
 
 
 def test_tables_behind_from_and_join_are_found_without_parsing():
     sql = "select a.b from `Shop.Sales.orders` o join crm.`users` using (id) join [x].[y] join z"
-    assert tables_in_from(sql) == {("shop", "sales", "orders"), ("crm", "users"), ("x", "y")}
+    assert tables_in_from(sql) == {
+        ("shop", "sales", "orders"), ("crm", "users"), ("x", "y"), ("z",),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -158,7 +132,7 @@ def test_tables_behind_from_and_join_are_found_without_parsing():
     ],
 )
 def test_a_template_names_models_and_others_keep_their_default(template, file, name):
-    assert ".".join(model_names([file], NameTemplate(template))[file]) == name
+    assert ".".join(model_name(file, NameTemplate(template)).name) == name
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from lumos.engine.lineage.found import Found, Way
 from lumos.errors import UnknownName
 from lumos.lineage.reported import Known, Place, Reference, TableName
 from lumos.lineage.sql.names import Folding, dialect_named
+from lumos.lineage.sql_files import model_name
 from lumos.model.pattern import spellings, strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.storage.schemes import canonical
@@ -60,6 +61,8 @@ class _Candidate(NamedTuple):
     standing: int
     # Whether the path ends with the name of the dataset instead of what its URN ends with.
     is_named: bool = False
+    # Whether it is the table of a query file, which the end of its path stands for.
+    is_model: bool = False
 
 
 class Names:
@@ -72,6 +75,7 @@ class Names:
         *,
         rules: Iterable[SqlName] = (),
         environment: str = DEFAULT_ENVIRONMENT,
+        query_files: Iterable[str] = (),
     ) -> None:
         self._rules = tuple(rules)
         self._environment = environment
@@ -80,6 +84,10 @@ class Names:
         self._patterns: dict[str, list[tuple[str, str]]] = {}
         self._known: set[str] = set()
         self._assumed_before: set[str] = set()
+        # The files that create tables named after their paths.
+        self._model_files: dict[tuple[str, ...], list[str]] = {}
+        for file in query_files:
+            self._model_files.setdefault(model_name(file).path, []).append(file)
         for each in datasets:
             self._add(each)
         for urn in ends:
@@ -112,6 +120,41 @@ class Names:
         """Lets a URN that was made up stand for its name from now on, whoever says it."""
         if urn not in self._known and urn not in self._assumed_before:
             self._add_end(urn)
+
+    def has_rule(self, table: TableName, *, dialect: str | None) -> bool:
+        """Whether the configuration says what a name stands for, or what it leaves out."""
+        return any(rule.covers(table.parts, dialect) for rule in self._rules)
+
+    def add_model(
+        self, path: tuple[str, ...], file: str, *, dialect: str | None, dataset: str | None = None
+    ) -> None:
+        """Lets a path and its ends stand for the table, or the dataset, that a query creates."""
+        if dataset is not None:
+            known = self._candidate(dataset, 2)._replace(path=path, is_model=True)
+            self._by_name.setdefault(path[-1].lower(), []).append(known)
+        else:
+            files = self._model_files.setdefault(path, [])
+            if file not in files:
+                files.append(file)
+            folded = _folded(path, dialect)
+            self._add_candidate(self._assumed(TableName(parts=path), folded, dialect), 0)
+        self._found.clear()
+
+    def definitions(self, urns: Iterable[str]) -> dict[str, str]:
+        """The query files that create some tables, each with the shortest name that is its own.
+
+        Empty if one of the tables is not created by a query file.
+        """
+        paths = {urn: _lower(tuple(filter(None, Urn.parse(urn).path))) for urn in urns}
+        if not all(path in self._model_files for path in paths.values()):
+            return {}
+        found: dict[str, str] = {}
+        for path in paths.values():
+            others = [each for each in paths.values() if each != path]
+            ends = (path[-count:] for count in range(1, len(path)))
+            own = (end for end in ends if not any(each[-len(end) :] == end for each in others))
+            found |= dict.fromkeys(self._model_files[path], ".".join(next(own, path)))
+        return dict(sorted(found.items()))
 
     def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
         """The known dataset whose name is most like a table's; `created` URNs are known, too.
@@ -198,7 +241,7 @@ class Names:
             way = Way.NAME if best[0].standing else Way.ASSUMED
             return Found(urn=best[0].urn, way=way)
         assumed = self._assumed(table, folded, dialect)
-        if best and assumed not in {each.urn for each in best}:
+        if best and (best[0].is_model or assumed not in {each.urn for each in best}):
             urns = tuple(sorted(each.urn for each in best))
             return Found(urn=assumed, way=Way.AMBIGUOUS, candidates=urns)
         return Found(urn=assumed, way=Way.ASSUMED)
@@ -288,17 +331,23 @@ class Names:
             # An import may bring URNs of other makers, which no table is called by.
             return
 
-    def _add_candidate(self, urn: str, standing: int, called: str = "") -> None:
+    def _candidate(self, urn: str, standing: int) -> _Candidate:
         parsed = Urn.parse(urn)
         path = tuple(segment for segment in parsed.path if segment)
+        is_model = standing == 0 and _lower(path) in self._model_files
+        return _Candidate(
+            urn, parsed.platform, parsed.instance, parsed.environment, path, standing,
+            is_model=is_model,
+        )  # fmt: skip
+
+    def _add_candidate(self, urn: str, standing: int, called: str = "") -> None:
+        candidate = self._candidate(urn, standing)
+        path = candidate.path
         if not path:
             return
-        candidate = _Candidate(
-            urn, parsed.platform, parsed.instance, parsed.environment, path, standing
-        )
         for name in {path[-1].lower(), strip_extensions(path[-1]).lower()}:
             self._by_name.setdefault(name, []).append(candidate)
-        if not called or not _is_lake(parsed.platform):
+        if not called or not _is_lake(candidate.platform):
             return
         # rates_NNN.csv is called rates, and orders/orders.csv may be meant by its folder.
         if called.lower() not in (path[-1].lower(), strip_extensions(path[-1]).lower()):
@@ -316,6 +365,9 @@ def names_of(settings: Settings, store: Store | None) -> Names:
         () if store is None else store.directory.ends(),
         rules=settings.sql_names,
         environment=settings.environment,
+        query_files=()
+        if store is None
+        else (name.removeprefix("sql:") for name in store.directory.reporters("sql:")),
     )
 
 
@@ -326,7 +378,8 @@ def _best(
     ranked: dict[tuple[int, ...], list[_Candidate]] = {}
     for each in candidates:
         if (rank := _rank(each, folded)) is not None:
-            key = (each.standing, *rank, int(not each.is_named), int(each.platform == prefer))
+            is_spoken = int(each.platform == prefer)
+            key = (each.standing, int(each.is_model), *rank, int(not each.is_named), is_spoken)
             ranked.setdefault(key, []).append(each)
     best = ranked[max(ranked)] if ranked else []
     return list({each.urn: each for each in best}.values())
@@ -335,10 +388,14 @@ def _best(
 def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | None:
     """How many parts of a name a dataset's path ends with, and whether in the same case.
 
-    Nothing where some part says otherwise. A path of files need not know of catalogs and of the
-    schemas that databases put tables in by themselves; what nobody has seen must match in full.
+    Nothing where some part says otherwise. A query file is meant by the end of its path. A path of
+    files need not know of catalogs and of the schemas that databases put tables in by themselves;
+    what nobody has seen must match in full.
     """
     path = _folded(candidate.path, candidate.platform)
+    if candidate.is_model:
+        is_end = _lower(path[-len(folded) :]) == _lower(folded)
+        return (len(folded), int(path[-len(folded) :] == folded)) if is_end else None
     if _is_lake(candidate.platform) and path[-1].lower() != folded[-1].lower():
         path = (*path[:-1], strip_extensions(path[-1]))
         if path[-1].lower() != folded[-1].lower():
@@ -361,6 +418,10 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     if not is_exact and candidate.platform in _HEED_CASE:
         return None
     return matched, int(is_exact)
+
+
+def _lower(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)
 
 
 def _is_lake(platform: str) -> bool:

@@ -132,6 +132,10 @@ class Placing:
             return ()
         return (found.urn, *found.candidates)
 
+    def definitions(self, urns: Iterable[str]) -> dict[str, str]:
+        """The query files that create some tables, each with a name that means it alone."""
+        return self._names.definitions(urns)
+
     def _report(self, reference: Reference, found: Found) -> TableReport:
         return TableReport(
             name=written(reference),
@@ -221,10 +225,22 @@ class _Finding:
 
     def ambiguities(self) -> Iterator[Problem]:
         for name, found in sorted(self._ambiguous.items()):
-            reason = (
-                f"'{name}' may be {' or '.join(found.candidates)}; it was taken for neither and "
-                f"stays {found.urn}. Say which with a rule in 'sql_names', or qualify the name."
-            )
+            if self._reporter.removeprefix("sql:") in self._placing.definitions([found.urn]):
+                # Its own full name, which is also the end of another one.
+                continue
+            files = self._placing.definitions(found.candidates)
+            if files:
+                names = " or ".join(dict.fromkeys(files.values()))
+                reason = (
+                    f"'{name}' is defined by {len(files):,} files: {', '.join(files)}; "
+                    f"write {names}."
+                )
+            else:
+                reason = (
+                    f"'{name}' may be {' or '.join(found.candidates)}; it was taken for neither "
+                    f"and stays {found.urn}. Say which with a rule in 'sql_names', or qualify the "
+                    "name."
+                )
             yield Problem(place=self._reporter, reason=reason, severity="remark")
 
 

@@ -18,7 +18,7 @@ from lumos.lineage.reported import Problem, Reported, TableName
 from lumos.lineage.sql import Script, SqlText, TableWrite, analyse, reported
 from lumos.lineage.sql.names import dotted
 from lumos.lineage.sql.script import ALL
-from lumos.lineage.sql_files import SqlFile, UnreadableSql
+from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql
 
 # How often texts are read again that read tables which others were found to make.
 _MOST_ROUNDS: Final = 4
@@ -153,11 +153,12 @@ class FileReader:
                 problem = Problem(place=given.name, reason=str(error))
                 yield Failure(name=given.name, problems=(problem,))
         models = {name: sql_files.model_of(file, self._dialect) for name, file in read.items()}
-        queries = [name for name, model in models.items() if model is not None]
-        tables = {each for file in read.values() for each in sql_files.tables_in_from(file.sql)}
-        unknown = {each for each in tables if not self._is_known(each)}
-        names = sql_files.model_names(queries, self._name_from, read=unknown)
-        for name, table in names.items():
+        named = {
+            name: sql_files.model_name(name, self._name_from)
+            for name, model in models.items()
+            if model is not None
+        }
+        for name, table in self._model_tables(named, read).items():
             if table != read[name].table:
                 read[name] = sql_files.sql_of(read[name].text, name=name, table=table)
                 models[name] = sql_files.model_of(read[name], self._dialect)
@@ -173,13 +174,40 @@ class FileReader:
                 reported=sql_files.report(file, script, text=texts[name]),
                 place=name,
                 dialect=self._dialect,
-                model=dotted(file.table) if models[name] else None,
+                model=dotted(named[name].name) if name in named else None,
                 defines=tuple(TableName(parts=write.table) for write in _definitions(script)),
             )
 
-    def _is_known(self, table: tuple[str, ...]) -> bool:
+    def _model_tables(
+        self, named: Mapping[str, ModelName], read: Mapping[str, SqlFile]
+    ) -> dict[str, tuple[str, ...]]:
+        """The table that each file with nothing but a query creates.
+
+        It is the dataset of that name, if there is one, or named by a rule of the configuration.
+        Otherwise the path of the file is its name, whatever other files there are.
+        """
+        tables: dict[str, tuple[str, ...]] = {}
+        datasets: dict[str, str | None] = {}
+        for file, model in named.items():
+            if self._names.has_rule(TableName(parts=model.name), dialect=self._dialect):
+                tables[file] = model.name
+                continue
+            tables[file], datasets[file] = model.path, None
+            sources = {self._known(each) for each in sql_files.tables_in_from(read[file].sql)}
+            for spelling in model.spellings:
+                found = self._known(spelling)
+                # A query on raw.orders in orders.sql does not create raw.orders.
+                if found is not None and (spelling == model.path or found not in sources):
+                    tables[file], datasets[file] = spelling, found
+                    break
+        for file, dataset in datasets.items():
+            path = named[file].path
+            self._names.add_model(path, file, dialect=self._dialect, dataset=dataset)
+        return tables
+
+    def _known(self, table: tuple[str, ...]) -> str | None:
         found = self._names.find(TableName(parts=table), dialect=self._dialect)
-        return found.urn in self._names
+        return found.urn if found.urn in self._names else None
 
     def _analysed(
         self, texts: Mapping[str, SqlText], columns: Columns, step: str

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from lumos.engine.lineage.found import Way
+from lumos.engine.lineage.found import Found, Way
 from lumos.engine.lineage.names import Names
 from lumos.lineage.reported import TableName
 from lumos.model.schema import Schema
@@ -70,31 +70,39 @@ class Columns:
         self._dialect = dialect
         self._platform = platform
         self._known = known or {}
-        self._made: dict[Parts, Mapping[str, str]] = {}
-        self._asked: frozenset[Parts] = frozenset()
+        # By URN: the table of a query file has several names.
+        self._made: dict[str, Mapping[str, str]] = {}
+        self._asked: dict[str, set[Parts]] = {}
 
     def learn(self, made: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
         """Takes in what tables are made of; gives those that somebody asked for in vain."""
+        by_urn = {self._find(parts).urn: columns for parts, columns in made.items()}
         news = {
-            parts: dict.fromkeys(columns, "")
-            for parts, columns in made.items()
-            if list(self._made.get(parts, ())) != list(columns)
+            urn: dict.fromkeys(columns, "")
+            for urn, columns in by_urn.items()
+            if list(self._made.get(urn, ())) != list(columns)
         }
         self._made |= news
-        return self._asked & news.keys()
+        return frozenset(parts for urn in news for parts in self._asked.get(urn, ()))
 
     def __call__(self, parts: Parts) -> Mapping[str, str] | None:
         columns = self._known.get(parts) or self._stored(parts)
         if columns is not None:
             return columns
-        columns = self._made.get(parts)
+        found = self._find(parts)
+        if found.way is Way.AMBIGUOUS:
+            return None
+        columns = self._made.get(found.urn)
         if columns is None:
-            self._asked |= {parts}
+            self._asked.setdefault(found.urn, set()).add(parts)
         return columns
 
-    def _stored(self, parts: Parts) -> Mapping[str, str] | None:
+    def _find(self, parts: Parts) -> Found:
         table = TableName(parts=parts, platform=self._platform)
-        found = self._names.find(table, dialect=self._dialect)
+        return self._names.find(table, dialect=self._dialect)
+
+    def _stored(self, parts: Parts) -> Mapping[str, str] | None:
+        found = self._find(parts)
         if found.way in (Way.ASSUMED, Way.AMBIGUOUS):
             return None
         schema = self._schemas.of(found.urn)

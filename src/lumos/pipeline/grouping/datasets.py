@@ -15,11 +15,11 @@ from lumos.pipeline.grouping.predecessors import (
     find_destinations,
     find_predecessors,
 )
+from lumos.pipeline.grouping.sidecars import why_sidecar
 from lumos.pipeline.grouping.similarity import Key, join_similar
 from lumos.pipeline.grouping.state import GroupingState, RememberedPlace, key_of
 from lumos.pipeline.hints import ColumnSplit, Hints, free_names, hinted_location
 from lumos.pipeline.patterns import levels, name_of
-from lumos.pipeline.sidecars import is_known_of_tables, why_sidecar
 from lumos.pipeline.summaries import PartitionKey, PlaceSummary, merged_keys
 from lumos.pipeline.values import BRACES
 
@@ -100,7 +100,7 @@ def group(
     every = sorted(places, key=key_of)
     hinted = [each for each in every if hinted_location(each.pattern) is not None]
     data, sidecars = _data_and_sidecars(
-        each for each in every if hinted_location(each.pattern) is None
+        (each for each in every if hinted_location(each.pattern) is None), schemas
     )
     groups, splits = _by_pattern(data, schemas, before)
     own = {path for split in splits for path in split.own_datasets}
@@ -311,20 +311,12 @@ def _rank(format: str) -> int:
 
 
 def _data_and_sidecars(
-    places: Iterable[PlaceSummary],
+    places: Iterable[PlaceSummary], schemas: SchemasByFingerprint
 ) -> tuple[list[PlaceSummary], list[PlaceSummary]]:
-    by_folder: dict[str, list[str]] = {}
-    every = list(places)
-    for place in every:
-        folder, _, name = place.first_path.rpartition("/")
-        by_folder.setdefault(folder, []).append(name)
     data: list[PlaceSummary] = []
     sidecars: list[PlaceSummary] = []
-    for place in every:
-        folder, _, name = place.first_path.rpartition("/")
-        is_known = is_known_of_tables(name, folder, by_folder[folder])
-        is_sidecar = is_known or why_sidecar(name, place.format) is not None
-        (sidecars if is_sidecar else data).append(place)
+    for place in places:
+        (data if why_sidecar(place, schemas) is None else sidecars).append(place)
     return data, sidecars
 
 
