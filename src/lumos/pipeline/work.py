@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -113,7 +114,7 @@ decode_done: Final = msgspec.msgpack.Decoder(Done).decode
 
 
 def _do(job: Job, work: Work) -> Done:
-    with Pile() as pile:
+    with Pile(_decode_listed, key=attrgetter("path")) as pile:
         markers, strays, unlisted = _list(job, work, pile)
         claims = Claims((*job.claims, *(marker.folder for marker in markers)))
         files = claims.without(pile.in_order())
@@ -131,7 +132,9 @@ def _do(job: Job, work: Work) -> Done:
     )
 
 
-def _list(job: Job, work: Work, pile: Pile) -> tuple[list[Marker], set[str], list[Unlisted]]:
+def _list(
+    job: Job, work: Work, pile: Pile[Listed]
+) -> tuple[list[Marker], set[str], list[Unlisted]]:
     """Puts the work's files on a pile, and tells what else was met."""
     selection = job.selection
     markers: set[Marker] = set()
@@ -156,7 +159,10 @@ def _portion(job: Job, work: Work) -> list[Listed]:
     if not work.portion:
         return []
     data = storage_of(work.portion, job.state_access).read(work.portion)
-    return msgspec.msgpack.decode(data, type=list[Listed])
+    return _decode_listed(data)
+
+
+_decode_listed: Final = msgspec.msgpack.Decoder(list[Listed]).decode
 
 
 def _walked(selection: Selection, work: Work) -> Iterator[Listing]:
