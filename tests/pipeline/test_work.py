@@ -25,7 +25,7 @@ class Scanner:
 
     def __init__(self, root: Path, state: Path, *, works: int = 4) -> None:
         self.works = works
-        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, (), ())
+        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, ())
         self.parts: list[Part] = []
         self.done: list[Done] = []
         self.met: list[Marker] = []
@@ -42,7 +42,7 @@ class Scanner:
         return sum(each.read for each in self.done)
 
     def run(self, works: list[Work]) -> list[Done]:
-        return [work._do(self.job._replace(works=tuple(works)), each) for each in works]
+        return [work._do(self.job, each) for each in works]
 
     def listed(self) -> int:
         return sum(each.summary.listed for each in self.done)
@@ -122,7 +122,9 @@ def test_a_folder_that_cannot_be_listed_keeps_what_was_known(
     monkeypatch.setattr("lumos.storage.local.os.scandir", refuse)
     assert scanner.scan() == 0
     assert scanner.paths() == before
-    assert [each.code for done in scanner.done for each in done.unlisted] == ["permission_denied"]
+    assert [each.code for done in scanner.done for each in done.unlisted.listed] == [
+        "permission_denied"
+    ]
     monkeypatch.undo()
     assert scanner.scan() == 0
     assert scanner.paths() == before

@@ -2,11 +2,10 @@
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lumos.formats.tables import TableFacts
@@ -20,18 +19,32 @@ from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import LOST, Part, PartIndex, read_identities
+from lumos.pipeline.problems import MOST_OF_ALL, ProblemList
 from lumos.pipeline.session import is_local
 from lumos.pipeline.summaries import merged_places
 from lumos.pipeline.table_works import chosen_tables, table_works
 from lumos.pipeline.tables import (
+    TABLE_RESULTS_IN_SPARK,
+    TABLE_WORKS,
     TableDone,
     TableJob,
     decode_table,
     found_of,
     table_around,
+    table_row,
     table_worker,
 )
-from lumos.pipeline.work import Done, Job, Work, decode_done, worker
+from lumos.pipeline.tasks import run_tasks
+from lumos.pipeline.work import (
+    RESULTS_IN_SPARK,
+    WORKS,
+    Done,
+    Job,
+    Work,
+    decode_done,
+    work_row,
+    worker,
+)
 from lumos.storage import USUAL, Access, Marker, Selection, Stretch, TableKind
 from lumos.storage.markers import outermost
 
@@ -40,8 +53,6 @@ _WORKS_PER_CORE: Final = 4
 _MOST_WORKS: Final = 256
 # Sorts after whatever may follow in a path.
 _LAST: Final = "\U0010ffff"
-
-Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def discover(
@@ -78,7 +89,6 @@ def discover(
             manifests.parts,
             state_access,
             column_stats,
-            (),
             (),
             splits,
         ),
@@ -167,9 +177,10 @@ class _Scan:
         ]
 
     def _run(self, works: list[Work], claims: Collection[str]) -> list[Done]:
-        job = self._job._replace(works=tuple(works), claims=tuple(sorted(claims)))
-        count = len(works)
-        return [decode_done(each) for each in _spread(self._spark, worker(job), count, tasks=count)]
+        job = self._job._replace(claims=tuple(sorted(claims)))
+        rows = list(map(work_row, works))
+        done = run_tasks(self._spark, WORKS, rows, worker(job), RESULTS_IN_SPARK)
+        return [decode_done(each) for each in done]
 
     def _repeated(
         self, results: list[_Result], assumed: frozenset[str], actual: frozenset[str]
@@ -205,11 +216,16 @@ class _Scan:
             self._job.state,
             self._job.parts_folder,
             self._job.state_access,
-            tuple(works),
         )
-        tasks = min(len(works), _parts(self._spark))
-        done = _spread(self._spark, table_worker(job), len(works), tasks=tasks)
-        return chosen_tables(list(map(decode_table, done)))
+        done = run_tasks(
+            self._spark,
+            TABLE_WORKS,
+            list(map(table_row, works)),
+            table_worker(job),
+            TABLE_RESULTS_IN_SPARK,
+            tasks=_parts(self._spark),
+        )
+        return chosen_tables([decode_table(each) for each in done])
 
 
 def _accounted(datasets: Iterable[FoundDataset]) -> set[str]:
@@ -257,16 +273,6 @@ def _parts(spark: SparkSession) -> int:
     return min(_MOST_WORKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
-def _spread(spark: SparkSession, do: Task, count: int, *, tasks: int) -> list[bytes]:
-    """What tasks give for the numbers below a count, in that order."""
-    if not count:
-        return []
-    numbers = spark.range(0, count, 1, tasks)
-    results = numbers.mapInArrow(do, "result binary")
-    found: list[bytes] = results.toArrow().column("result").to_pylist()
-    return found
-
-
 def _collected(
     done: list[Done],
     tables: list[TableDone],
@@ -295,9 +301,13 @@ def _collected(
         each.dataset: merge(each, schemas, known.memories.get(each.renamed_from or each.dataset))
         for each in grouping.groups
     }
-    problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
-    problems += [problem for each in tables for problem in each.problems]
-    problems += remarks
+    problems = ProblemList(MOST_OF_ALL)
+    for each in done:
+        problems.join(each.unlisted)
+    for problem in (*remarks, *(problem for each in tables for problem in each.problems)):
+        problems.add(problem)
+    for each in done:
+        problems.join(each.summary.all_problems)
     memories = {path: each.memory for path, each in merged.items()}
     remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
@@ -314,13 +324,13 @@ def _collected(
         suggestions=suggest_joins(
             [merged[each.dataset].found for each in grouping.groups if each.rule.name != "hint"]
         ),
-        problems=tuple(sorted(problems, key=lambda problem: problem.path)),
+        problems=tuple(problems.report(job.selection.root)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),
         tables=len(tables),
         tables_read=sum(each.read for each in tables),
         files_failed=sum(each.summary.failed for each in done),
-        complete=not any(each.unlisted for each in done),
+        complete=not any(each.unlisted.total for each in done),
     )
     return discovery, manifest
 

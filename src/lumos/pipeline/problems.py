@@ -1,5 +1,6 @@
 """Problems of any number of files: the first in words, all of them counted by code."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,6 +19,12 @@ class ProblemCount(msgspec.Struct, array_like=True, frozen=True):
     code: str
     remark: bool
     count: int
+
+
+def count_problems(problems: Iterable[Problem]) -> list[ProblemCount]:
+    """How many problems there are of each code."""
+    counts = Counter((each.code, each.remark) for each in problems)
+    return [ProblemCount(*key, count) for key, count in counts.items()]
 
 
 class ProblemList(msgspec.Struct, array_like=True):

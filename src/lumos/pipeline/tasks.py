@@ -4,14 +4,16 @@ Code is one message to Spark Connect, of limited size, and goes to every executo
 the one task that needs it.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lumos.pipeline.arrays import column
+
+Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def task_rows(
@@ -25,13 +27,40 @@ def task_rows(
 
     Fewer `tasks` get several neighbouring rows. There must be a row.
     """
-    columns = list(zip(*rows, strict=True))
-    count = len(columns[0])
-    arrays = [
-        column(range(count), pa.int64()),
-        *(column(values, field.type) for values, field in zip(columns, schema, strict=True)),
-    ]
-    table = pa.Table.from_arrays(arrays, names=["task", *schema.names])
+    table = task_table(schema, rows)
+    count = table.num_rows
     several = min(count, tasks or count)
     chosen = F.expr(f"cast(task * {several} div {count} as int)")
     return spark.createDataFrame(table).repartitionById(several, chosen)
+
+
+def task_table(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """Rows with their number `task` before them."""
+    columns = list(zip(*rows, strict=True))
+    arrays = [
+        column(range(len(columns[0])), pa.int64()),
+        *(column(values, field.type) for values, field in zip(columns, schema, strict=True)),
+    ]
+    return pa.Table.from_arrays(arrays, names=["task", *schema.names])
+
+
+def run_tasks(
+    spark: SparkSession,
+    schema: pa.Schema,
+    rows: Sequence[Sequence[Any]],
+    do: Task,
+    answers: str,
+    *,
+    tasks: int | None = None,
+) -> list[bytes]:
+    """What tasks answer to each row, in the order of the rows.
+
+    `answers` are the columns that `do` gives, as Spark writes a schema: the first is `task`, the
+    last is what the driver puts together, and those between are for whoever looks at the job.
+    """
+    if not rows:
+        return []
+    given = task_rows(spark, schema, rows, tasks=tasks)
+    found = given.mapInArrow(do, answers).toArrow()
+    by_task = dict(zip(found["task"].to_pylist(), found.columns[-1].to_pylist(), strict=True))
+    return [by_task[number] for number in range(len(rows))]
