@@ -47,7 +47,7 @@ def run(folder: Path, master: str, expression: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_profile_of_many_files_keeps_within_the_message_limit(
+def test_a_scan_and_a_profile_of_many_files_keep_within_the_message_limit(
     tmp_path: Path, narrow_server: str
 ) -> None:
     first = tmp_path / "lake/events/dt=2024-01-01/part-00000.csv"
@@ -55,7 +55,7 @@ def test_a_profile_of_many_files_keeps_within_the_message_limit(
     for number in range(1, FILES):
         os.link(first, first.with_name(f"part-{number:05d}.csv"))
     lake = str(tmp_path / "lake")
-    assert run(tmp_path, "local[2]", f"len(lumos.ingest({lake!r}).datasets)") == 1
+    assert run(tmp_path, narrow_server, f"len(lumos.ingest({lake!r}).datasets)") == 1
     rows, files = run(
         tmp_path,
         narrow_server,

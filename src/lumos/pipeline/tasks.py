@@ -5,13 +5,18 @@ the one task that needs it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lumos.pipeline.arrays import column
+
+_PARALLELISM: Final = "spark.sql.leafNodeDefaultParallelism"
+# Spark keeps tables as one message up to 48 MB, and divides larger ones otherwise.
+_LARGE: Final = 16 * 1024 * 1024
 
 Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -60,7 +65,28 @@ def run_tasks(
     """
     if not rows:
         return []
-    given = task_rows(spark, schema, rows, tasks=tasks)
-    found = given.mapInArrow(do, answers).toArrow()
+    table = task_table(schema, rows)
+    if table.nbytes > _LARGE:
+        found = task_rows(spark, schema, rows, tasks=tasks).mapInArrow(do, answers).toArrow()
+    else:
+        with _local_tables_in(spark, min(len(rows), tasks or len(rows))):
+            found = spark.createDataFrame(table).mapInArrow(do, answers).toArrow()
     by_task = dict(zip(found["task"].to_pylist(), found.columns[-1].to_pylist(), strict=True))
     return [by_task[number] for number in range(len(rows))]
+
+
+@contextmanager
+def _local_tables_in(spark: SparkSession, partitions: int) -> Iterator[None]:
+    """Lets Spark divide tables that it is given into so many partitions, in their order.
+
+    A repartition would do the same by a shuffle, which takes as long as a small scan.
+    """
+    before = spark.conf.get(_PARALLELISM, None)
+    spark.conf.set(_PARALLELISM, str(partitions))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_PARALLELISM)
+        else:
+            spark.conf.set(_PARALLELISM, before)
