@@ -107,7 +107,7 @@ def test_a_hint_of_the_store_decides_in_every_verb(scanned: Path) -> None:
     Lumos().watch(once=True)
     assert urn in datasets(lumos)
     located = locate(lumos.settings, Store.open(lumos.database), urn, state=lumos.state_uri)
-    assert len(located.files) == 6
+    assert len(list(located.files)) == 6
 
 
 def test_removing_a_hint_shows_what_the_next_scan_makes_of_it(scanned: Path) -> None:

@@ -8,9 +8,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
 from lumos.pipeline import discovery, work
 from lumos.pipeline.summaries import FileRow
+from lumos.pipeline.tasks import Task, task_table
 from lumos.storage import Listed, Selection, Storage
 from lumos.storage.s3 import S3Access
 
@@ -37,16 +39,13 @@ class Reader:
             yield FileRow(*listed[:4], format="parquet", full=SCHEMA.full, row_count=1)
 
 
-def spread(
-    _spark: object,
-    do: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    count: int,
-    *,
-    tasks: int,
+def run_tasks(
+    _spark: object, schema: pa.Schema, rows: list[Any], do: Task, _: str, **_tasks: int
 ) -> list[bytes]:
-    assert tasks <= max(1, count)
-    batches = (pa.record_batch({"id": [number]}) for number in range(count))
-    return [each for batch in do(batches) for each in batch.column(0).to_pylist()]
+    if not rows:
+        return []
+    batches = task_table(schema, rows).to_batches(max_chunksize=1)
+    return [each for batch in do(batches) for each in batch.columns[-1].to_pylist()]
 
 
 def peak() -> float:
@@ -58,7 +57,7 @@ def peak() -> float:
 
 def main(url: str, state: str, parts: int) -> None:
     work.Reader = Reader  # type: ignore[misc,assignment]
-    discovery._spread = spread  # type: ignore[assignment]
+    discovery.run_tasks = run_tasks  # type: ignore[assignment]
     discovery._parts = lambda _spark: parts  # type: ignore[assignment]
     access = S3Access(endpoint_url=url, access_key_id="k", secret_access_key="s")
     told: list[dict[str, float | int]] = []

@@ -1,6 +1,6 @@
 """Scans of lakes with tables, by the code of tasks and driver, in this process and without Spark."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +11,8 @@ import pytest
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.pipeline import discovery
 from lumos.pipeline.manifest import Manifest, Manifests
+from lumos.pipeline.tasks import Task, task_table
 from lumos.storage import USUAL, Access, Selection
-
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Scans:
@@ -30,16 +29,17 @@ class Scans:
         self.jobs = 0
         self.between: Callable[[int], None] = lambda _job: None
 
-        def spread(_spark: object, do: Task, count: int, *, tasks: int) -> list[bytes]:
-            if not count:
+        def run_tasks(
+            _spark: object, schema: pa.Schema, rows: list[Any], do: Task, _: str, **_tasks: int
+        ) -> list[bytes]:
+            if not rows:
                 return []
-            assert tasks <= count
             self.jobs += 1
             self.between(self.jobs)
-            batches = (pa.record_batch({"id": [number]}) for number in range(count))
-            return [each for batch in do(batches) for each in batch.column(0).to_pylist()]
+            batches = task_table(schema, rows).to_batches(max_chunksize=1)
+            return [each for batch in do(batches) for each in batch.columns[-1].to_pylist()]
 
-        monkeypatch.setattr(discovery, "_spread", spread)
+        monkeypatch.setattr(discovery, "run_tasks", run_tasks)
         monkeypatch.setattr(discovery, "_parts", lambda _spark: 8)
 
     @property

@@ -1,8 +1,10 @@
 """What tasks do, one after the other in this process."""
 
 import os
+from operator import attrgetter
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -23,7 +25,7 @@ class Scanner:
 
     def __init__(self, root: Path, state: Path, *, works: int = 4) -> None:
         self.works = works
-        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, (), ())
+        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, ())
         self.parts: list[Part] = []
         self.done: list[Done] = []
         self.met: list[Marker] = []
@@ -40,7 +42,7 @@ class Scanner:
         return sum(each.read for each in self.done)
 
     def run(self, works: list[Work]) -> list[Done]:
-        return [work._do(self.job._replace(works=tuple(works)), each) for each in works]
+        return [work._do(self.job, each) for each in works]
 
     def listed(self) -> int:
         return sum(each.summary.listed for each in self.done)
@@ -120,7 +122,9 @@ def test_a_folder_that_cannot_be_listed_keeps_what_was_known(
     monkeypatch.setattr("lumos.storage.local.os.scandir", refuse)
     assert scanner.scan() == 0
     assert scanner.paths() == before
-    assert [each.code for done in scanner.done for each in done.unlisted] == ["permission_denied"]
+    assert [each.code for done in scanner.done for each in done.unlisted.listed] == [
+        "permission_denied"
+    ]
     monkeypatch.undo()
     assert scanner.scan() == 0
     assert scanner.paths() == before
@@ -178,7 +182,8 @@ def test_where_tables_do_not_count_their_files_are_like_any_others(
 
 def test_files_beyond_what_memory_should_hold_wait_on_disk_in_order() -> None:
     files = [Listed(f"/lake/{number * 7919 % 1000:04d}", number, 0) for number in range(1000)]
-    with Pile(most=64) as pile:
+    decode = msgspec.msgpack.Decoder(list[Listed]).decode
+    with Pile(decode, key=attrgetter("path"), most=64) as pile:
         for each in files:
             pile.add(each)
         assert list(pile.in_order()) == sorted(files)

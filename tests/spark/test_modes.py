@@ -6,6 +6,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -105,31 +106,43 @@ def test_the_slice_runs_on_a_cluster_whose_executors_lack_the_package(
     assert found == EXPECTED
 
 
-@pytest.fixture
-def connect_server(tmp_path: Path, bare_python: str) -> Iterator[str]:
-    """A Spark Connect server of its own, whose executors lack the package too."""
+@contextmanager
+def serving_connect(folder: Path, python: str, **settings: str) -> Iterator[str]:
+    """A Spark Connect server of its own, whose executors run on some Python."""
     import socket
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    config = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        **settings,
+    }
     command = [
         PYSPARK / "bin/spark-submit",
         "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
         "--master", "local[2]",
-        "--conf", f"spark.connect.grpc.binding.port={port}",
-        "--conf", "spark.connect.grpc.binding.address=127.0.0.1",
-        "--conf", "spark.ui.enabled=false",
-        "--conf", "spark.sql.shuffle.partitions=2",
+        *(word for name, value in config.items() for word in ("--conf", f"{name}={value}")),
         "spark-internal",
     ]  # fmt: skip
-    environment = {**os.environ, "PYSPARK_PYTHON": bare_python, "SPARK_HOME": str(PYSPARK)}
-    log = (tmp_path / "connect.log").open("wb")
-    server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=tmp_path)
-    yield f"sc://127.0.0.1:{port}"
-    server.terminate()
-    server.wait(timeout=60)
-    log.close()
+    environment = {**os.environ, "PYSPARK_PYTHON": python, "SPARK_HOME": str(PYSPARK)}
+    with (folder / "connect.log").open("wb") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+        try:
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(timeout=60)
+
+
+@pytest.fixture
+def connect_server(tmp_path: Path, bare_python: str) -> Iterator[str]:
+    """A Spark Connect server of its own, whose executors lack the package too."""
+    with serving_connect(tmp_path, bare_python) as address:
+        yield address
 
 
 def test_the_slice_runs_through_spark_connect(

@@ -5,15 +5,21 @@ import os
 import random
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from engine.usage_logs import NOW, row, shop, write_log
 from lumos import Lumos
+from lumos.engine.usage import ingesting
+from lumos.engine.usage.on_spark import _Reading
 from lumos.lineage.query_log import Log, look
+from lumos.pipeline import query_log
+from lumos.pipeline.query_log import FreshStatements
 from lumos.store.usage import Reads
 from spark.test_modes import PYSPARK, bare_python  # noqa: F401 - a fixture
 
@@ -79,6 +85,40 @@ def test_spark_counts_as_one_process_does(spark: SparkSession, tmp_path: Path) -
     assert [each.reads for each in told[0][0][0] if each.sum_key] == [9]
     for here, there in zip(*told, strict=True):
         assert here == there
+
+
+def test_keys_of_statements_come_home_and_go_out_in_parts(
+    spark: SparkSession,  # noqa: ARG001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collected: list[int] = []
+    all_keys = FreshStatements.keys
+
+    def keys(self: FreshStatements, first: int, last: int) -> dict[int, "array[int]"]:
+        found = all_keys(self, first, last)
+        collected.append(sum(map(len, found.values())))
+        return found
+
+    monkeypatch.setattr(FreshStatements, "keys", keys)
+    monkeypatch.setattr(ingesting, "_STATEMENTS_AT_ONCE", 100)
+    monkeypatch.setattr(query_log, "_KEYS_IN_A_FILE", 50)
+    given = logs(tmp_path)[:1]
+    lumos = shop(tmp_path)
+    first = lumos.usage.ingest_logs(given, spark_from_bytes=0)
+    assert first.logs[0].counted == sum(collected) > 200
+    assert len(collected) > 2
+    assert max(collected) <= 100
+    again = lumos.usage.ingest_logs(given, spark_from_bytes=0)
+    assert (again.logs[0].counted, again.logs[0].counted_before) == (0, first.logs[0].counted)
+    assert not list(Path(lumos.state_uri, "usage").iterdir())
+
+
+def test_pieces_of_a_log_do_not_travel_inside_the_code(tmp_path: Path) -> None:
+    (log, *_) = logs(tmp_path)
+    code = cloudpickle.dumps(_Reading({"dialect": None, "readers": None, "until": 0}))
+    assert log.path.encode() not in code
+    assert len(code) < 1000
 
 
 INGEST = """

@@ -1,5 +1,6 @@
 """Who read what: counted once, summed up as an aspect, and carried along by renames."""
 
+from array import array
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -99,13 +100,17 @@ def test_a_sum_under_an_old_name_gives_way(store: Store) -> None:
     assert sorted(each.reads for each in store.usage.of(SALES)) == [2, 9]
 
 
+def counted(store: Store, days: list[date]) -> list[int]:
+    return [key for keys in store.usage.counted(days) for key in array("q", keys)]
+
+
 def test_what_is_counted_is_remembered_by_day(store: Store) -> None:
     for _ in range(2):
         with store.transaction() as transaction:
             transaction.usage.count("log:a", {MONDAY: [3, -1], TUESDAY: [7]})
             transaction.usage.count("log:b", {MONDAY: [2**62]})
-    assert sorted(store.usage.counted([MONDAY])) == [-1, 3, 2**62]
-    assert list(store.usage.counted([date(2024, 1, 1)])) == []
+    assert sorted(counted(store, [MONDAY])) == [-1, 3, 2**62]
+    assert counted(store, [date(2024, 1, 1)]) == []
     assert store.usage.logs() == (
         ReportedLog("log:a", MONDAY, TUESDAY, 3),
         ReportedLog("log:b", MONDAY, MONDAY, 1),
@@ -174,7 +179,7 @@ def test_old_reads_are_let_go(store: Store) -> None:
         transaction.usage.count("log:a", {MONDAY: [1], TUESDAY: [2]})
         assert transaction.usage.forget_before(TUESDAY) == {ORDERS}
     assert store.usage.periods() == {ORDERS: Period(TUESDAY, TUESDAY)}
-    assert list(store.usage.counted([MONDAY, TUESDAY])) == [2]
+    assert counted(store, [MONDAY, TUESDAY]) == [2]
     assert [each.urn for each in store.usage.since(MONDAY)] == [ORDERS]
 
 

@@ -409,6 +409,7 @@ class Lumos:
             self.settings,
             self._store,
             self._made_store,
+            self.state_uri,
             telling=self._herald.telling,
         )
 

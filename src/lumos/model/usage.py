@@ -12,6 +12,14 @@ class LogSum(NamedTuple):
     times: int
 
 
+class FreshDay(NamedTuple):
+    """How many statements of a day are to be counted, and how many of them never were before."""
+
+    day: int
+    statements: int
+    new: int
+
+
 class Met(NamedTuple):
     """Statements of one kind: their digest, one of them encoded, how many there are and when.
 

@@ -2,12 +2,11 @@
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lumos.formats.tables import TableFacts
@@ -21,19 +20,33 @@ from lumos.pipeline.listing import plan, plan_left_over
 from lumos.pipeline.manifest import Manifest, Manifests, Watch, unwatched
 from lumos.pipeline.merging import Merged, Schemas, merge
 from lumos.pipeline.parts import LOST, Part, PartIndex, read_identities
+from lumos.pipeline.problems import MOST_OF_ALL, ProblemList
 from lumos.pipeline.session import is_local
 from lumos.pipeline.succession import Memory, Recall, RecalledMemory
 from lumos.pipeline.summaries import merged_places
 from lumos.pipeline.table_works import chosen_tables, table_works
 from lumos.pipeline.tables import (
+    TABLE_RESULTS_IN_SPARK,
+    TABLE_WORKS,
     TableDone,
     TableJob,
     decode_table,
     found_of,
     table_around,
+    table_row,
     table_worker,
 )
-from lumos.pipeline.work import Done, Job, Work, decode_done, worker
+from lumos.pipeline.tasks import run_tasks
+from lumos.pipeline.work import (
+    RESULTS_IN_SPARK,
+    WORKS,
+    Done,
+    Job,
+    Work,
+    decode_done,
+    work_row,
+    worker,
+)
 from lumos.storage import USUAL, Access, Marker, Selection, Stretch, TableKind
 from lumos.storage.markers import outermost
 
@@ -42,8 +55,6 @@ _WORKS_PER_CORE: Final = 4
 _MOST_WORKS: Final = 256
 # Sorts after whatever may follow in a path.
 _LAST: Final = "\U0010ffff"
-
-Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def discover(
@@ -82,7 +93,6 @@ def discover(
             manifests.parts,
             state_access,
             column_stats,
-            (),
             (),
             splits,
         ),
@@ -181,9 +191,10 @@ class _Scan:
         ]
 
     def _run(self, works: list[Work], claims: Collection[str]) -> list[Done]:
-        job = self._job._replace(works=tuple(works), claims=tuple(sorted(claims)))
-        count = len(works)
-        return [decode_done(each) for each in _spread(self._spark, worker(job), count, tasks=count)]
+        job = self._job._replace(claims=tuple(sorted(claims)))
+        rows = list(map(work_row, works))
+        done = run_tasks(self._spark, WORKS, rows, worker(job), RESULTS_IN_SPARK)
+        return [decode_done(each) for each in done]
 
     def _repeated(
         self, results: list[_Result], assumed: frozenset[str], actual: frozenset[str]
@@ -219,11 +230,16 @@ class _Scan:
             self._job.state,
             self._job.parts_folder,
             self._job.state_access,
-            tuple(works),
         )
-        tasks = min(len(works), _parts(self._spark))
-        done = _spread(self._spark, table_worker(job), len(works), tasks=tasks)
-        return chosen_tables(list(map(decode_table, done)))
+        done = run_tasks(
+            self._spark,
+            TABLE_WORKS,
+            list(map(table_row, works)),
+            table_worker(job),
+            TABLE_RESULTS_IN_SPARK,
+            tasks=_parts(self._spark),
+        )
+        return chosen_tables([decode_table(each) for each in done])
 
 
 def _accounted(datasets: Iterable[FoundDataset]) -> set[str]:
@@ -271,16 +287,6 @@ def _parts(spark: SparkSession) -> int:
     return min(_MOST_WORKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
-def _spread(spark: SparkSession, do: Task, count: int, *, tasks: int) -> list[bytes]:
-    """What tasks give for the numbers below a count, in that order."""
-    if not count:
-        return []
-    numbers = spark.range(0, count, 1, tasks)
-    results = numbers.mapInArrow(do, "result binary")
-    found: list[bytes] = results.toArrow().column("result").to_pylist()
-    return found
-
-
 def _collected(
     done: list[Done],
     tables: list[TableDone],
@@ -308,9 +314,14 @@ def _collected(
         recorded_formats=partial(_recorded_formats, recall),
     )
     merged = _merged(grouping.groups, schemas, known, recall)
-    problems = [problem for each in done for problem in (*each.unlisted, *each.summary.problems)]
-    problems += [problem for each in tables for problem in each.problems]
-    problems += (*remarks, *_taken_names(grouping))
+    problems = ProblemList(MOST_OF_ALL)
+    for each in done:
+        problems.join(each.unlisted)
+    of_tables = (problem for each in tables for problem in each.problems)
+    for problem in (*remarks, *_taken_names(grouping), *of_tables):
+        problems.add(problem)
+    for each in done:
+        problems.join(each.summary.all_problems)
     memories = {path: each.memory for path, each in merged.items()}
     remembered = {memory.full for memory in memories.values()}
     manifest = Manifest(
@@ -326,7 +337,7 @@ def _collected(
         suggestions=suggest_joins(
             grouping.groups, schemas, grouping=grouping, root=job.selection.root, tables=roots
         ),
-        problems=tuple(sorted(problems, key=lambda problem: problem.path)),
+        problems=tuple(problems.report(job.selection.root)),
         files_listed=sum(each.summary.listed for each in done),
         files_read=sum(each.read for each in done),
         tables=len(tables),
@@ -334,7 +345,7 @@ def _collected(
         files_failed=sum(each.summary.failed for each in done),
         files_skipped=sum(each.summary.not_data for each in done)
         + sum(place.file_count for place in grouping.sidecars),
-        complete=not any(each.unlisted for each in done),
+        complete=not any(each.unlisted.total for each in done),
     )
     return discovery, manifest
 

@@ -1,17 +1,18 @@
 """Samples of databases, taken by tasks."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lumos.pipeline.session import is_local
+from lumos.pipeline.tasks import Task, run_tasks
 
-_SCHEMA: Final = pa.schema([("answer", pa.binary())])
-_Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_PIECES: Final = pa.schema([("piece", pa.binary())])
+_ANSWERS: Final = pa.schema([("task", pa.int64()), ("answer", pa.binary())])
 
 
 class Observer(Protocol):
@@ -24,20 +25,18 @@ class Observer(Protocol):
 
 def spread(spark: SparkSession, pieces: list[bytes], observer: Observer) -> list[bytes]:
     """What an observer sees of pieces, in their order."""
-    if not pieces:
-        return []
-    numbers = spark.range(0, len(pieces), 1, min(len(pieces), _tasks(spark)))
-    answers = numbers.mapInArrow(_looking(pieces, observer), "answer binary").toArrow()
-    found: list[bytes] = answers.column("answer").to_pylist()
-    return found
+    rows = [(piece,) for piece in pieces]
+    answers = "task bigint, answer binary"
+    return run_tasks(spark, _PIECES, rows, _looking(observer), answers, tasks=_tasks(spark))
 
 
-def _looking(pieces: list[bytes], observer: Observer) -> _Task:
-    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _looking(observer: Observer) -> Task:
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with closing(observer):
             for batch in batches:
-                answers = [observer(pieces[number]) for number in batch.column(0).to_pylist()]
-                yield pa.record_batch([pa.array(answers, pa.binary())], schema=_SCHEMA)
+                answers = [observer(piece) for piece in batch.column("piece").to_pylist()]
+                numbered = [batch.column("task"), pa.array(answers, pa.binary())]
+                yield pa.record_batch(numbered, schema=_ANSWERS)
 
     return look
 

@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,10 +13,10 @@ from lumos.formats.interface import LARGEST
 from lumos.model.discovery import Problem
 from lumos.pipeline.hints import ColumnSplit, Hints
 from lumos.pipeline.patterns import Placement, place, tells_time
+from lumos.pipeline.problems import ProblemCount, ProblemList, count_problems
 from lumos.storage import Hint
 
 _ALL_BITS: Final = 2**64 - 1
-_MOST_PROBLEMS: Final = 1000
 # So many values of a level are remembered in each place, the first in the order of text.
 MOST_VALUES: Final = 1000
 # How Hive and Spark write a partition whose value is null.
@@ -113,9 +112,10 @@ class PlaceSummary(msgspec.Struct, array_like=True):
 
 
 class Summary(msgspec.Struct, array_like=True):
-    """What some files come to; only the first thousand problems are kept in words.
+    """What some files come to; only the first problems are kept in words.
 
-    `hints` is the fingerprint of those that decided where files belong.
+    `hints` is the fingerprint of those that decided where files belong. `problem_counts` tells of
+    all problems; parts that were written before it was kept do not have it.
     """
 
     places: list[PlaceSummary]
@@ -123,8 +123,15 @@ class Summary(msgspec.Struct, array_like=True):
     failed: int = 0
     problems: list[Problem] = []
     hints: str = ""
+    problem_counts: list[ProblemCount] = []
     # Files that are no data by their content or extension.
     not_data: int = 0
+
+    @property
+    def all_problems(self) -> ProblemList:
+        """The problems in words, and how many there are."""
+        counts = self.problem_counts or count_problems(self.problems)
+        return ProblemList(len(self.problems), self.problems, counts)
 
     @property
     def tells_columns(self) -> bool:
@@ -174,11 +181,13 @@ def summarise(
 ) -> Summary:
     """Sums up files by their place and schema; what no change touched is taken from `earlier`."""
     placing = Hints(hints, root=root, splits=splits)
-    problems = (
-        Problem(path=row.path, code=row.code, reason=row.reason or "", remark=not row.failed)
-        for row in rows
-        if row.code is not None
-    )
+    problems = ProblemList()
+    for row in rows:
+        if row.code is not None:
+            reason = row.reason or ""
+            problems.add(
+                Problem(path=row.path, code=row.code, reason=reason, remark=not row.failed)
+            )
     failed = sum(row.failed for row in rows)
     kept: list[PlaceSummary] = []
     anew: Iterable[FileRow] = rows
@@ -191,8 +200,9 @@ def summarise(
         [*kept, *_places(anew, placing.place)],
         len(rows),
         failed,
-        list(islice(problems, _MOST_PROBLEMS)),
+        problems.listed,
         placing.fingerprint,
+        problems.counts,
         sum(row.format is None and not row.failed for row in rows),
     )
 

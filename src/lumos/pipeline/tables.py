@@ -20,7 +20,22 @@ from lumos.storage import Access, Selection, Storage, storage_of
 from lumos.storage.markers import LOGS, METADATA, is_iceberg
 from lumos.storage.schemes import absolute, canonical
 
-RESULT: Final = pa.schema([("result", pa.binary())])
+# A table to read as a row for a task, and what came of it.
+TABLE_WORKS: Final = pa.schema(
+    [("root", pa.string()), ("kinds", pa.string()), ("work", pa.binary())]
+)
+_RESULTS: Final = pa.schema(
+    [
+        ("task", pa.int64()),
+        ("root", pa.string()),
+        ("is_read", pa.bool_()),
+        ("problems", pa.int64()),
+        ("done", pa.binary()),
+    ]
+)
+TABLE_RESULTS_IN_SPARK: Final = (
+    "task bigint, root string, is_read boolean, problems bigint, done binary"
+)
 _MOST_CLAIMS: Final = 20_000
 _MEMORY: Final = ".table"
 # A file lies no deeper in its table than this, partitions and all.
@@ -99,20 +114,34 @@ class TableJob(NamedTuple):
     state: str
     parts_folder: str
     state_access: Access
-    works: tuple[TableWork, ...]
+
+
+def table_row(work: TableWork) -> tuple[str, str, bytes]:
+    """A table to read as a row for a task."""
+    return work.root, ", ".join(work.kinds), msgspec.msgpack.encode(work)
 
 
 def table_worker(job: TableJob) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Reads the tables whose numbers it is given, and gives what each told, encoded."""
+    """Reads the tables that it is given, and gives what each told."""
 
     def do(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                done = _do(job, job.works[number])
-                result = column([msgspec.msgpack.encode(done)], pa.binary())
-                yield pa.RecordBatch.from_arrays([result], schema=RESULT)
+            columns = (batch.column(name).to_pylist() for name in ("task", "work"))
+            for number, work in zip(*columns, strict=True):
+                yield _result(number, _do(job, decode_table_work(work)))
 
     return do
+
+
+def _result(number: int, done: TableDone) -> pa.RecordBatch:
+    row = (number, done.root, done.read, len(done.problems), msgspec.msgpack.encode(done))
+    arrays = [column([value], field.type) for value, field in zip(row, _RESULTS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_RESULTS)
+
+
+def decode_table_work(data: bytes) -> TableWork:
+    """A table to read that came as a row; tasks take functions along, but no decoders."""
+    return msgspec.msgpack.decode(data, type=TableWork)
 
 
 decode_table: Final = msgspec.msgpack.Decoder(TableDone).decode

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ from lumos.pipeline.claims import Claims
 from lumos.pipeline.hints import ColumnSplit, Hints
 from lumos.pipeline.parts import LOST, Part, read_identities, read_part, write_part
 from lumos.pipeline.piles import Pile
+from lumos.pipeline.problems import ProblemList
 from lumos.pipeline.reading import Reader
 from lumos.pipeline.summaries import Earlier, FileRow, Summary, summarise
 from lumos.storage import Access, Listed, Listing, Marker, Selection, Stretch, Unlisted, storage_of
@@ -23,7 +25,30 @@ from lumos.storage.markers import strays_from
 _MOST_FILES: Final = 50_000
 _PORTION: Final = 10_000
 
-RESULT: Final = pa.schema([("result", pa.binary())])
+# A work as a row for its task: all of it, encoded, and what it is about.
+WORKS: Final = pa.schema(
+    [
+        ("place", pa.string()),
+        ("stretches", pa.int64()),
+        ("listed_before", pa.int64()),
+        ("work", pa.binary()),
+    ]
+)
+# What came of it in numbers, and all that the driver puts together, encoded.
+_RESULTS: Final = pa.schema(
+    [
+        ("task", pa.int64()),
+        ("files_listed", pa.int64()),
+        ("files_read", pa.int64()),
+        ("files_failed", pa.int64()),
+        ("problems", pa.int64()),
+        ("done", pa.binary()),
+    ]
+)
+RESULTS_IN_SPARK: Final = (
+    "task bigint, files_listed bigint, files_read bigint, files_failed bigint, problems bigint, "
+    "done binary"
+)
 
 
 class Work(msgspec.Struct, array_like=True):
@@ -65,7 +90,7 @@ class Done(msgspec.Struct, array_like=True):
 
     summary: Summary
     read: int
-    unlisted: list[Problem]
+    unlisted: ProblemList
     bodies: dict[str, bytes]
     part: Part | None
     left_over: list[Portion]
@@ -86,7 +111,6 @@ class Job(NamedTuple):
     state_access: Access
     column_stats: bool
     claims: tuple[str, ...]
-    works: tuple[Work, ...]
     # Decisions of earlier scans on which files are different datasets.
     splits: tuple[ColumnSplit, ...] = ()
 
@@ -96,24 +120,43 @@ class Job(NamedTuple):
         return Hints(self.selection.hints, root=self.selection.root, splits=self.splits)
 
 
+def work_row(work: Work) -> tuple[str, int, int, bytes]:
+    """A work as a row for its task."""
+    place = next((each.folder for each in work.places), work.portion)
+    return place, len(work.stretches), len(work.listed), msgspec.msgpack.encode(work)
+
+
 def worker(job: Job) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Does the works whose numbers it is given, and gives what each found, encoded."""
+    """Does the works that it is given, and gives what each found."""
 
     def do(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                done = _do(job, job.works[number])
-                result = column([msgspec.msgpack.encode(done)], pa.binary())
-                yield pa.RecordBatch.from_arrays([result], schema=RESULT)
+            columns = (batch.column(name).to_pylist() for name in ("task", "work"))
+            for number, work in zip(*columns, strict=True):
+                yield _result(number, _do(job, decode_work(work)))
 
     return do
+
+
+def _result(number: int, done: Done) -> pa.RecordBatch:
+    summary = done.summary
+    problems = done.unlisted.total + summary.all_problems.total
+    encoded = msgspec.msgpack.encode(done)
+    row = (number, summary.listed, done.read, summary.failed, problems, encoded)
+    arrays = [column([value], field.type) for value, field in zip(row, _RESULTS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_RESULTS)
+
+
+def decode_work(data: bytes) -> Work:
+    """A work that came as a row; tasks take functions along, but no decoders."""
+    return msgspec.msgpack.decode(data, type=Work)
 
 
 decode_done: Final = msgspec.msgpack.Decoder(Done).decode
 
 
 def _do(job: Job, work: Work) -> Done:
-    with Pile() as pile:
+    with Pile(_decode_listed, key=attrgetter("path")) as pile:
         markers, strays, unlisted = _list(job, work, pile)
         claims = Claims((*job.claims, *(marker.folder for marker in markers)))
         files = claims.without(pile.in_order())
@@ -131,7 +174,9 @@ def _do(job: Job, work: Work) -> Done:
     )
 
 
-def _list(job: Job, work: Work, pile: Pile) -> tuple[list[Marker], set[str], list[Unlisted]]:
+def _list(
+    job: Job, work: Work, pile: Pile[Listed]
+) -> tuple[list[Marker], set[str], list[Unlisted]]:
     """Puts the work's files on a pile, and tells what else was met."""
     selection = job.selection
     markers: set[Marker] = set()
@@ -156,7 +201,10 @@ def _portion(job: Job, work: Work) -> list[Listed]:
     if not work.portion:
         return []
     data = storage_of(work.portion, job.state_access).read(work.portion)
-    return msgspec.msgpack.decode(data, type=list[Listed])
+    return _decode_listed(data)
+
+
+_decode_listed: Final = msgspec.msgpack.Decoder(list[Listed]).decode
 
 
 def _walked(selection: Selection, work: Work) -> Iterator[Listing]:
@@ -180,7 +228,7 @@ def _portioned(
         storage.write(path, msgspec.msgpack.encode(some))
         portions.append(Portion(path, work.places, some[0].path, some[-1].path))
     rest = _scanned(job, work, [], unlisted, claims) if unlisted else None
-    nothing = Done(Summary([]), 0, [], {}, None, [])
+    nothing = Done(Summary([]), 0, ProblemList(), {}, None, [])
     return msgspec.structs.replace(rest or nothing, left_over=portions)
 
 
@@ -201,7 +249,7 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
         return None
     first, last = (min(identities), max(identities)) if identities else ("", "")
     part = Part(path, tuple(work.places), first, last, len(identities))
-    return Done(summary, 0, [], {}, part, [])
+    return Done(summary, 0, ProblemList(), {}, part, [])
 
 
 def _scanned(
@@ -251,7 +299,9 @@ def _scanned(
         earlier=earlier,
     )
     part = write_part(job.parts_folder, rows, summary, work.places, access=job.state_access)
-    problems = [Problem(path=each.path, code=each.code, reason=each.reason) for each in unlisted]
+    problems = ProblemList()
+    for place in unlisted:
+        problems.add(Problem(path=place.path, code=place.code, reason=place.reason))
     return Done(summary, len(fresh), problems, reader.bodies, part, [])
 
 

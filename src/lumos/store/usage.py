@@ -157,17 +157,18 @@ class UsageRecord:
             rows = connection.execute(statement).all()
         return tuple(ReportedLog(*row[:3], int(row[3]) // 8) for row in rows)
 
-    def counted(self, days: Collection[date]) -> "array[int]":
-        """The keys of the statements of some days that are counted already."""
+    def counted(self, days: Collection[date]) -> Iterator[bytes]:
+        """The keys of the statements of some days that are counted already.
+
+        They come in parts, one for each day and log, as bytes: eight for each statement.
+        """
         column = tables.usage_log.c
-        found = array("q")
         wanted = sorted(days)
         with self._database.reading() as connection:
             for start in range(0, len(wanted), _TOGETHER):
                 some = wanted[start : start + _TOGETHER]
-                for keys in connection.scalars(select(column["keys"]).where(column.day.in_(some))):
-                    found.frombytes(keys)
-        return found
+                statement = select(column["keys"]).where(column.day.in_(some))
+                yield from connection.scalars(statement, execution_options={"yield_per": 10})
 
     def counted_by(self, reporter: str) -> "array[int]":
         """The keys of all that one reporter told of and is counted already."""
@@ -238,22 +239,19 @@ class UsageWriter:
 
     def count(self, reporter: str, keys: Mapping[date, Iterable[int]]) -> None:
         """Remembers which statements are counted, day by day."""
+        # Only who counts waits for numpy.
+        import numpy as np
+
         column = tables.usage_log.c
-        known = {
-            day: body
-            for day, body in self._connection.execute(
-                select(column.day, column["keys"]).where(column.reporter == reporter)
-            )
-            if day in keys
-        }
-        rows = []
         for day, new in keys.items():
-            every = set(array("q", known.get(day, b"")))
-            every.update(new)
-            body = array("q", sorted(every)).tobytes()
-            rows.append({"reporter": reporter, "day": day, "keys": body})
-        if rows:
-            self._connection.execute(replace(self._connection.dialect.name, tables.usage_log), rows)
+            known = self._connection.scalar(
+                select(column["keys"]).where(column.reporter == reporter, column.day == day)
+            )
+            every = np.union1d(
+                np.frombuffer(known or b"", np.int64), np.fromiter(new, np.int64)
+            ).tobytes()
+            row = {"reporter": reporter, "day": day, "keys": every}
+            self._connection.execute(replace(self._connection.dialect.name, tables.usage_log), row)
 
     def forget(self, reporter: str) -> set[str]:
         """Takes back all that a reporter told; gives the URNs of what it told of."""

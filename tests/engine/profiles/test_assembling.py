@@ -9,6 +9,7 @@ import pytest
 from lumos.engine.profiles.assembling import profile_of
 from lumos.model.dataset import ColumnProfile
 from lumos.model.text import parse_type
+from lumos.pipeline.problems import ProblemList
 from lumos.pipeline.profiling.columns import Leaf
 from lumos.pipeline.profiling.profile import Profiled
 from lumos.pipeline.profiling.sketching import Estimates
@@ -21,7 +22,7 @@ def told(type: str, values: pa.Array, estimates: Estimates) -> ColumnProfile:
     leaf = leaf._replace(values=leaf.kind not in ("text", "bytes"))
     tally = Tally()
     tally.add(leaf, values_of(leaf, values, len(values)))
-    profiled = Profiled(len(values), 1, 1, [tally], {0: estimates}, [])
+    profiled = Profiled(len(values), 1, 1, [tally], {0: estimates}, ProblemList())
     profile = profile_of(profiled, [leaf], at=datetime(2024, 1, 1, tzinfo=UTC), sampled=None)
     return profile.columns["a"]
 

@@ -249,6 +249,24 @@ def test_a_file_that_went_or_broke_since_the_scan_is_told(lake: Path) -> None:
     assert (report.profile.rows, report.profile.unread, report.kept) == (ROWS, 2, True)
 
 
+def test_of_many_unreadable_files_the_first_are_listed_and_the_others_counted(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("job", "profile"):
+        monkeypatch.setattr(f"lumos.pipeline.profiling.{module}.MOST_OF_ALL", 1)
+    lumos = Lumos()
+    lumos.ingest(lake)
+    for day in ("01", "02"):
+        (lake / f"orders/dt=2024-01-{day}/part-0.parquet").unlink()
+    report = lumos.profiles.profile("orders")
+    listed, more = report.problems
+    assert (listed.code, more.code, more.path) == ("vanished", "vanished", report.urn)
+    assert more.reason == "1 more problems with the code vanished are not listed."
+    assert report.profile.unread == 2
+    # Files of a unit that could not be read whole are read again.
+    assert lumos.profiles.profile("orders").files_read >= 2
+
+
 def test_a_profile_stands_while_nobody_can_get_at_the_files(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

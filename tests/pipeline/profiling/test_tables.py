@@ -10,7 +10,6 @@ from typing import Any
 
 import deltalake
 import fastavro
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +24,7 @@ from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
 from lumos.pipeline.profiling.columns import leaves_of
 from lumos.pipeline.profiling.deletes import deleted_rows, kept_rows
-from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
+from lumos.pipeline.profiling.job import Facts, Job, read_tasks
 from lumos.pipeline.profiling.naming import known_fields, named, places_of
 from lumos.pipeline.profiling.reading import FileTask
 from lumos.pipeline.profiling.record_files import _names_of
@@ -48,12 +47,15 @@ def measured(kind: str, root: Path) -> tuple[Facts, dict[str, Tally]]:
         leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
         for leaf in leaves_of(facts.schema)
     )
-    if not found.files:
+    job = Job(leaves, USUAL, found.fields)
+    counted: dict[int, Facts] = {}
+    tasks = (file.task for file in found.files)
+    assert not list(read_tasks(job, tasks, counted, (), pa.schema([])))
+    if not counted:
         return Facts(0, 0, []), {}
-    job = Job(leaves, USUAL, (tuple(file.task for file in found.files),))
-    *_, row = _part(job, 0, (), pa.schema(_FIRST))
-    told = msgspec.msgpack.decode(row.column(1)[0].as_py(), type=Facts)
-    told.problems += found.remarks
+    told = counted[0]
+    for remark in found.remarks:
+        told.problems.add(remark)
     return told, dict(zip((leaf.path for leaf in leaves), told.tallies, strict=True))
 
 
@@ -197,7 +199,7 @@ def test_deletion_vectors_and_column_mapping_of_delta(tmp_path: Path) -> None:
     ]
     (log / f"{0:020}.json").write_text("".join(f"{json.dumps(each)}\n" for each in actions))
     told, columns = measured("delta", table)
-    assert (told.rows, told.problems) == (1000 - len(deleted), [])
+    assert (told.rows, told.problems.listed) == (1000 - len(deleted), [])
     assert (columns["id"].low, columns["id"].high, columns["inside.x"].high) == (2, 599, 599)
 
 
@@ -256,7 +258,7 @@ def test_rows_older_than_a_column_of_iceberg_have_its_initial_default(
     metadata |= {"format-version": 3, "next-row-id": 3, "current-schema-id": 1, "last-column-id": 4}
     (told.parent / told.name.replace("00001", "00002")).write_text(json.dumps(metadata))
     found, columns = measured("iceberg", told.parent.parent)
-    assert (found.rows, found.problems) == (3, [])
+    assert (found.rows, found.problems.listed) == (3, [])
     new = columns["new"]
     assert (new.nulls, new.misfits, new.low, new.longest) == (0, 0, low, length)
     assert columns["later"].nulls == 3, "a default of new rows alone"
@@ -348,7 +350,7 @@ def test_position_deletes_of_iceberg(tmp_path: Path) -> None:
     pq.write_table(positions, deletes)
     add_delete_manifest(folder, deletes)
     told, columns = measured("iceberg", folder)
-    assert (told.rows, columns["id"].low, told.problems) == (90, 10, [])
+    assert (told.rows, columns["id"].low, told.problems.listed) == (90, 10, [])
 
 
 def add_delete_manifest(folder: Path, deletes: Path) -> None:
@@ -416,8 +418,9 @@ def test_a_log_leads_into_no_other_store(at: str, tmp_path: Path) -> None:
     leaves = tuple(leaves_of(Schema(fields=(Field(name="id", type=parse_type("INT64")),))))
 
     def read(task: FileTask) -> Facts:
-        *_, row = _part(Job(leaves, USUAL, ((task,),)), 0, (), pa.schema(_FIRST))
-        return msgspec.msgpack.decode(row.column(1)[0].as_py(), type=Facts)
+        counted: dict[int, Facts] = {}
+        assert not list(read_tasks(Job(leaves, USUAL), [task], counted, (), pa.schema([])))
+        return counted[0]
 
     assert read(task).rows == 2
     if at == "path":
@@ -425,4 +428,7 @@ def test_a_log_leads_into_no_other_store(at: str, tmp_path: Path) -> None:
     else:
         task = task._replace(deletes=(Deletes("dv", "s3://other/vector.bin"),))
     found = read(task)
-    assert (found.rows, [problem.code for problem in found.problems]) == (0, ["outside_path"])
+    assert (found.rows, [problem.code for problem in found.problems.listed]) == (
+        0,
+        ["outside_path"],
+    )

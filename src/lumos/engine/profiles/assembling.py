@@ -11,6 +11,7 @@ from lumos.model.dataset import ColumnProfile, Profile
 from lumos.model.types import FLOAT16, FLOAT32, DataType, Duration, Time, Timestamp
 
 if TYPE_CHECKING:
+    from lumos.pipeline.problems import ProblemList
     from lumos.pipeline.profiling.columns import Leaf
     from lumos.pipeline.profiling.profile import Profiled
     from lumos.pipeline.profiling.sketching import Estimates
@@ -36,10 +37,16 @@ def profile_of(
         measured_at=at,
         rows=profiled.rows,
         files=profiled.files,
-        unread=len({each.path for each in profiled.problems if not each.remark}),
+        unread=_unread(profiled.problems),
         sampled=sampled,
         columns=columns,
     )
+
+
+def _unread(problems: "ProblemList") -> int:
+    """How many files could not be read; those that are not listed count once for each portion."""
+    listed = {each.path for each in problems.listed if not each.remark}
+    return len(listed) + sum(each.count for each in problems.not_listed() if not each.remark)
 
 
 def completeness(profile: Profile) -> float | None:

@@ -3,7 +3,7 @@
 import getpass
 import hashlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
@@ -28,7 +28,7 @@ from lumos.store import Store, Transaction
 if TYPE_CHECKING:
     from lumos.engine.ingest import Announce
     from lumos.pipeline.profiling.columns import Leaf
-    from lumos.pipeline.profiling.planning import SourceFile
+    from lumos.pipeline.profiling.planning import SourceFile, SourceFiles
     from lumos.pipeline.profiling.profile import Profiled
 
 _WRITER: Final = "profile"
@@ -63,12 +63,18 @@ class ProfileDesk:
         store = self._store()
         located = locate(self._settings, store, store.find(urn), state=self._state)
         leaves = self._leaves(located, columns)
-        files, is_part = _wanted(located, sample, rows)
-        profiled = self._measured(
-            located, files, leaves, keep=not (is_part or columns), full=full, announce=announce
-        )
+        from lumos.pipeline.profiling.planning import SourceFiles
+
+        with SourceFiles(located.files) as every:
+            wanted = _wanted(located, every, sample, rows)
+            keep = wanted is None and not columns
+            with every if wanted is None else SourceFiles(wanted) as files:
+                profiled = self._measured(
+                    located, files, leaves, keep=keep, full=full, announce=announce
+                )
+                known = len(files) - profiled.read
+                share = None if wanted is None else _share(located, every, files, profiled, sample)
         at = datetime.now(UTC)
-        share = _share(located, files, profiled, sample) if is_part else None
         profile = profile_of(profiled, leaves, at=at, sampled=share)
         # Files that nobody can get at for a while say nothing against what was measured of them.
         is_kept = profile.rows > 0 or not profile.unread
@@ -83,9 +89,9 @@ class ProfileDesk:
             profile=profile,
             kept=is_kept,
             files_read=profiled.read,
-            files_known=len(files) - profiled.read,
+            files_known=known,
             withheld=tuple(sorted(private_paths(dataset.schema, paths, dataset.governance))),
-            problems=(*located.remarks, *sorted(profiled.problems, key=lambda each: each.path)),
+            problems=(*located.remarks, *profiled.problems.report(dataset.urn)),
             seconds=round(monotonic() - started, 3),
         )
 
@@ -143,7 +149,7 @@ class ProfileDesk:
     def _measured(
         self,
         located: Located,
-        files: "Sequence[SourceFile]",
+        files: "SourceFiles",
         leaves: "Sequence[Leaf]",
         *,
         keep: bool,
@@ -157,7 +163,7 @@ class ProfileDesk:
         from lumos.pipeline.session import spark_session
 
         spark = settings.spark
-        is_short = sum(file.task.size for file in files) < _SOON_READ
+        is_short = files.size < _SOON_READ
         with spark_session(
             master=spark.master, settings=spark.properties(), short=is_short
         ) as session:
@@ -168,7 +174,16 @@ class ProfileDesk:
             folder = self._folder(located.dataset.urn)
             place = Place(located.access, folder, access, located.roots)
             watch = partial(_report_progress, announce, step)
-            return profile(session, files, leaves, place, keep=keep, anew=full, watch=watch)
+            return profile(
+                session,
+                files,
+                leaves,
+                place,
+                fields=located.fields,
+                keep=keep,
+                anew=full,
+                watch=watch,
+            )
 
     def _folder(self, urn: str) -> str:
         digest = hashlib.blake2b(urn.encode(), digest_size=8).hexdigest()
@@ -200,30 +215,25 @@ def _check(sample: float | None, rows: int | None) -> None:
 
 
 def _wanted(
-    located: Located, sample: float | None, rows: int | None
-) -> "tuple[list[SourceFile], bool]":
-    """The files to read, and whether they are only a part of the data."""
-    from lumos.pipeline.profiling.planning import sampled
+    located: Located, files: "SourceFiles", sample: float | None, rows: int | None
+) -> "Iterator[SourceFile] | None":
+    """The files to read; nothing where that is all of them."""
+    from lumos.pipeline.profiling.planning import limited, sampled
 
-    files = located.files
-    if sample is None and rows is None:
-        return files, False
     if rows is not None:
         known = located.dataset.statistics.row_count if located.dataset.statistics else None
         if known is None:
-            each = -(-rows // max(1, len(files)))
-            limited = [
-                file._replace(task=file.task._replace(most_rows=each)) for file in files[:rows]
-            ]
-            return limited, True
+            return limited(files, rows)
         sample = rows / max(1, known)
-    if sample is None or sample >= 1:
-        return files, False
-    return sampled(files, sample), True
+    return None if sample is None or sample >= 1 else sampled(files, sample)
 
 
 def _share(
-    located: Located, files: "Sequence[SourceFile]", profiled: "Profiled", sample: float | None
+    located: Located,
+    every: "SourceFiles",
+    files: "SourceFiles",
+    profiled: "Profiled",
+    sample: float | None,
 ) -> float | None:
     """Which share of the data was read, as well as it is known."""
     statistics = located.dataset.statistics
@@ -231,5 +241,4 @@ def _share(
         return round(min(1.0, profiled.rows / statistics.row_count), 6)
     if sample is not None:
         return sample
-    whole = sum(file.task.size for file in located.files)
-    return round(min(1.0, sum(file.task.size for file in files) / max(1, whole)), 6)
+    return round(min(1.0, files.size / max(1, every.size)), 6)

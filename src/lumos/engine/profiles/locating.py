@@ -1,5 +1,7 @@
 """The files of a dataset, as its last scan saw them."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from lumos.config import Settings
@@ -18,6 +20,7 @@ from lumos.store import DatasetFilter, KnownDataset, Store
 
 if TYPE_CHECKING:
     from lumos.pipeline.explanation import DataFile
+    from lumos.pipeline.profiling.naming import KnownField
     from lumos.pipeline.profiling.planning import SourceFile
     from lumos.pipeline.tables import TableKept
 
@@ -43,12 +46,14 @@ class Counted(Protocol):
 class Located(NamedTuple):
     """A dataset, its files, how they are reached, and what of them is not taken into account.
 
-    `roots` are the places that a table may have files in.
+    The files are read from the state one after the other, once. `fields` are the columns of a table
+    by what its files call them, and `roots` the places that it may have files in.
     """
 
     dataset: Dataset
-    files: "list[SourceFile]"
+    files: "Iterator[SourceFile]"
     access: Access
+    fields: "tuple[KnownField, ...]" = ()
     remarks: tuple[Problem, ...] = ()
     roots: tuple[str, ...] = ()
 
@@ -76,10 +81,11 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     lens = Lens.of_scan(selection, manifest, state_access=state_access)
     urn_of = urns_in(settings, root)
     group = next((each for each in lens.groups if str(urn_of(each.dataset)) == urn), None)
-    files = [] if group is None else list(map(_source_file, lens.files_of(group)))
-    if not files:
+    files = iter(()) if group is None else map(_source_file, lens.files_of(group))
+    first = next(files, None)
+    if first is None:
         raise NotProfiled(urn, f"{_LOST} Run lumos ingest.")
-    return Located(dataset, files, selection.access)
+    return Located(dataset, chain([first], files), selection.access)
 
 
 def has_files(format: str | None, statistics: Counted | None) -> bool:
@@ -96,8 +102,8 @@ def _table(dataset: Dataset, access: Access, kept: "TableKept", state_access: Ac
     memory = memory_of(kept, state_access)
     if memory is None or dataset.location is None:
         raise NotProfiled(dataset.urn, f"{_LOST} Run lumos ingest.")
-    files, remarks = table_files(dataset.location.uri, memory)
-    return Located(dataset, files, access, tuple(remarks))
+    files, fields, remarks = table_files(dataset.location.uri, memory)
+    return Located(dataset, files, access, fields, tuple(remarks))
 
 
 def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ...]:

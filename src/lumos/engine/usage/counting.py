@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, Final, Protocol
 
@@ -18,7 +18,7 @@ from lumos.lineage.query_log import (
     day_of,
     understand,
 )
-from lumos.model.usage import LogSum, Met, Runs
+from lumos.model.usage import FreshDay, LogSum, Met, Runs
 
 decode_example: Final = msgspec.msgpack.Decoder(Example).decode
 decode_understood: Final = msgspec.msgpack.Decoder(Understood).decode
@@ -27,11 +27,14 @@ decode_understood: Final = msgspec.msgpack.Decoder(Understood).decode
 class Fresh(Protocol):
     """Statements that count, each once."""
 
-    def keys(self) -> Mapping[int, "array[int]"]:
-        """What tells the statements of each day from all others."""
+    def days(self) -> Sequence[FreshDay]:
+        """How many statements each day has, in their order."""
 
-    def runs(self) -> Iterator[Runs]:
-        """How often each kind was run by each reader, day by day."""
+    def keys(self, first: int, last: int) -> Mapping[int, "array[int]"]:
+        """What tells the statements of each of some days from all others."""
+
+    def runs(self, first: int, last: int) -> Iterator[Runs]:
+        """How often each kind was run by each reader on some days, day by day."""
 
     def close(self) -> None:
         """Lets go of what was held."""
@@ -52,8 +55,11 @@ class Statements(Protocol):
     def understood(self, met: Sequence[Met], meaning: Callable[[bytes], bytes]) -> list[bytes]:
         """What each kind means."""
 
-    def fresh(self, counted: "array[int]") -> Fresh:
-        """The statements that are not counted yet, and all sums."""
+    def fresh(self, counted: Iterable[bytes]) -> Fresh:
+        """The statements that are not counted yet, and all sums.
+
+        `counted` are the keys of statements, eight bytes each, in parts of any length.
+        """
 
     def close(self) -> None:
         """Lets go of what was held."""
@@ -105,8 +111,8 @@ class StatementsInMemory:
     def understood(self, met: Sequence[Met], meaning: Callable[[bytes], bytes]) -> list[bytes]:
         return [meaning(each.example) for each in met]
 
-    def fresh(self, counted: "array[int]") -> Fresh:
-        known = set(counted)
+    def fresh(self, counted: Iterable[bytes]) -> Fresh:
+        known = {key for part in counted for key in array("q", part)}
         fresh: dict[int, Logged] = {}
         for each in self._statements:
             if each.is_sum or each.key not in known:
@@ -114,26 +120,36 @@ class StatementsInMemory:
                 # Of two sums of the same reads the larger one is the newer one.
                 if before is None or each.times > before.times:
                     fresh[each.key] = each
-        return _FreshInMemory(list(fresh.values()))
+        return _FreshInMemory(list(fresh.values()), known)
 
     def close(self) -> None:
         """Nothing is held but memory."""
 
 
 class _FreshInMemory:
-    def __init__(self, statements: Sequence[Logged]) -> None:
+    def __init__(self, statements: Sequence[Logged], known: Set[int]) -> None:
         self._statements = statements
+        self._known = known
 
-    def keys(self) -> Mapping[int, "array[int]"]:
+    def days(self) -> Sequence[FreshDay]:
+        statements = Counter(day_of(each.at) for each in self._statements)
+        new = Counter(day_of(each.at) for each in self._statements if each.key not in self._known)
+        return [FreshDay(day, statements[day], new[day]) for day in sorted(statements)]
+
+    def keys(self, first: int, last: int) -> Mapping[int, "array[int]"]:
         days: dict[int, array[int]] = {}
-        for each in self._statements:
-            days.setdefault(day_of(each.at), array("q")).append(each.key)
+        for day, each in self._between(first, last):
+            days.setdefault(day, array("q")).append(each.key)
         return days
 
-    def runs(self) -> Iterator[Runs]:
+    def _between(self, first: int, last: int) -> Iterator[tuple[int, Logged]]:
+        days = ((day_of(each.at), each) for each in self._statements)
+        return ((day, each) for day, each in days if first <= day <= last)
+
+    def runs(self, first: int, last: int) -> Iterator[Runs]:
         sums: dict[tuple[int, bytes, str], Runs] = {}
-        for each in self._statements:
-            key = (day_of(each.at), each.digest, each.reader)
+        for day, each in self._between(first, last):
+            key = (day, each.digest, each.reader)
             before = sums.get(key)
             if before is None:
                 sums[key] = Runs(*key, each.times, each.bytes, each.rows, each.at)

@@ -50,12 +50,14 @@ class UsageDesk:
         settings: Settings,
         store: Callable[[], Store],
         make_store: Callable[[], Store],
+        state: str,
         *,
         telling: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings = settings
         self._store = store
         self._make_store = make_store
+        self._state = state
         self._telling = telling
 
     def ingest(
@@ -93,6 +95,7 @@ class UsageDesk:
             store,
             self._tables(store),
             self._settings,
+            state=self._state,
             announce=announce,
             spark_from_bytes=SPARK_FROM_BYTES if spark_from_bytes is None else spark_from_bytes,
         )

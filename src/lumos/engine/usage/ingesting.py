@@ -1,7 +1,6 @@
 """Takes query logs in: counts who read what, and reports the lineage of what was written."""
 
 import hashlib
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -24,7 +23,7 @@ from lumos.engine.usage.reports import LogReport, NotUnderstood, UsageIngestRepo
 from lumos.engine.usage.tables import Tables
 from lumos.lineage.query_log import Example, Left, Log, Understood, moment_of, normal, pieces
 from lumos.model.lineage import Edge
-from lumos.model.usage import Met, Runs
+from lumos.model.usage import FreshDay, Met, Runs
 from lumos.store import Store
 from lumos.store.usage import Reads
 
@@ -34,6 +33,8 @@ SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
 _UNFOLDED: Final = 8
 _MOST_QUERIES: Final = 50_000
 _ROWS_AT_ONCE: Final = 20_000
+# Keys of so many statements are in memory at a time; of more only where one day has them.
+_STATEMENTS_AT_ONCE: Final = 1_000_000
 _URNS_AT_ONCE: Final = 500
 _SHOWN: Final = 20
 _LONGEST_SHOWN: Final = 200
@@ -69,12 +70,14 @@ class LogIngest:
         tables: Tables,
         settings: Settings,
         *,
+        state: str,
         announce: Callable[..., None] = lambda _step: None,
         spark_from_bytes: int = SPARK_FROM_BYTES,
     ) -> None:
         self._store = store
         self._tables = tables
         self._settings = settings
+        self._state = state
         self._announce = announce
         self._spark_from_bytes = spark_from_bytes
         self._at = datetime.now(UTC)
@@ -112,15 +115,13 @@ class LogIngest:
             sums = statements.sums()
             left_out = {each.left_out: each.times for each in sums if each.left_out is not None}
             self._problems += [reason for reason in left_out if reason not in _REASONS]
-            days = [_EPOCH + timedelta(days=each.day) for each in sums if each.day is not None]
+            days = [_date(each.day) for each in sums if each.day is not None]
             found = sum(each.statements for each in sums if each.left_out is None)
             kinds = self._kinds(statements, reporter)
             counted = self._store.usage.counted(() if layout.cumulative else days)
             fresh = statements.fresh(counted)
             try:
-                new = self._count(
-                    reporter, fresh, kinds, days=days, counted=counted, replacing=layout.cumulative
-                )
+                new = self._count(reporter, fresh, kinds, days=days, replacing=layout.cumulative)
             finally:
                 fresh.close()
         edges, changed = self._report(reporter, kinds, replacing=layout.cumulative)
@@ -165,7 +166,9 @@ class LogIngest:
             return
         from lumos.engine.usage.on_spark import statements_on_spark
 
-        with statements_on_spark(self._settings.spark, all_pieces, reading) as statements:
+        with statements_on_spark(
+            self._settings, all_pieces, reading, state=self._state
+        ) as statements:
             yield statements
 
     def _kinds(self, statements: Statements, reporter: str) -> list[_Kind]:
@@ -197,7 +200,6 @@ class LogIngest:
         kinds: Sequence[_Kind],
         *,
         days: Sequence[date],
-        counted: "array[int]",
         replacing: bool,
     ) -> int:
         """Adds what is new, some days to a transaction, so that a day is counted whole or not.
@@ -206,19 +208,19 @@ class LogIngest:
         """
         self._announce("counting reads")
         meant = {kind.met.query: self._meant(kind) for kind in kinds}
-        keys = {_EPOCH + timedelta(days=day): each for day, each in fresh.keys().items()}
+        fresh_days = fresh.days()
         if replacing:
             with self._store.transaction() as transaction:
                 self._touched |= transaction.usage.forget(reporter)
-        remaining = {*keys, *days}
-        for some in _batches(_reads(fresh.runs(), meant)):
-            whole = {each.day for each in some} & remaining
-            remaining -= whole
-            self._add(reporter, some, {day: keys[day] for day in whole})
-        self._add(reporter, [], {day: keys.get(day, ()) for day in remaining})
-        has_sums = any(each.sum_key for several in meant.values() for each in several)
-        before = set(counted) if has_sums else frozenset[int]()
-        return sum(key not in before for some in keys.values() for key in some)
+        for some in _periods(fresh_days):
+            first, last = some[0].day, some[-1].day
+            keys = {_date(day): each for day, each in fresh.keys(first, last).items()}
+            for reads in _batches(_reads(fresh.runs(first, last), meant)):
+                several = [each for of_day in reads.values() for each in of_day]
+                self._add(reporter, several, {day: keys[day] for day in reads})
+        others = {*days} - {_date(each.day) for each in fresh_days}
+        self._add(reporter, [], dict.fromkeys(others, ()))
+        return sum(each.new for each in fresh_days)
 
     def _add(self, reporter: str, reads: Sequence[Reads], keys: dict[date, Any]) -> None:
         if not reads and not keys:
@@ -322,7 +324,25 @@ def settle(store: Store, touched: set[str], retention_days: int, *, at: datetime
             transaction.usage.derive(urns[start : start + _URNS_AT_ONCE], at=at)
 
 
-def _reads(runs: Iterator[Runs], meant: Mapping[bytes, Sequence[_Meant]]) -> Iterator[list[Reads]]:
+def _date(day: int) -> date:
+    return _EPOCH + timedelta(days=day)
+
+
+def _periods(days: Sequence[FreshDay]) -> Iterator[list[FreshDay]]:
+    """Neighbouring days whose statements are few enough to be held together."""
+    some: list[FreshDay] = []
+    for each in days:
+        if some and sum(one.statements for one in some) + each.statements > _STATEMENTS_AT_ONCE:
+            yield some
+            some = []
+        some.append(each)
+    if some:
+        yield some
+
+
+def _reads(
+    runs: Iterator[Runs], meant: Mapping[bytes, Sequence[_Meant]]
+) -> Iterator[tuple[date, list[Reads]]]:
     """Who read what, a day at a time."""
     for day, several in groupby(runs, key=attrgetter("day")):
         sums: dict[tuple[str, str, int], _Sum] = {}
@@ -330,14 +350,17 @@ def _reads(runs: Iterator[Runs], meant: Mapping[bytes, Sequence[_Meant]]) -> Ite
             for urn, columns, sum_key in meant.get(run.query, ()):
                 sum = sums.setdefault((urn, run.reader, sum_key), _Sum())
                 sum.add(run, columns)
-        on = _EPOCH + timedelta(days=day)
-        yield [
-            Reads(
-                urn, on, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows, sum.columns,
-                sum_key=sum_key,
-            )
-            for (urn, reader, sum_key), sum in sums.items()
-        ]  # fmt: skip
+        on = _date(day)
+        yield (
+            on,
+            [
+                Reads(
+                    urn, on, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows,
+                    sum.columns, sum_key=sum_key,
+                )
+                for (urn, reader, sum_key), sum in sums.items()
+            ],
+        )  # fmt: skip
 
 
 def _sum_key(columns: Iterable[str]) -> int:
@@ -368,13 +391,15 @@ class _Sum:
             self.columns[name] = self.columns.get(name, 0) + run.times
 
 
-def _batches(days: Iterator[list[Reads]]) -> Iterator[list[Reads]]:
+def _batches(
+    days: Iterator[tuple[date, list[Reads]]],
+) -> Iterator[dict[date, list[Reads]]]:
     """Several days together, as many as a transaction may well take."""
-    batch: list[Reads] = []
-    for day in days:
-        batch += day
-        if len(batch) >= _ROWS_AT_ONCE:
+    batch: dict[date, list[Reads]] = {}
+    for day, reads in days:
+        batch[day] = reads
+        if sum(map(len, batch.values())) >= _ROWS_AT_ONCE:
             yield batch
-            batch = []
+            batch = {}
     if batch:
         yield batch

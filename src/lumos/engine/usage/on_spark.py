@@ -1,37 +1,47 @@
 """Long logs on Spark: the same statements and sums as in one process."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from lumos.config.settings import Spark
+import msgspec
+
+from lumos.config import Settings
+from lumos.engine.state import check_state
 from lumos.engine.usage.counting import Statements, read_piece
 from lumos.lineage.query_log import Piece
+from lumos.sources.addresses import access_of
 
 
 class _Reading:
-    """Reads the piece with a number; it travels to executors with all pieces' places."""
+    """Reads an encoded piece; it travels to executors with what all pieces have in common."""
 
-    def __init__(self, pieces: Sequence[Piece], reading: Mapping[str, Any]) -> None:
-        self._pieces = tuple(pieces)
+    def __init__(self, reading: Mapping[str, Any]) -> None:
         self._reading = dict(reading)
 
-    def __call__(self, number: int) -> Iterator[tuple[Any, ...]]:
-        return read_piece(self._pieces[number], **self._reading)
+    def __call__(self, piece: bytes) -> Iterator[tuple[Any, ...]]:
+        return read_piece(msgspec.msgpack.decode(piece, type=Piece), **self._reading)
 
 
 @contextmanager
 def statements_on_spark(
-    spark: Spark, pieces: Sequence[Piece], reading: Mapping[str, Any]
+    settings: Settings, pieces: Iterable[Piece], reading: Mapping[str, Any], *, state: str
 ) -> Iterator[Statements]:
-    """The statements of some pieces; executors must find the files under the same paths."""
-    from lumos.pipeline.query_log import QueryLog
+    """The statements of some pieces; executors must find the files under the same paths.
+
+    Keys of statements that are counted already lie in the folder `state` meanwhile.
+    """
+    from lumos.pipeline.query_log import KeyFolder, QueryLog
     from lumos.pipeline.session import spark_session
 
+    access = access_of(state, settings.sources)
+    check_state(state, access)
+    spark = settings.spark
+    rows = [(each.log.path, each.start, msgspec.msgpack.encode(each)) for each in pieces]
     with spark_session(
         master=spark.master, settings=spark.properties(), short=False, libraries=("sqlglot",)
     ) as session:
-        log = QueryLog(session, _Reading(pieces, reading), pieces=len(pieces))
+        log = QueryLog(session, _Reading(reading), rows, KeyFolder(f"{state}/usage", access))
         try:
             yield log
         finally:

@@ -1,4 +1,8 @@
-"""The job that measures: tasks read rows and count, Spark sketches, sums come home."""
+"""The job that measures: tasks read rows and count, Spark sketches, sums come home.
+
+Tasks travel as rows that say where the files to read are written down, so that the driver and the
+code of the job stay small however many files there are.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -10,16 +14,39 @@ from pyspark.sql import functions as F
 
 from lumos.formats import UnreadableFile
 from lumos.model.discovery import Problem
+from lumos.pipeline.problems import MOST_OF_ALL, ProblemCount, ProblemList
 from lumos.pipeline.profiling.columns import Leaf, types_of
 from lumos.pipeline.profiling.deletes import deleted_rows
+from lumos.pipeline.profiling.naming import KnownField
 from lumos.pipeline.profiling.reading import Batch, FileTask, batches
 from lumos.pipeline.profiling.sketching import Sent, Sketches, sent, sql_schema
+from lumos.pipeline.profiling.stored_tasks import StoredPart, stored_tasks
 from lumos.pipeline.profiling.tallies import Tally
 from lumos.pipeline.profiling.values import values_of
 from lumos.pipeline.table_paths import TablePaths
-from lumos.storage import Access, storage_of
+from lumos.pipeline.tasks import task_rows
+from lumos.storage import USUAL, Access, storage_of
 
-_FIRST: Final = [("unit", pa.int64()), ("facts", pa.binary())]
+# What a task counts of a unit's files, beside the values that Spark sketches.
+_FIRST: Final = [
+    ("unit", pa.int64()),
+    ("rows", pa.int64()),
+    ("files", pa.int64()),
+    ("tallies", pa.binary()),
+    ("problems", pa.list_(pa.struct([
+        ("path", pa.string()), ("reason", pa.string()), ("code", pa.string()),
+        ("remark", pa.bool_()),
+    ]))),
+    ("problem_counts", pa.list_(pa.struct([
+        ("code", pa.string()), ("remark", pa.bool_()), ("count", pa.int64()),
+    ]))),
+]  # fmt: skip
+_FIRST_IN_SPARK: Final = (
+    "unit bigint, rows bigint, files bigint, tallies binary, "
+    "problems array<struct<path string, reason string, code string, remark boolean>>, "
+    "problem_counts array<struct<code string, remark boolean, count bigint>>"
+)
+_PARTS: Final = pa.schema([("files", pa.int64()), ("bytes", pa.int64()), ("tasks", pa.string())])
 
 
 class Facts(msgspec.Struct, array_like=True):
@@ -28,14 +55,18 @@ class Facts(msgspec.Struct, array_like=True):
     rows: int
     files: int
     tallies: list[Tally]
-    problems: list[Problem] = []
+    problems: ProblemList = msgspec.field(default_factory=ProblemList)
 
     def join(self, other: "Facts") -> None:
         """Takes in what is known of other files."""
         self.rows += other.rows
         self.files += other.files
-        self.problems += other.problems
-        for mine, its in zip(self.tallies, other.tallies, strict=True):
+        self.problems.join(other.problems)
+        self.add_tallies(other.tallies)
+
+    def add_tallies(self, others: Sequence[Tally]) -> None:
+        """Takes in what was counted of other files."""
+        for mine, its in zip(self.tallies, others, strict=True):
             mine.join(its)
 
 
@@ -60,67 +91,104 @@ class Marks(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What all tasks have in common; each does one of `parts`.
+    """What all tasks have in common: nothing in here grows with the number of files.
 
-    Of a table, files are opened only below `roots`; without any, below the table's own root.
+    `fields` are the columns of a table by what its files call them. Its files are opened only below
+    `roots`; without any, below the table's own root.
     """
 
     leaves: tuple[Leaf, ...]
     access: Access
-    parts: tuple[tuple[FileTask, ...], ...]
+    fields: tuple[KnownField, ...] = ()
     marks: Marks | None = None
+    parts_access: Access = USUAL
     roots: tuple[str, ...] = ()
 
 
-def measure(spark: SparkSession, job: Job) -> dict[int, Measured]:
-    """Measures all files of a job, each unit for itself."""
+def measure(spark: SparkSession, job: Job, parts: Sequence[StoredPart]) -> dict[int, Measured]:
+    """Measures all files of some parts, each unit for itself."""
     going = sent(job.leaves)
-    fields = [*_FIRST, *(field for each in going for field in each.fields)]
-    numbers = spark.range(0, len(job.parts), 1, len(job.parts))
-    rows = numbers.mapInArrow(_reader(job, going, pa.schema(fields)), sql_schema(fields))
+    values = [field for each in going for field in each.fields]
+    schema = pa.schema([*_FIRST, *values])
+    in_spark = ", ".join(filter(None, (_FIRST_IN_SPARK, sql_schema(values))))
+    rows = task_rows(spark, _PARTS, parts).mapInArrow(_reader(job, going, schema), in_spark)
     sketched = rows.groupBy("unit").agg(
-        F.collect_list("facts").alias("facts"),
+        F.sum("rows").alias("rows"),
+        F.sum("files").alias("files"),
+        F.collect_list("tallies").alias("tallies"),
+        F.slice(F.flatten(F.collect_list("problems")), 1, MOST_OF_ALL).alias("problems"),
+        F.flatten(F.collect_list("problem_counts")).alias("problem_counts"),
         *(sketch for each in going for sketch in each.aggregates()),
     )
     return {row["unit"]: _measured(row, going) for row in sketched.toArrow().to_pylist()}
 
 
 def _measured(row: dict[str, Any], going: Sequence[Sent]) -> Measured:
-    first, *others = map(_decode, row["facts"])
+    first, *others = map(_decode_tallies, row["tallies"])
+    facts = Facts(row["rows"], row["files"], first, ProblemList(MOST_OF_ALL))
     for other in others:
-        first.join(other)
+        facts.add_tallies(other)
+    facts.problems.take(
+        (Problem(**each) for each in row["problems"]),
+        (ProblemCount(**each) for each in row["problem_counts"]),
+    )
     sketches = {
         each.leaf: Sketches(*(row.get(f"{each.name}_{kind}") for kind in Sketches._fields))
         for each in going
         # A sketch of nothing tells nothing, and KLL will not even be asked.
-        if first.tallies[each.leaf].values
+        if facts.tallies[each.leaf].values
     }
-    return Measured(first, sketches)
+    return Measured(facts, sketches)
 
 
-_decode: Final = msgspec.msgpack.Decoder(Facts).decode
+_decode_tallies: Final = msgspec.msgpack.Decoder(list[Tally]).decode
 
 
 def _reader(
     job: Job, going: Sequence[Sent], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Reads the parts whose numbers it is given: rows for Spark and, last, what it counted."""
+    """Reads the parts that it is given: rows for Spark and, last, what it counted."""
 
-    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from _part(job, number, going, schema)
+    def read(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in parts:
+            for part in batch.to_pylist():
+                counted: dict[int, Facts] = {}
+                tasks = stored_tasks(part["tasks"], job.parts_access)
+                yield from read_tasks(job, tasks, counted, going, schema)
+                yield from (_row(unit, facts, schema) for unit, facts in counted.items())
+                if job.marks is not None:
+                    job.marks.leave(part["task"], part["bytes"])
 
     return read
 
 
-def _part(
-    job: Job, number: int, going: Sequence[Sent], schema: pa.Schema
+def _row(unit: int, facts: Facts, schema: pa.Schema) -> pa.RecordBatch:
+    problems = facts.problems
+    first: list[Any] = [
+        unit,
+        facts.rows,
+        facts.files,
+        msgspec.msgpack.encode(facts.tallies),
+        list(map(msgspec.structs.asdict, problems.listed)),
+        list(map(msgspec.structs.asdict, problems.counts)),
+    ]
+    types = [field.type for field in schema]
+    arrays = [pa.array([value], type) for value, type in zip(first, types, strict=False)]
+    rest = [pa.nulls(1, type) for type in types[len(_FIRST) :]]
+    return pa.RecordBatch.from_arrays([*arrays, *rest], schema=schema)
+
+
+def read_tasks(
+    job: Job,
+    tasks: Iterable[FileTask],
+    counted: dict[int, Facts],
+    going: Sequence[Sent],
+    schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
+    """Gives the values that go to Spark, and adds what is counted to the facts of each unit."""
     wanted = types_of(job.leaves)
-    counted: dict[int, Facts] = {}
-    tasks = job.parts[number]
-    for task in tasks:
+    for bare in tasks:
+        task = bare._replace(fields=job.fields)
         facts = counted.setdefault(task.unit, Facts(0, 0, [Tally() for _ in job.leaves]))
         bad = 0
         try:
@@ -133,27 +201,22 @@ def _part(
                 values = _counted(job.leaves, batch, task, facts)
                 if going:
                     arrays = [array for each in going for array in each.arrays(values[each.leaf])]
-                    first = [pa.repeat(task.unit, batch.rows), pa.nulls(batch.rows, pa.binary())]
+                    others = [pa.nulls(batch.rows, type) for _, type in _FIRST[1:]]
+                    first = [pa.repeat(task.unit, batch.rows), *others]
                     yield pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
                 bad += batch.bad
             facts.files += task.portion[0] == 0
             if bad:
                 reason = f"{bad:,} records are no JSON objects; they are not counted."
-                facts.problems.append(_problem(task, "bad_records", reason, remark=True))
+                facts.problems.add(_problem(task, "bad_records", reason, remark=True))
         except UnreadableFile as problem:
-            facts.problems.append(_problem(task, problem.code, problem.reason))
+            facts.problems.add(_problem(task, problem.code, problem.reason))
         except FileNotFoundError:
-            facts.problems.append(_problem(task, "vanished", "The file is gone since the scan."))
+            facts.problems.add(_problem(task, "vanished", "The file is gone since the scan."))
         except OSError as problem:
             words = problem.strerror or str(problem) or type(problem).__name__
             reason = f"It could not be read: {words}"
-            facts.problems.append(_problem(task, "unreadable", reason))
-    for unit, facts in counted.items():
-        first = [pa.array([unit], pa.int64()), pa.array([msgspec.msgpack.encode(facts)])]
-        rest = [pa.nulls(1, each.type) for each in list(schema)[len(_FIRST) :]]
-        yield pa.RecordBatch.from_arrays([*first, *rest], schema=schema)
-    if job.marks is not None:
-        job.marks.leave(number, sum(task.size // task.portion[1] for task in tasks))
+            facts.problems.add(_problem(task, "unreadable", reason))
 
 
 def _resolved(task: FileTask, roots: tuple[str, ...]) -> FileTask:

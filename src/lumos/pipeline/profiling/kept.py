@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from lumos.pipeline.profiling.job import Measured
 from lumos.storage import Access, storage_of
@@ -14,6 +16,11 @@ _log = logging.getLogger(__name__)
 
 HASH: Final = 8
 _ENDING: Final = ".msgpack"
+
+
+def identities_in(hashes: bytes | bytearray) -> npt.NDArray[np.uint64]:
+    """Hashes one after the other as numbers, which sort as the hashes do."""
+    return np.frombuffer(hashes, ">u8").astype(np.uint64)
 
 
 class Unit(msgspec.Struct, array_like=True, frozen=True):
@@ -28,10 +35,9 @@ class Unit(msgspec.Struct, array_like=True, frozen=True):
     measured: Measured
 
     @property
-    def identities(self) -> set[bytes]:
+    def identities(self) -> npt.NDArray[np.uint64]:
         """What each of the files is known by."""
-        starts = range(0, len(self.files), HASH)
-        return {self.files[start : start + HASH] for start in starts}
+        return identities_in(self.files)
 
     @property
     def name(self) -> str:

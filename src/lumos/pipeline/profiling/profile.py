@@ -8,20 +8,23 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final, NamedTuple, TypeAlias
 
+import numpy as np
 from pyspark.sql import SparkSession
 
-from lumos.model.discovery import Problem
+from lumos.pipeline.problems import MOST_OF_ALL, ProblemList
 from lumos.pipeline.profiling.columns import Leaf
 from lumos.pipeline.profiling.job import Facts, Job, Marks, Measured, measure
 from lumos.pipeline.profiling.kept import KeptUnits, Unit
-from lumos.pipeline.profiling.planning import Division, SourceFile, dealt, divide, tasks_of
+from lumos.pipeline.profiling.naming import KnownField
+from lumos.pipeline.profiling.planning import Division, SourceFiles, divide, parts_of
 from lumos.pipeline.profiling.sketching import Estimates, estimates
+from lumos.pipeline.profiling.stored_tasks import store_part
 from lumos.pipeline.profiling.tallies import Tally
 from lumos.pipeline.session import is_local
 from lumos.storage import Access, storage_of
 
 # Raised whenever what is kept of earlier profiles must not be used any more.
-_VERSION: Final = 5
+_VERSION: Final = 6
 _PARTS_PER_CORE: Final = 4
 _MOST_PARTS: Final = 256
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
@@ -53,35 +56,38 @@ class Profiled(NamedTuple):
     read: int
     tallies: list[Tally]
     estimates: dict[int, Estimates]
-    problems: list[Problem]
+    problems: ProblemList
 
 
 def profile(
     spark: SparkSession,
-    files: Sequence[SourceFile],
+    files: SourceFiles,
     leaves: Sequence[Leaf],
     place: Place,
     *,
+    fields: Sequence[KnownField] = (),
     keep: bool,
     anew: bool,
     watch: Watch,
 ) -> Profiled:
-    """Measures files; with `keep`, only those that no earlier profile measured, unless `anew`."""
+    """Measures files; with `keep`, only those that no earlier profile measured, unless `anew`.
+
+    `fields` are the columns of a table by what its files call them.
+    """
     spec = spec_of(leaves)
     kept = KeptUnits(place.state, place.state_access)
     known = kept.read(spec) if keep and not anew else ()
     division = divide(files, known, leaves=len(leaves))
-    fresh = _measured(spark, division, leaves, place, watch)
+    fresh = _measured(spark, files, division, leaves, place, fields, watch)
     if keep:
-        kept.replace(division.kept, _units(spec, division, fresh))
+        kept.replace(division.kept, _units(spec, files, division, fresh))
     parts = [*(unit.measured for unit in division.kept), *fresh.values()]
-    facts = Facts(0, 0, [Tally() for _ in leaves])
+    facts = Facts(0, 0, [Tally() for _ in leaves], ProblemList(MOST_OF_ALL))
     for part in parts:
         facts.join(part.facts)
     sketches = [(leaf, each) for part in parts for leaf, each in part.sketches.items()]
-    read = sum(map(len, division.fresh))
     told = estimates(spark, sketches)
-    return Profiled(facts.rows, facts.files, read, facts.tallies, told, facts.problems)
+    return Profiled(facts.rows, facts.files, division.read, facts.tallies, told, facts.problems)
 
 
 def spec_of(leaves: Sequence[Leaf]) -> str:
@@ -92,23 +98,45 @@ def spec_of(leaves: Sequence[Leaf]) -> str:
 
 
 def _measured(
-    spark: SparkSession, division: Division, leaves: Sequence[Leaf], place: Place, watch: Watch
+    spark: SparkSession,
+    files: SourceFiles,
+    division: Division,
+    leaves: Sequence[Leaf],
+    place: Place,
+    fields: Sequence[KnownField],
+    watch: Watch,
 ) -> dict[int, Measured]:
-    parts = dealt(tasks_of(division.fresh), parts=_parts(spark))
-    if not division.fresh:
+    if not division.read:
         return {}
     marks = Marks(f"{place.state}/under-way", place.state_access, uuid.uuid4().hex)
-    with _watched(marks, watch, parts=len(parts)):
-        return measure(spark, Job(tuple(leaves), place.access, parts, marks, place.roots))
+    with _cleared(marks):
+        parts = [
+            store_part(
+                f"{marks.folder}/{marks.job}.{number}.tasks",
+                place.state_access,
+                part.tasks,
+                size=part.size,
+            )
+            for number, part in enumerate(parts_of(files, division, parts=_parts(spark)))
+        ]
+        job = Job(
+            tuple(leaves), place.access, tuple(fields), marks, place.state_access, place.roots
+        )
+        with _watched(marks, watch, parts=len(parts)):
+            return measure(spark, job, parts)
 
 
-def _units(spec: str, division: Division, fresh: dict[int, Measured]) -> Iterator[Unit]:
-    for number, group in enumerate(division.fresh):
-        measured = fresh.get(number)
+def _units(
+    spec: str, files: SourceFiles, division: Division, fresh: dict[int, Measured]
+) -> Iterator[Unit]:
+    identities = files.identities
+    sizes = np.frombuffer(files.sizes, np.int64)
+    for number, measured in fresh.items():
         # A file that could not be read is tried again the next time.
-        if measured is not None and all(each.remark for each in measured.facts.problems):
-            identities = b"".join(sorted(file.identity for file in group))
-            yield Unit(spec, identities, sum(file.task.size for file in group), measured)
+        if not measured.facts.problems.failures:
+            is_own = np.frombuffer(division.fresh, np.int16) == number
+            own = np.sort(identities[is_own]).astype(">u8").tobytes()
+            yield Unit(spec, own, sum(sizes[is_own].tolist()), measured)
 
 
 def _parts(spark: SparkSession) -> int:
@@ -116,6 +144,16 @@ def _parts(spark: SparkSession) -> int:
         return min(_MOST_PARTS, _PARTS_PER_CORE * max(2, os.cpu_count() or 2))
     # Of a cluster nobody knows the size beforehand; its own parallelism is the best guess.
     return min(_MOST_PARTS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
+
+
+@contextmanager
+def _cleared(marks: Marks) -> Iterator[None]:
+    """Removes what a job leaves in its folder, with what jobs left that were killed."""
+    storage = storage_of(marks.folder, marks.access)
+    try:
+        yield
+    finally:
+        storage.discard([f"{marks.folder}/{name}" for name in storage.files(marks.folder)])
 
 
 @contextmanager
@@ -131,7 +169,7 @@ def _watched(marks: Marks, watch: Watch, *, parts: int) -> Iterator[None]:
             except OSError:
                 # Whatever is wrong with the storage, the tasks will say it better.
                 continue
-            ours = [name.rpartition("-")[2] for name in found if name.startswith(marks.job)]
+            ours = [name.rpartition("-")[2] for name in found if name.startswith(f"{marks.job}-")]
             # One that is just being written has another ending yet.
             sizes = [int(size) for size in ours if size.isdigit()]
             watch(sum(sizes), len(sizes) / parts)
@@ -143,5 +181,3 @@ def _watched(marks: Marks, watch: Watch, *, parts: int) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        # With them go those of jobs that were killed.
-        storage.discard([f"{marks.folder}/{name}" for name in storage.files(marks.folder)])

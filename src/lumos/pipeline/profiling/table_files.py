@@ -14,7 +14,7 @@ from lumos.model.discovery import Problem
 from lumos.model.schema import Schema
 from lumos.model.types import Array, Map, Struct
 from lumos.pipeline.profiling.columns import kind_of_values
-from lumos.pipeline.profiling.naming import known_fields
+from lumos.pipeline.profiling.naming import KnownField, known_fields
 from lumos.pipeline.profiling.planning import SourceFile, identity_of
 from lumos.pipeline.profiling.reading import HUDI_SLICE, FileTask
 from lumos.pipeline.tables import Memory, live_files
@@ -26,24 +26,31 @@ _ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
 
 
 class TableFiles(NamedTuple):
-    """The files of a table, and what of it is not taken into account."""
+    """The files of a table, its columns, and what of it is not taken into account."""
 
-    files: list[SourceFile]
+    files: Iterator[SourceFile]
+    fields: tuple[KnownField, ...]
     remarks: list[Problem]
 
 
 def table_files(root: str, memory: Memory) -> TableFiles:
-    """The live files of a table, in tasks that apply what its log says of them."""
+    """The live files of a table, in tasks that apply what its log says of them.
+
+    Tasks come without the table's fields, which are the same for all of them.
+    """
     facts = from_json(memory.facts, TableFacts)
     fields = known_fields(facts.schema, facts.properties)
+    return TableFiles(_files(root, memory, facts, fields), fields, _remarks(root, memory))
+
+
+def _files(
+    root: str, memory: Memory, facts: TableFacts, fields: tuple[KnownField, ...]
+) -> Iterator[SourceFile]:
     known_as = identity_of(fields)
     names = tuple(field.name for field in facts.schema.fields)
     initial = _initial_values(facts.schema)
     binary = {each.name for each in facts.schema.fields if kind_of_values(each.type) == "bytes"}
-    files = []
-    equality = 0
     for live, logs in _slices(live_files(memory)):
-        equality += any(each.kind == "equality" for each in live.deletes)
         is_slice = bool(logs) or live.format == _LOG
         path = absolute(live.path, root)
         constants = initial | {
@@ -62,7 +69,6 @@ def table_files(root: str, memory: Memory) -> TableFiles:
             unit=0,
             names=names,
             constants=tuple(constants.items()),
-            fields=fields,
             deletes=deletes,
             spelled=live.path,
             table=root if is_slice else "",
@@ -70,8 +76,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
             near=root,
         )
         partition = "/".join(f"{name}={value}" for name, value in live.partition)
-        files.append(SourceFile(task, partition, _identity(task, known_as)))
-    return TableFiles(files, _remarks(root, equality))
+        yield SourceFile(task, partition, _identity(task, known_as))
 
 
 def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile]]]:
@@ -131,7 +136,12 @@ def _spelled(deletes: Deletes) -> str:
     return f"{deletes.kind} {deletes.path} {deletes.offset} {deletes.inline.hex()}"
 
 
-def _remarks(root: str, equality: int) -> list[Problem]:
+def _remarks(root: str, memory: Memory) -> list[Problem]:
+    if memory.kind != "iceberg":
+        return []
+    equality = sum(
+        any(each.kind == "equality" for each in live.deletes) for live in live_files(memory)
+    )
     if not equality:
         return []
     reason = (
