@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import AsJson, ConfigFile, StorePath, local_path, lumos_of, print_json
 
 if TYPE_CHECKING:
     from lumos.engine.snapshots.reports import ExportReport
@@ -40,6 +40,7 @@ def export(
             help="A name that ends in .json, .yaml, .jsonl, .jsonl.zst or .parquet (a folder), or "
             "a folder, where the snapshot is called after the time.",
             show_default=False,
+            callback=local_path,
         ),
     ],
     platform: Annotated[
