@@ -132,4 +132,10 @@ def _show(report: "ExportReport") -> None:
         console.print(f"{plural(counts.deleted, 'dataset')} of them gone, with their history.")
     if report.omitted:
         console.print(f"Left out: {', '.join(report.omitted)}.")
+    if report.lineage_left_out:
+        links = plural(report.lineage_left_out, "lineage edge")
+        console.print(
+            f"Left out: {links} from or to tables that the store has no dataset of. Scan the "
+            "tables and ingest the lineage again, then export."
+        )
     console.print(f"{report.file}  {size(report.size_bytes)}  hash {report.hash[:16]}")
