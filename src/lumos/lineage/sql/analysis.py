@@ -5,7 +5,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import msgspec
@@ -51,6 +51,8 @@ from lumos.lineage.sql.words import (
 
 _DEEP_STACK: Final = 512 * 1024 * 1024
 _DEEPEST: Final = 60_000
+_DEEP_THREAD: Final = "lumos-sql"
+_DEEP: Final = threading.Lock()
 _CLASS: Final = re.compile(r"<class '[\w.]*?(\w+)'>")
 _MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
 _TOKEN: Final = re.compile(r"<Token .*?\btext: (.*?), line:.*?>", re.DOTALL)
@@ -69,16 +71,40 @@ def analyse(
     `columns` tells the columns of a table by the parts of its name, or None if nobody knows them.
     """
 
+    def run(*, is_deep: bool) -> Script:
+        with _without_parser_log():
+            return _Analysis(dialect, columns, watcher, is_deep=is_deep).script(text, file)
+
     try:
-        return _Analysis(dialect, columns, watcher).script(text, file)
+        return run(is_deep=False)
     except RecursionError:
-        return _in_deep_stack(
-            lambda: _Analysis(dialect, columns, watcher, is_deep=True).script(text, file)
-        )
+        if threading.current_thread().name == _DEEP_THREAD:
+            raise
+        return _in_deep_stack(lambda: run(is_deep=True))
+
+
+@contextmanager
+def _without_parser_log() -> Iterator[None]:
+    """Drops what the parser logs in this thread: we report it ourselves, with its place."""
+    thread = threading.get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    logger = logging.getLogger("sqlglot")
+    logger.addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_of_others)
 
 
 def _in_deep_stack(work: Callable[[], Script]) -> Script:
-    """Runs what is nested deeper than the stack of an ordinary thread."""
+    """Runs what is nested deeper than ordinary stacks hold, in a thread with a large one.
+
+    Python has one recursion limit for all threads. So one text at a time is read with a higher one,
+    or two of them could leave it behind.
+    """
     done: list[Script] = []
     failed: list[BaseException] = []
 
@@ -88,19 +114,28 @@ def _in_deep_stack(work: Callable[[], Script]) -> Script:
         except BaseException as problem:  # noqa: BLE001 - raised again by the caller's thread
             failed.append(problem)
 
-    limit = sys.getrecursionlimit()
-    stack = threading.stack_size(_DEEP_STACK)
-    try:
-        sys.setrecursionlimit(_DEEPEST)
-        thread = threading.Thread(target=run, name="lumos-sql")
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(stack)
-        sys.setrecursionlimit(limit)
+    with _DEEP:
+        limit = sys.getrecursionlimit()
+        try:
+            sys.setrecursionlimit(_DEEPEST)
+            thread = _started(run)
+            thread.join()
+        finally:
+            sys.setrecursionlimit(limit)
     if failed:
         raise failed[0]
     return done[0]
+
+
+def _started(run: Callable[[], None]) -> threading.Thread:
+    """A thread with a large stack; those that others start next have their usual one."""
+    thread = threading.Thread(target=run, name=_DEEP_THREAD)
+    usual = threading.stack_size(_DEEP_STACK)
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(usual)
+    return thread
 
 
 class _Analysis:
@@ -127,8 +162,6 @@ class _Analysis:
         self._begun: list[tuple[int, int]] = []
         # PostgreSQL's trigger functions learn only from the trigger whose rows they see.
         self._triggers: dict[str, Triggered] = {}
-        # What the parser does not know is reported by us, with its place.
-        logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
     def script(self, text: str, file: str | None) -> Script:
         text = text.removeprefix("\ufeff")
