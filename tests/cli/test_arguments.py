@@ -97,6 +97,7 @@ def test_a_deleted_working_directory_is_named(tmp_path: Path, words: tuple[str, 
         (URL,),
         ("--debug", "show", URL),
         ("lineage", "ingest", URL),
+        ("search", URL, "--json"),
     ],
 )
 @pytest.mark.parametrize("password", ["hunter2", "hun/ter2", "hun@ter2", "hun//ter2", r"hun\ter2"])
