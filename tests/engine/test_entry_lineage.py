@@ -1,6 +1,7 @@
 """A dataset gives out the lineage that it was told and what reporters say, and keeps them apart."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 from lumos import Lumos
 from lumos.engine.entries import entry_of, put_entry
 from lumos.engine.snapshots.catalogs import LocalCatalog
+from lumos.engine.snapshots.exporting import Wanted, export
 from lumos.model.catalog import Entry, Job
 from lumos.model.codec import to_json
 from lumos.model.dataset import Lineage, UpstreamEdge
@@ -191,3 +193,16 @@ def test_jobs_leave_without_what_only_reporters_speak_of(store: Store) -> None:
         msgspec.structs.replace(reported, inputs=(A,)),
     ]
     assert list(store.lineage.jobs()) == [told, reported]
+
+
+def test_links_of_assumed_tables_are_counted_as_left_out(store: Store, tmp_path: Path) -> None:
+    assumed, other = "lumos://sql/x", "lumos://sql/y"
+    job = Job(urn="lumos://airflow/j", name="j", platform="airflow", inputs=(A,), outputs=(other,))
+    with store.transaction() as transaction:
+        transaction.entries.put_item(StoredItem("jobs", job.urn, to_json(job)), at=AT)
+    report(store, (A, B), (assumed, B), (assumed, other), (A, job.urn))
+    report(store, (assumed, other), reporter="sql:n")
+    done = export(
+        LocalCatalog(store), tmp_path / "s.json", Wanted(), at=AT, announce=lambda *_, **__: None
+    )
+    assert (done.counts.lineage_edges, done.lineage_left_out) == (1, 2)

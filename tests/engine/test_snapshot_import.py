@@ -225,6 +225,13 @@ def test_history_comes_along_with_its_schemas(seen: Sightings, workplace: Path) 
         )  # fmt: skip
     assert [(event.type, event.cause) for event in told] == [(EventType.CREATED, "import")]
     assert told[0].cloud_version == "S-4"
+    log = [(event.type, event.schema_version, event.summary) for event in other.changes()]
+    assert log == [
+        (EventType.CREATED, "2.0.0", "import of orders.yaml"),
+        (EventType.SCHEMA_CHANGED, "2.0.0", "1 field removed: city"),
+        (EventType.SCHEMA_CHANGED, "1.1.0", "1 field added: city"),
+        (EventType.SCHEMA_CHANGED, "1.0.0", "first seen"),
+    ]
     assert other.version.show("orders").cloud_version == "S-4"
     exported = [each.snapshot.export("again.json").hash for each in (seen.lumos, other)]
     assert exported[0] == exported[1]

@@ -4,11 +4,20 @@ import io
 import tarfile
 import zipfile
 
+import pyarrow as pa
 import pytest
 
 from lumos.formats import FORMATS, UnreadableFile, identify, read_file
 
-from .material import ROWS, MemoryFile, found, valid_files
+from .material import (
+    ROWS,
+    MemoryFile,
+    avro_bytes,
+    found,
+    orc_bytes,
+    parquet_bytes,
+    valid_files,
+)
 
 CSV = b"id,name\n1,Ann\n2,Bob\n3,Eve\n"
 LINES = b'{"id": 1}\n{"id": 2}\n'
@@ -242,3 +251,26 @@ def test_a_part_needs_little_evidence_to_be_a_table(name: str) -> None:
     assert found(name, b"cedar\t4461\nharbor\t9107\n")[0] == "csv"
     assert read_file("notes", MemoryFile(b"cedar\t4461\nharbor\t9107\n")) is None
     assert read_file(name, MemoryFile(b"cedar\nharbor, a port\n")) is None
+
+
+def _wide(format: str, columns: int) -> bytes:
+    """A file of so many columns and no rows, or one where a format cannot do without."""
+    names = [f"c{number}" for number in range(columns)]
+    table = pa.table({name: pa.array([], pa.int64()) for name in names})
+    if format == "parquet":
+        return parquet_bytes(table)
+    if format == "orc":
+        return orc_bytes(table)
+    if format == "avro":
+        return avro_bytes([{"name": name, "type": "long"} for name in names], [])
+    if format == "csv":
+        return f"{','.join(names)}\n{','.join('1' * columns)}\n".encode()
+    return b"{" + b",".join(b'"%s":1' % name.encode() for name in names) + b"}\n"
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc", "avro", "csv", "json"])
+def test_every_format_has_the_same_limit_of_columns(format: str) -> None:
+    assert len(found(f"a.{format}", _wide(format, 20_000))[1].schema.fields) == 20_000
+    with pytest.raises(UnreadableFile, match=r"20,001 columns; at most 20,000") as problem:
+        read_file(f"a.{format}", MemoryFile(_wide(format, 20_001)))
+    assert problem.value.code == "too_many_columns"

@@ -102,6 +102,13 @@ def test_a_broken_table_keeps_what_was_known_and_comes_back(lake: Path, scans: S
     assert scans.problems == set()
 
 
+def test_a_table_with_too_many_columns_is_a_problem(lake: Path, scans: Scans) -> None:
+    wide = {f"c{number}": pa.array([], pa.int64()) for number in range(20_001)}
+    write_delta(lake / "wide", pa.table(wide))
+    assert scans.scan().datasets == ()
+    assert scans.problems == {("wide", "too_many_columns")}
+
+
 def test_a_table_that_never_could_be_read_hides_its_files_all_the_same(
     lake: Path, scans: Scans
 ) -> None:

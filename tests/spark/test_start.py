@@ -195,3 +195,25 @@ def test_a_jvm_that_nobody_took_ends_with_its_python_in_silence(tmp_path: Path) 
     )
     assert done.stderr == ""
     assert not is_alive(int(done.stdout))
+
+
+@pytest.mark.parametrize(
+    "cache", ["/" + "x" * 300, "/dev/null/cache"], ids=["cannot be looked at", "no folder"]
+)
+def test_a_cache_folder_that_cannot_be_used_is_done_without(
+    cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    monkeypatch.delenv(class_archive.OFF, raising=False)
+    assert class_archive.options(jvm.java_command(), jvm.spark_home()) == []
+    class_archive.build_if_missing(jvm.java_command(), jvm.spark_home())
+
+
+def test_a_user_without_a_home_has_no_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv(class_archive.OFF, raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert class_archive.options(jvm.java_command(), jvm.spark_home()) == []

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import sqlite3
 import threading
 from pathlib import Path
@@ -19,6 +20,7 @@ from lumos.store import (
     StoreTooOld,
 )
 from lumos.store.database import HEAD, REVISIONS, Database
+from lumos.store.errors import StoreError, clear_errors
 from store.conftest import AT, dataset, event
 
 
@@ -229,3 +231,16 @@ def test_a_store_that_cannot_be_written_can_still_be_read(
     assert readable.get("lumos://file/lake/orders").name == "orders"
     with pytest.raises(StoreNotUsable, match="cannot be written"), readable.transaction() as writer:
         writer.save(dataset())
+
+
+@pytest.mark.parametrize(
+    ("free", "kind", "said"),
+    [(4096, StoreNotUsable, "No room left on the disk"), (10**9, StoreError, "disk I/O error")],
+)
+def test_a_full_disk_is_told_from_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, kind: type[StoreError], said: str
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
+    with pytest.raises(kind, match=said), clear_errors(str(tmp_path / "lumos.db")):
+        raise sqlite3.OperationalError("disk I/O error")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import AsJson, ConfigFile, StorePath, local_path, lumos_of, print_json
 
 if TYPE_CHECKING:
     from lumos.engine.snapshots.reports import ExportReport
@@ -40,6 +40,7 @@ def export(
             help="A name that ends in .json, .yaml, .jsonl, .jsonl.zst or .parquet (a folder), or "
             "a folder, where the snapshot is called after the time.",
             show_default=False,
+            callback=local_path,
         ),
     ],
     platform: Annotated[
@@ -131,4 +132,10 @@ def _show(report: "ExportReport") -> None:
         console.print(f"{plural(counts.deleted, 'dataset')} of them gone, with their history.")
     if report.omitted:
         console.print(f"Left out: {', '.join(report.omitted)}.")
+    if report.lineage_left_out:
+        links = plural(report.lineage_left_out, "lineage edge")
+        console.print(
+            f"Left out: {links} from or to tables that the store has no dataset of. Scan the "
+            "tables and ingest the lineage again, then export."
+        )
     console.print(f"{report.file}  {size(report.size_bytes)}  hash {report.hash[:16]}")

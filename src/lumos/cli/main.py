@@ -8,11 +8,13 @@ import os
 import sys
 import threading
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from lumos import __version__
 from lumos.cli import (
@@ -53,12 +55,36 @@ from lumos.cli import (
 from lumos.cli.lines import escaped
 from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET, stop_printing
-from lumos.errors import FAILED, LumosError
+from lumos.config.secret import without_secrets_of
+from lumos.errors import FAILED, LumosError, MisuseError
 
 _ANYWHERE: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
 
+
+class _Commands(TyperGroup):
+    """All commands; what is said of wrong arguments does not repeat their secrets."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _masked_misuse():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _masked_misuse():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _masked_misuse() -> Iterator[None]:
+    try:
+        yield
+    except typer.TyperException as problem:
+        problem.message = without_secrets_of(sys.argv, problem.message)
+        raise
+
+
 app = typer.Typer(
     name="lumos",
+    cls=_Commands,
     epilog="Start with: lumos ingest PATH",
     no_args_is_help=True,
     add_completion=True,
@@ -174,12 +200,18 @@ def main() -> None:
     """Runs the command; failures become one sentence on stderr and the right exit code."""
     _mend_streams()
     try:
+        _check_encoding()
         app(_options_first(sys.argv[1:]))
     except LumosError as problem:
         _fail(str(problem), problem.exit_code)
     except BrokenPipeError:
         stop_printing()
     except OSError as problem:
+        if isinstance(problem, FileNotFoundError) and not _has_working_directory():
+            _fail(
+                "The working directory no longer exists. Change to another one, as with: cd ~",
+                FAILED,
+            )
         if problem.errno == errno.ENOSPC:
             _fail("No room left on the disk. Free some and run the command again.", FAILED)
         if problem.filename is None:
@@ -191,6 +223,32 @@ def main() -> None:
         _fail(f"{place}: {problem.strerror or problem}.", FAILED)
     except KeyboardInterrupt:
         _fail("Interrupted.", 130)
+
+
+def _check_encoding() -> None:
+    """Refuses arguments and variables of bytes that are not UTF-8, which no store can hold."""
+    given = [(f"argument '{word}'", word) for word in sys.argv[1:]]
+    given += [
+        (f"environment variable {name}", value)
+        for name, value in os.environ.items()
+        if name.startswith("LUMOS_")
+    ]
+    for what, text in given:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise MisuseError(
+                f"The {what} is not valid UTF-8. Use UTF-8; a file or a folder with such "
+                "a name has to be renamed first."
+            ) from None
+
+
+def _has_working_directory() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _mend_streams() -> None:
@@ -226,6 +284,6 @@ def _options_first(words: list[str]) -> list[str]:
 
 def _fail(sentence: str, exit_code: int) -> None:
     if os.environ.get(DEBUG):
-        traceback.print_exc()
-    typer.echo(f"lumos: {escaped(sentence)}", err=True)
+        typer.echo(escaped(without_secrets_of(sys.argv, traceback.format_exc())), err=True)
+    typer.echo(f"lumos: {escaped(without_secrets_of(sys.argv, sentence))}", err=True)
     sys.exit(exit_code)

@@ -1,9 +1,10 @@
 """Options that several commands share, and how results are printed."""
 
 import os
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 import typer
 
@@ -14,9 +15,29 @@ if TYPE_CHECKING:
 
 DEBUG: Final = "LUMOS_DEBUG"
 QUIET: Final = "LUMOS_QUIET"
+# A path has lost one of the slashes.
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # What commands leave with where somebody asked for it.
 BREAKING: Final = 10
 UNDETERMINED: Final = 11
+
+AnyPath = TypeVar("AnyPath", str, Path, Path | None)
+
+
+def local_path(path: AnyPath) -> AnyPath:
+    """Refuses a URL where a path is expected: it would be taken for folders, password and all."""
+    if path is not None and _URL.match(str(path)):
+        raise typer.BadParameter(f"'{path}' is a URL. Give a path on this machine.")
+    return path
+
+
+def _store_file(path: Path | None) -> Path | None:
+    try:
+        return local_path(path)
+    except typer.BadParameter as problem:
+        problem.message += " A PostgreSQL store is set in lumos.yaml: storage.connection_string"
+        raise
+
 
 ConfigFile = Annotated[
     Path | None,
@@ -30,7 +51,10 @@ ConfigFile = Annotated[
 StorePath = Annotated[
     Path | None,
     typer.Option(
-        "--store", metavar="FILE", help="The store's file. Default: .lumos/lumos.db here."
+        "--store",
+        metavar="FILE",
+        help="The store's file. Default: .lumos/lumos.db here.",
+        callback=_store_file,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -14,6 +14,7 @@ from lumos.cli.options import (
     FileKind,
     FileModel,
     StorePath,
+    local_path,
     lumos_of,
     print_json,
 )
@@ -269,7 +270,12 @@ def evolution(
 def export(
     folder: Annotated[
         str,
-        typer.Argument(metavar="DIR", help="The folder to bring up to date.", show_default=False),
+        typer.Argument(
+            metavar="DIR",
+            help="The folder to bring up to date.",
+            show_default=False,
+            callback=local_path,
+        ),
     ],
     config: ConfigFile = None,
     store: StorePath = None,

@@ -2,7 +2,9 @@
 
 import hmac
 import re
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 MASK: Final = "***"
@@ -64,6 +66,16 @@ _HARMLESS: Final = frozenset(
         "authsource", "tls", "ssl",
     )
 )  # fmt: skip
+
+
+# In an argument, which has one slash less once it was taken for a path. A password may hold an @.
+_ENTRY_IN_URL: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/{1,2}(?P<user>[^\s/:@]*)(?::(?P<password>.*))?@",
+    re.DOTALL,
+)
+_PARAMETER_IN_URL: Final = re.compile(r"(?<=[?&;])(?P<name>[^\s=&;?]+)=(?P<value>[^\s&;]+)")
+# What stands before an @ in these is a platform or a container.
+_WITHOUT_USERS: Final = frozenset(("lumos", "abfs", "abfss", "wasb", "wasbs"))
 
 
 class Secret:
@@ -164,6 +176,33 @@ def redacted(text: str) -> str:
     for pattern in _TOLD:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text
+
+
+def without_secrets_of(arguments: Iterable[str], text: str) -> str:
+    """The text with everything masked that is secret in a URL among the arguments.
+
+    Messages repeat an argument in part, as a path or in quotes, so it is not looked for as a whole.
+    """
+    for argument in arguments:
+        if ":/" not in argument:
+            continue
+        for spelled in {argument, str(Path(argument)), repr(argument)[1:-1]}:
+            for secret, shown in _secrets_in(spelled):
+                text = text.replace(secret, shown)
+    return text
+
+
+def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
+    """Secrets with what stands around them, and how that is shown."""
+    if entry := _ENTRY_IN_URL.search(url):
+        if entry["password"]:
+            yield f":{entry['password']}@", f":{MASK}@"
+        elif entry["user"] and entry["scheme"].lower() not in _WITHOUT_USERS:
+            # A user without a password may be a token.
+            yield f"/{entry['user']}@", f"/{MASK}@"
+    for parameter in _PARAMETER_IN_URL.finditer(url):
+        if parameter["name"].casefold() not in _HARMLESS:
+            yield parameter[0], f"{parameter['name']}={MASK}"
 
 
 def names_secret(key: str) -> bool:

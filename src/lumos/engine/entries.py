@@ -366,6 +366,12 @@ class _History:
             **known,
         }
 
+    @property
+    def _has_creation(self) -> bool:
+        """Whether the log of changes tells when the dataset came into this store."""
+        is_created = self._event is not None and self._event.type is EventType.CREATED
+        return self._before is not None or is_created
+
     def _event_of(
         self, record: VersionRecord, schema: Schema, hash: str, before: Sequence[StoredVersion]
     ) -> ChangeEvent:
@@ -374,7 +380,7 @@ class _History:
             return self._event
         findings = _findings(before[0].schema, schema, self._entry.format) if before else ()
         if not before:
-            type = EventType.CREATED
+            type = EventType.SCHEMA_CHANGED if self._has_creation else EventType.CREATED
         elif before[0].schema.shape != schema.shape:
             type = EventType.SCHEMA_CHANGED
         else:
@@ -391,7 +397,8 @@ class _History:
             old_schema=before[0].schema_hash if before else None,
             new_schema=hash,
             findings=findings,
-            summary=summary_of(type, findings) or "; ".join(record.changes),
+            summary=summary_of(type if before else EventType.CREATED, findings)
+            or "; ".join(record.changes),
             metadata={"source": IMPORTED, _HISTORY: 1},
         )
         if record.breaking and not event.breaking:

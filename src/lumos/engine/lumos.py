@@ -12,6 +12,7 @@ import msgspec
 
 from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
+from lumos.config.secret import without_secrets_of
 from lumos.engine.handlers import ChangeHandler, Handlers
 from lumos.engine.herald import Herald
 from lumos.engine.impact.tracking import BlastRadiusTracker
@@ -225,7 +226,7 @@ class Lumos:
         facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
         datasets, hits = self._store().search(text, facets, limit=limit)
         return SearchReport(
-            query=text,
+            query=without_secrets_of([text], text),
             total=hits.total,
             all_counted=hits.all_counted,
             results=tuple(map(SearchResult.of, datasets)),

@@ -15,6 +15,7 @@ from lumos.formats.interface import (
     KnownSchema,
     Remark,
     UnreadableFile,
+    check_width,
 )
 from lumos.formats.naming import FORMATS
 
@@ -27,6 +28,7 @@ __all__ = [
     "KnownSchema",
     "Remark",
     "UnreadableFile",
+    "check_width",
     "column_statistics",
     "identify",
     "merge_columns",

@@ -6,7 +6,16 @@ from typing import ClassVar, Final, NamedTuple
 
 from lumos.formats.csv_dialect import Table, divided
 from lumos.formats.csv_header import Column, is_header
-from lumos.formats.interface import Content, FileFacts, Sample, TextFormat, UnreadableFile, inferred
+from lumos.formats.interface import (
+    MOST_COLUMNS,
+    Content,
+    FileFacts,
+    Sample,
+    TextFormat,
+    UnreadableFile,
+    check_width,
+    inferred,
+)
 from lumos.formats.names import distinct_names
 from lumos.formats.scalars import type_of_texts
 from lumos.formats.text import text_of
@@ -14,7 +23,6 @@ from lumos.model.types import NULL, STRING, DataType
 
 _SAMPLE: Final = 64 * 1024
 _LONG_SAMPLE: Final = 4 * 1024 * 1024
-_MOST_COLUMNS: Final = 20_000
 _MOST_CELLS: Final = 500_000
 _LEAST_ROWS: Final = 20
 
@@ -26,7 +34,7 @@ class Csv(TextFormat):
 
     def recognises(self, sample: Sample) -> bool:
         table = divided(text_of(sample), whole=sample.whole)
-        if not table.is_regular or table.widest > _MOST_COLUMNS:
+        if not table.is_regular or table.widest > MOST_COLUMNS:
             return False
         # Where there are sentences, only names above columns of values tell a table from prose.
         return not table.is_wordy or _columns(table).is_evident
@@ -34,16 +42,14 @@ class Csv(TextFormat):
     def divides(self, sample: Sample) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
         table = divided(text_of(sample), whole=sample.whole)
-        return table.is_even and not table.is_wordy and table.widest <= _MOST_COLUMNS
+        return table.is_even and not table.is_wordy and table.widest <= MOST_COLUMNS
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)
         table = divided(text_of(sample), whole=sample.whole, suffix=suffix)
         if not table.rows:
             raise UnreadableFile("empty_file", "The file has no rows.")
-        if table.widest > _MOST_COLUMNS:
-            reason = f"{table.widest} columns; at most {_MOST_COLUMNS}."
-            raise UnreadableFile("too_many_columns", reason)
+        check_width(table.widest)
         columns = _columns(table)
         rows = len(table.rows) - columns.has_header
         known = inferred(tuple(distinct_names(columns.names)), tuple(columns.types))

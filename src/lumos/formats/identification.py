@@ -13,6 +13,7 @@ from lumos.formats.interface import (
     Sample,
     TextFormat,
     UnreadableFile,
+    check_width,
 )
 from lumos.formats.naming import BINARY, CSV, JSON, Promise, promise_of
 from lumos.formats.strangers import stranger
@@ -40,6 +41,13 @@ def read_file(name: str, file: RangedBytes, *, column_stats: bool = False) -> Fo
 
     A file that is what its name says costs one ranged read, unless its footer is very long.
     """
+    found = _read(name, file, column_stats=column_stats)
+    if found is not None:
+        check_width(len(found[1].schema.fields))
+    return found
+
+
+def _read(name: str, file: RangedBytes, *, column_stats: bool) -> Found | None:
     promise = promise_of(name)
     promised = promise.format
     if file.size == 0:

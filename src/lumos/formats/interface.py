@@ -13,6 +13,7 @@ from lumos.model.types import DataType
 
 # No count or size beyond it is believed; larger ones fit into no store.
 LARGEST: Final = 2**63 - 1
+MOST_COLUMNS: Final = 20_000
 
 
 class UnreadableFile(LumosError):
@@ -23,6 +24,13 @@ class UnreadableFile(LumosError):
         # Libraries' own words inside it may run over lines, or lack the full stop.
         self.reason = " ".join(reason.split()).rstrip(".") + "."
         super().__init__(self.reason)
+
+
+def check_width(columns: int) -> None:
+    """Refuses more columns than any schema is kept with, whatever the format."""
+    if columns > MOST_COLUMNS:
+        reason = f"It has {columns:,} columns; at most {MOST_COLUMNS:,} are read."
+        raise UnreadableFile("too_many_columns", reason)
 
 
 class RangedBytes(Protocol):

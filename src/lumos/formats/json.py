@@ -11,6 +11,7 @@ from lumos.formats.interface import (
     Sample,
     TextFormat,
     UnreadableFile,
+    check_width,
     inferred,
 )
 from lumos.formats.json_records import Records, all_records, cut_record, quick_records
@@ -20,7 +21,6 @@ from lumos.formats.text import first_character, text_of
 
 _SAMPLE: Final = 64 * 1024
 _LONG_SAMPLE: Final = 1024 * 1024
-_MOST_COLUMNS: Final = 20_000
 _EVIDENT_SHARE: Final = 0.9
 
 
@@ -94,8 +94,6 @@ def _cut_facts(sample: Sample) -> FileFacts:
 
 def _schema(objects: list[dict[str, Any]]) -> KnownSchema:
     columns = columns_of(objects)
-    if len(columns) > _MOST_COLUMNS:
-        reason = f"{len(columns)} keys; at most {_MOST_COLUMNS}."
-        raise UnreadableFile("too_many_columns", reason)
+    check_width(len(columns))
     names = distinct_names([name_of(key) for key in columns])
     return inferred(tuple(names), tuple(map(type_of_values, columns.values())))

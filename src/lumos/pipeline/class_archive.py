@@ -26,7 +26,8 @@ def options(java: str, spark_home: Path, *, archive_to: Path | None = None) -> l
     if archive_to is not None:
         return [*_SILENT, f"-XX:ArchiveClassesAtExit={archive_to}"]
     file = archive_file(java, spark_home)
-    if file is None or not file.is_file():
+    # Path.is_file raises where the folder may not be read.
+    if file is None or not os.path.isfile(file):
         return []
     return [*_SILENT, "-Xshare:auto", f"-XX:SharedArchiveFile={file}"]
 
@@ -41,10 +42,12 @@ def archive_file(java: str, spark_home: Path) -> Path | None:
     binary = Path(found).resolve()
     try:
         ages = [str(path.stat().st_mtime_ns) for path in (binary, spark_home / "jars")]
-    except OSError:
+        folder = cache_folder()
+    except (OSError, RuntimeError):
+        # Python raises RuntimeError for a user without a home, as in some containers.
         return None
     installation = _short_hash(str(spark_home))
-    return cache_folder() / f"spark-{installation}-{_short_hash(str(binary), *ages)}.jsa"
+    return folder / f"spark-{installation}-{_short_hash(str(binary), *ages)}.jsa"
 
 
 def _short_hash(*facts: str) -> str:
@@ -61,10 +64,12 @@ def cache_folder() -> Path:
 def build_if_missing(java: str, spark_home: Path) -> None:
     """Starts making the archive in a process that outlives this one, unless it is there."""
     file = archive_file(java, spark_home)
-    if file is None or file.exists():
+    if file is None or os.path.exists(file):
         return
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(file.parent, os.W_OK | os.X_OK):
+            return
         subprocess.Popen(
             [sys.executable, "-m", "lumos.pipeline.class_archive", java, str(spark_home)],
             stdin=subprocess.DEVNULL,

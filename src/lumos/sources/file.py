@@ -53,6 +53,12 @@ def _existing(path: str) -> str:
         raise PathNotFound("The path to scan is empty. Name a folder: lumos ingest PATH")
     absolute = os.path.abspath(path)
     try:
+        absolute.encode()
+    except UnicodeEncodeError:
+        raise PathNotFound(
+            f"The path {absolute!a} is not valid UTF-8. Rename its folders, then scan them."
+        ) from None
+    try:
         os.stat(absolute)
     except PermissionError:
         raise PathNotFound(

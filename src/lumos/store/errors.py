@@ -1,8 +1,10 @@
 """What can go wrong with a store, said once for every database."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy.exc import DBAPIError
@@ -11,6 +13,8 @@ from lumos.errors import LumosError, MisuseError
 
 # How PostgreSQL calls a deadlock, and a state of the data that another writer has overtaken.
 _CONTENDED: Final = frozenset({"40P01", "40001"})
+# Room for the smallest step by which SQLite grows the index of its log, and some more.
+_LEAST_FREE: Final = 256 * 1024
 
 
 class StoreError(LumosError):
@@ -118,7 +122,8 @@ def _translated(problem: Exception, place: str) -> StoreError:
         return StoreContended(place)
     if "locked" in text or "busy" in text or "lock timeout" in text:
         return StoreLocked(place)
-    if "disk is full" in text:
+    # SQLite reports a full disk as an I/O error where it cannot grow the files beside the database.
+    if "disk is full" in text or ("disk I/O error" in text and _is_disk_full(place)):
         return StoreNotUsable(
             f"No room left on the disk of the store {place}. Free some and rerun."
         )
@@ -138,3 +143,10 @@ def _translated(problem: Exception, place: str) -> StoreError:
             "storage.connection_string names it."
         )
     return StoreError(f"The store {place} failed: {text.strip().splitlines()[0]}")
+
+
+def _is_disk_full(place: str) -> bool:
+    try:
+        return shutil.disk_usage(Path(place).parent).free < _LEAST_FREE
+    except OSError:
+        return False

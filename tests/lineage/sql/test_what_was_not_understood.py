@@ -1,8 +1,15 @@
 """Statements that cannot be read are told, in plain words, and count against the coverage."""
 
+import logging
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+import sqlglot
 
 from lineage.sql.edges import of
+from lumos.lineage.sql.analysis import analyse
 
 
 @pytest.mark.parametrize(
@@ -52,3 +59,30 @@ def test_the_language_of_a_routine_is_no_statement() -> None:
     body = "begin insert into o (a) select a from t; end"
     script = of(f"create function f() returns void as $$ {body} $$ language plpgsql", "postgres")
     assert not script.unresolved
+
+
+DEEP = f"SELECT {'(' * 1500}a{')' * 1500} AS a FROM t"
+UNSUPPORTED = "ALTER TABLE t ENABLE ROW LEVEL SECURITY"
+
+
+def test_texts_nested_deeply_leave_the_limits_of_the_process_as_they_were() -> None:
+    before = sys.getrecursionlimit(), threading.stack_size()
+    together = threading.Barrier(4)
+
+    def read(_: int) -> int:
+        together.wait()
+        return len(analyse(DEEP, dialect="spark").statements)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(read, range(4))) == [1, 1, 1, 1]
+    assert (sys.getrecursionlimit(), threading.stack_size()) == before
+
+
+def test_the_parser_s_log_stays_usable_for_others(caplog: pytest.LogCaptureFixture) -> None:
+    level = logging.getLogger("sqlglot").level
+    analyse(UNSUPPORTED, dialect="postgres")
+    assert caplog.records == []
+    assert logging.getLogger("sqlglot").level == level
+    assert logging.getLogger("sqlglot").filters == []
+    sqlglot.parse(UNSUPPORTED, dialect="postgres")
+    assert [record.name for record in caplog.records] == ["sqlglot"]

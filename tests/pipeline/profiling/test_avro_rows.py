@@ -1,11 +1,18 @@
 """Rows of Avro: times that few calendars reach, and files of no records."""
 
+import bz2
+import io
+import lzma
+import zlib
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
+from fastavro import _read
+from fastavro.read import LOGICAL_READERS
 
 from lumos.pipeline.profiling.tallies import Tally
 from pipeline.profiling.test_reading import measured
@@ -94,3 +101,40 @@ def test_values_that_are_no_records_are_the_column_that_stands_for_them(
     (found,) = measured(file).tallies
     assert (found.rows, found.nulls) == (2, values.count(None))
     assert (found.shortest, found.longest) == lengths
+
+
+def test_the_library_reads_as_before_for_others(tmp_path: Path) -> None:
+    readers, blocks = dict(LOGICAL_READERS), dict(_read.BLOCK_READERS)
+    file = tmp_path / "a.avro"
+    type = {"type": "long", "logicalType": "timestamp-millis"}
+    tally(file, type, [0, 2**62])
+    assert {name: LOGICAL_READERS[name] for name in readers} == readers
+    assert blocks == _read.BLOCK_READERS
+    with file.open("rb") as source, pytest.raises(OverflowError):
+        list(fastavro.reader(source))
+
+
+@pytest.mark.parametrize("codec", ["zstandard", "snappy", "bzip2", "xz", "deflate", "null"])
+def test_files_of_every_codec_are_read_without_other_libraries(tmp_path: Path, codec: str) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "t", "type": "long"}]}
+    whole = io.BytesIO()
+    fastavro.writer(whole, schema, [{"t": number} for number in range(5)], sync_marker=b"s" * 16)
+    content = whole.getvalue()[-21:-16]
+    packed = {
+        "zstandard": lambda: pa.compress(content, "zstd", asbytes=True),
+        "snappy": lambda: pa.compress(content, "snappy", asbytes=True) + b"\0" * 4,
+        "bzip2": lambda: bz2.compress(content),
+        "xz": lambda: lzma.compress(content),
+        "deflate": lambda: zlib.compress(content)[2:-4],
+        "null": lambda: content,
+    }[codec]()
+    head = whole.getvalue()[: -(5 + 16 + 2)].replace(
+        b"\x08null", bytes([len(codec) * 2]) + codec.encode()
+    )
+    file = tmp_path / "a.avro"
+    sizes = io.BytesIO()
+    for number in (5, len(packed)):
+        fastavro.schemaless_writer(sizes, "long", number)
+    file.write_bytes(head + sizes.getvalue() + packed + b"s" * 16)
+    found = measured(file)
+    assert (found.rows, found.problems, found.tallies[0].high) == (5, [], 4)

@@ -28,6 +28,7 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
+from lumos.model.json_decoder import decode_json
 from lumos.model.schema import Field, Schema
 from lumos.model.text import SchemaSyntaxError, parse_type
 from lumos.model.types import DataType
@@ -44,8 +45,8 @@ def read_differences(file: str | Path) -> tuple[DatasetDiff, ...]:
     if not path.is_file():
         raise MisuseError(f"There is no file {path}. Write one with: lumos schema diff --base main")
     try:
-        return msgspec.json.decode(path.read_bytes(), type=DiffReport).datasets
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        return decode_json(path.read_bytes(), DiffReport).datasets
+    except msgspec.MsgspecError as problem:
         raise MisuseError(
             f"{path} is no report of lumos schema diff: {problem}. Write one with: lumos schema "
             "diff --base main, or with --output"

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from lumos.config.secret import without_secrets_of
 from lumos.engine.lineage.found import Found, Way
 from lumos.engine.lineage.names import Names
 from lumos.engine.lineage.reports import MissingTable, TableReport
@@ -307,6 +308,6 @@ def written(reference: Reference) -> str:
         case TableName():
             return dotted(reference.parts)
         case Place():
-            return reference.uri
+            return without_secrets_of([reference.uri], reference.uri)
         case Known():
             return reference.urn

@@ -27,6 +27,7 @@ from lumos.engine.people.scribe import Scribe
 from lumos.errors import MisuseError
 from lumos.lineage.owners import owner_of, owners_of, people_in
 from lumos.model.dataset import Owner
+from lumos.model.json_decoder import decode_json
 from lumos.model.urn import Urn
 from lumos.model.words import Key
 from lumos.store import DatasetFilter, Store
@@ -148,7 +149,7 @@ def _from_dbt(
     scribe: Scribe, content: bytes, file: Path, reporter: str, *, type: str, dry_run: bool
 ) -> OwnerImportReport:
     try:
-        manifest = msgspec.json.decode(content)
+        manifest = decode_json(content)
     except msgspec.DecodeError as error:
         raise MisuseError(f"{file} is not valid JSON: {error}.") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("nodes"), dict):

@@ -41,6 +41,10 @@ class Catalog(ABC):
     def count(self) -> int | None:
         """How many datasets there are, where that is known before all are read."""
 
+    def lineage_left_out(self) -> int:
+        """How many links of lineage are known that no dataset can tell of."""
+        return 0
+
     def close(self) -> None:  # noqa: B027 - only some have something to let go of
         """Lets go of connections."""
 
@@ -62,6 +66,9 @@ class LocalCatalog(Catalog):
 
     def count(self) -> int:
         return self.store.entries.count()
+
+    def lineage_left_out(self) -> int:
+        return self.store.lineage.count_links_outside()
 
 
 def jobs_between_known(store: Store, jobs: Iterable[Job]) -> Iterator[Job]:

@@ -61,7 +61,7 @@ def export(
         portion.datasets(),
         **{kind.plural: portion.items(kind) for kind in (GLOSSARY, USERS, GROUPS, JOBS, OTHERS)},
     )
-    return _report(output, header)
+    return _report(output, header, lineage_left_out=catalog.lineage_left_out())
 
 
 def file_in(folder: Path, ending: str, *, at: datetime) -> Path:
@@ -98,7 +98,7 @@ def _facts(catalog: Catalog, wanted: Wanted, base: "_Since | None", *, at: datet
     )
 
 
-def _report(output: Path, header: Header) -> ExportReport:
+def _report(output: Path, header: Header, *, lineage_left_out: int) -> ExportReport:
     assert header.counts is not None, "written snapshots are counted"
     assert header.hashes is not None, "written snapshots are hashed"
     files = [each for each in output.rglob("*") if each.is_file()] if output.is_dir() else [output]
@@ -111,6 +111,7 @@ def _report(output: Path, header: Header) -> ExportReport:
         omitted=header.omitted,
         hash=header.hashes.overall,
         size_bytes=sum(each.stat().st_size for each in files),
+        lineage_left_out=lineage_left_out,
     )
 
 

@@ -13,7 +13,11 @@ Change = Literal["created", "changed", "unchanged", "deleted"]
 
 
 class ExportReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos export`; `hash` is the snapshot's own, the same for the same state."""
+    """The answer of `lumos export`; `hash` is the snapshot's own, the same for the same state.
+
+    `lineage_left_out` counts links from or to tables that the store has no dataset of: a snapshot
+    holds lineage as a part of its datasets.
+    """
 
     format_version: str = FORMAT_VERSION
     file: str
@@ -24,6 +28,7 @@ class ExportReport(Report, frozen=True, kw_only=True):
     omitted: tuple[str, ...]
     hash: str
     size_bytes: int
+    lineage_left_out: int = 0
 
 
 class ValidateReport(Report, frozen=True, kw_only=True):

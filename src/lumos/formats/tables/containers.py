@@ -69,7 +69,7 @@ class Container:
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         """The number of records and the bytes of each block, one after the other."""
         codec = self.metadata.get("avro.codec", b"null")
-        unfold = _CODECS.get(codec)
+        unfold = CODECS.get(codec)
         if unfold is None:
             raise Malformed(f"Its compression {codec[:20]!r} is not known.")
         data, position = self._data, self._start
@@ -284,7 +284,7 @@ def _within(content: bytes, most: int) -> bytes:
     return content
 
 
-_CODECS: Final[dict[bytes, Callable[[bytes, int], bytes]]] = {
+CODECS: Final[dict[bytes, Callable[[bytes, int], bytes]]] = {
     b"null": _null,
     b"": _null,
     b"deflate": _deflate,

@@ -10,6 +10,7 @@ import msgspec
 
 from lumos.errors import LumosError
 from lumos.lineage.reported import Problem
+from lumos.model.json_decoder import decode_json
 
 MANIFEST: Final = "manifest.json"
 CATALOG: Final = "catalog.json"
@@ -168,7 +169,7 @@ class _Reader:
 
     def project(self) -> Project:
         try:
-            parts = msgspec.json.decode(_content(self._manifest), type=dict[str, msgspec.Raw])
+            parts = decode_json(_content(self._manifest), dict[str, msgspec.Raw])
         except (OSError, msgspec.MsgspecError) as problem:
             raise NoManifest(f"{self._place} is no manifest of dbt: {problem}") from None
         metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
@@ -211,14 +212,14 @@ class _Reader:
     def _nodes(self, parts: Mapping[str, msgspec.Raw], section: str) -> dict[str, Node]:
         found = parts.get(section)
         try:
-            raw = msgspec.json.decode(found, type=dict[str, msgspec.Raw]) if found else {}
+            raw = decode_json(found, dict[str, msgspec.Raw]) if found else {}
         except msgspec.MsgspecError as problem:
             self._problem(self._place, f"The section '{section}' cannot be read: {problem}.")
             return {}
         nodes = {}
         for key, each in raw.items():
             try:
-                node = msgspec.json.decode(each, type=Node)
+                node = decode_json(each, Node)
             except msgspec.MsgspecError as problem:
                 self._problem(self._place, f"'{key}' cannot be read: {problem}.")
                 continue
@@ -248,9 +249,9 @@ class _Reader:
         for section in ("nodes", "sources"):
             found = parts.get(section)
             try:
-                raw = msgspec.json.decode(found, type=dict[str, msgspec.Raw]) if found else {}
+                raw = decode_json(found, dict[str, msgspec.Raw]) if found else {}
                 for key, each in raw.items():
-                    tables[key] = msgspec.json.decode(each, type=CatalogTable)
+                    tables[key] = decode_json(each, CatalogTable)
             except msgspec.MsgspecError as problem:
                 self._problem(str(self._folder / CATALOG), f"'{section}': {problem}.")
         return tables
@@ -262,7 +263,7 @@ class _Reader:
         found = parts.get("results")
         try:
             if found:
-                results = msgspec.json.decode(found, type=list[Result])
+                results = decode_json(found, list[Result])
         except msgspec.MsgspecError as problem:
             self._problem(str(self._folder / RUN_RESULTS), f"'results': {problem}.")
         return metadata.invocation_id or "", utc(metadata.generated_at), tuple(results)
@@ -273,7 +274,7 @@ class _Reader:
             self._remark(self._place, f"There is no {name} beside the manifest. {otherwise}.")
             return {}
         try:
-            return msgspec.json.decode(_content(file), type=dict[str, msgspec.Raw])
+            return decode_json(_content(file), dict[str, msgspec.Raw])
         except (OSError, msgspec.MsgspecError) as problem:
             self._problem(str(file), f"{name} cannot be read: {problem}. {otherwise}.")
             return {}
@@ -281,7 +282,7 @@ class _Reader:
     def _part(self, parts: Mapping[str, msgspec.Raw], key: str, kind: type[Part]) -> Part | None:
         found = parts.get(key)
         try:
-            return msgspec.json.decode(found, type=kind) if found else None
+            return decode_json(found, kind) if found else None
         except msgspec.MsgspecError as problem:
             self._problem(self._place, f"'{key}' cannot be read: {problem}.")
             return None

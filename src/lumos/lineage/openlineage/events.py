@@ -12,6 +12,7 @@ import msgspec
 
 from lumos.errors import LumosError
 from lumos.lineage.reported import Problem
+from lumos.model.json_decoder import NestedTooDeeply, decode_json
 
 # What a small gzipped file may become, and how long one event may be.
 MAX_BYTES: Final = 2 * 1024**3
@@ -64,18 +65,10 @@ class TooLarge(LumosError):
     """A file that holds more than anybody would want to read."""
 
 
-_event: Final = msgspec.json.Decoder(Event)
-_raw: Final = msgspec.json.Decoder(msgspec.Raw)
-_list: Final = msgspec.json.Decoder(list[msgspec.Raw])
-
-
 class _Wrapped(msgspec.Struct):
     """What a server of events answers with."""
 
     events: list[msgspec.Raw]
-
-
-_wrapped: Final = msgspec.json.Decoder(_Wrapped)
 
 
 def is_event(value: Any) -> bool:
@@ -145,7 +138,10 @@ def _too_large(place: str) -> str:
 
 def _is_whole(line: bytes) -> bool:
     try:
-        _raw.decode(line)
+        decode_json(line, msgspec.Raw)
+    except NestedTooDeeply:
+        # Reported as an event that cannot be read, so that the lines after it still are.
+        return True
     except msgspec.DecodeError:
         return False
     return True
@@ -154,7 +150,7 @@ def _is_whole(line: bytes) -> bool:
 def _events(text: bytes, place: str, line: int) -> Iterator[Event | Problem]:
     for each in _unwrapped(text):
         try:
-            yield _event.decode(each)
+            yield decode_json(each, Event)
         except msgspec.MsgspecError as problem:
             reason = f"This is no OpenLineage event: {problem}."
             yield Problem(place=place, line=line, reason=reason)
@@ -166,7 +162,7 @@ def _unwrapped(text: bytes) -> Iterator[bytes | msgspec.Raw]:
     several: list[msgspec.Raw] | None = None
     with suppress(msgspec.MsgspecError):
         if text.lstrip().startswith(b"["):
-            several = _list.decode(text)
+            several = decode_json(text, list[msgspec.Raw])
         elif b'"events"' in text[:_HEAD]:
-            several = _wrapped.decode(text).events
+            several = decode_json(text, _Wrapped).events
     yield from [text] if several is None else several

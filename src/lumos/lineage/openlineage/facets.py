@@ -5,6 +5,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from lumos.model.json_decoder import decode_json
+
 Facet = TypeVar("Facet", bound=msgspec.Struct)
 
 
@@ -141,4 +143,4 @@ def named(facets: Mapping[str, msgspec.Raw] | None, name: str, kind: type[Facet]
     found = (facets or {}).get(name)
     if found is None or bytes(found).strip() == b"null":
         return None
-    return msgspec.json.decode(found, type=kind)
+    return decode_json(found, kind)

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from lumos.lineage.reported import Known, Place, Reference, ReportedEdge, TableName
+from lumos.model.json_decoder import decode_json
 from lumos.model.lineage import ColumnMapping
 from lumos.model.urn import SCHEME
 
@@ -56,8 +57,8 @@ def _records(data: bytes) -> Iterator[Mapping[str, Any]]:
     if not data:
         return
     try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = decode_json(data)
+    except msgspec.DecodeError:
         return
     for each in found if isinstance(found, list) else [found]:
         if isinstance(each, Mapping):

@@ -23,6 +23,7 @@ from lumos.lineage.query_log.layouts import (
     Recognised,
     recognise,
 )
+from lumos.model.json_decoder import decode_json
 
 Form: TypeAlias = Literal["csv", "json lines", "json", "parquet", "server log"]
 # The values of one logged statement, in the order of FIELDS.
@@ -182,17 +183,25 @@ def _lines(piece: Piece) -> Iterator[str]:
 
 
 def _delimited(text: str, mapping: Mapping[str, str] | None) -> Log | None:
-    first = next(csv.reader([text.partition("\n")[0]]), [])
-    if _is_csvlog(first):
+    first = text.partition("\n")[0]
+    if _is_csvlog(_cells(first, ",")):
         places = {name: place for place, name in enumerate(CSVLOG_COLUMNS)}
         columns = POSTGRES_LOG.columns
         found = {field: places[names[0]] for field, names in columns.items()}
         return _log("csv", Recognised(layout=POSTGRES_LOG, places=found), has_header=False)
     for delimiter in _DELIMITERS:
-        header = next(csv.reader([text.partition("\n")[0]], delimiter=delimiter), [])
+        header = _cells(first, delimiter)
         if len(header) > 1 and (recognised := recognise(header, mapping)):
             return _log("csv", recognised, delimiter=delimiter)
     return None
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a line; none where it is not CSV."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def _is_csvlog(cells: Sequence[str]) -> bool:
@@ -278,8 +287,8 @@ def _json(
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = decode_json(line)
+    except msgspec.DecodeError:
         return None
     return found if isinstance(found, dict) else None
 
@@ -287,8 +296,8 @@ def _object(line: bytes) -> dict[str, Any] | None:
 def _objects(stream: BinaryIO) -> list[dict[str, Any]]:
     data = stream.read(_LARGEST_DOCUMENT).removeprefix(b"\xef\xbb\xbf")
     try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = decode_json(data)
+    except msgspec.DecodeError:
         return []
     # Some exports wrap their rows, and some logs are a single event.
     if isinstance(found, dict):
@@ -308,7 +317,6 @@ def _keys(record: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, .
 def _json_lines(piece: Piece) -> Iterator[Row]:
     log = piece.log
     ways = [log.keys.get(field) for field in FIELDS]
-    decode = msgspec.json.Decoder().decode
     with _opened(log.path, compressed=log.compressed, size=log.size) as stream:
         position = piece.start
         if position:
@@ -325,8 +333,8 @@ def _json_lines(piece: Piece) -> Iterator[Row]:
             if not line.strip():
                 continue
             try:
-                record = decode(line.removeprefix(b"\xef\xbb\xbf"))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+                record = decode_json(line.removeprefix(b"\xef\xbb\xbf"))
+            except msgspec.DecodeError:
                 yield _UNREADABLE
                 continue
             yield _picked(record, ways) if isinstance(record, dict) else _UNREADABLE

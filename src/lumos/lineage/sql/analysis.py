@@ -5,7 +5,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -55,6 +55,8 @@ from lumos.lineage.sql.words import (
 
 _DEEP_STACK: Final = 512 * 1024 * 1024
 _DEEPEST: Final = 60_000
+_DEEP_THREAD: Final = "lumos-sql"
+_DEEP: Final = threading.Lock()
 Progress: TypeAlias = Callable[[float], None]
 _NOT_UNDERSTOOD: Final = "not understood: "
 _OPEN_QUOTE: Final = f"{_NOT_UNDERSTOOD}a quote in this text is not closed"
@@ -90,16 +92,41 @@ def analyse(
     `progress` is told now and then which share of the text is analysed.
     """
 
+    def run(*, is_deep: bool) -> Script:
+        with _without_parser_log():
+            analysis = _Analysis(dialect, columns, watcher, is_deep=is_deep)
+            return analysis.script(text, file, progress)
+
     try:
-        return _Analysis(dialect, columns, watcher).script(text, file, progress)
+        return run(is_deep=False)
     except RecursionError:
-        return _in_deep_stack(
-            lambda: _Analysis(dialect, columns, watcher, is_deep=True).script(text, file, progress)
-        )
+        if threading.current_thread().name == _DEEP_THREAD:
+            raise
+        return _in_deep_stack(lambda: run(is_deep=True))
+
+
+@contextmanager
+def _without_parser_log() -> Iterator[None]:
+    """Drops what the parser logs in this thread: we report it ourselves, with its place."""
+    thread = threading.get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    logger = logging.getLogger("sqlglot")
+    logger.addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_of_others)
 
 
 def _in_deep_stack(work: Callable[[], Script]) -> Script:
-    """Runs what is nested deeper than the stack of an ordinary thread."""
+    """Runs what is nested deeper than ordinary stacks hold, in a thread with a large one.
+
+    Python has one recursion limit for all threads. So one text at a time is read with a higher one,
+    or two of them could leave it behind.
+    """
     done: list[Script] = []
     failed: list[BaseException] = []
 
@@ -109,19 +136,28 @@ def _in_deep_stack(work: Callable[[], Script]) -> Script:
         except BaseException as problem:  # noqa: BLE001 - raised again by the caller's thread
             failed.append(problem)
 
-    limit = sys.getrecursionlimit()
-    stack = threading.stack_size(_DEEP_STACK)
-    try:
-        sys.setrecursionlimit(_DEEPEST)
-        thread = threading.Thread(target=run, name="lumos-sql")
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(stack)
-        sys.setrecursionlimit(limit)
+    with _DEEP:
+        limit = sys.getrecursionlimit()
+        try:
+            sys.setrecursionlimit(_DEEPEST)
+            thread = _started(run)
+            thread.join()
+        finally:
+            sys.setrecursionlimit(limit)
     if failed:
         raise failed[0]
     return done[0]
+
+
+def _started(run: Callable[[], None]) -> threading.Thread:
+    """A thread with a large stack; those that others start next have their usual one."""
+    thread = threading.Thread(target=run, name=_DEEP_THREAD)
+    usual = threading.stack_size(_DEEP_STACK)
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(usual)
+    return thread
 
 
 class _Analysed(NamedTuple):
@@ -165,8 +201,6 @@ class _Analysis:
         self._begun: list[tuple[int, int]] = []
         # PostgreSQL's trigger functions learn only from the trigger whose rows they see.
         self._triggers: dict[str, Triggered] = {}
-        # What the parser does not know is reported by us, with its place.
-        logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
     def script(self, text: str, file: str | None, progress: Progress) -> Script:
         text = text.removeprefix("\ufeff")

@@ -3,13 +3,11 @@
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
@@ -27,19 +25,6 @@ _LONGEST: Final = 64 * 1024 * 1024
 _RECORDS: Final = 16 * 1024
 _BETWEEN: Final = re.compile(r"[ \t\r\n,]*")
 _VALUE: Final = ("value",)
-_MOST: Final = 2**63 - 1
-# Times of Avro, in which unit they are told, and how many of it one of theirs is.
-_TIMES: Final = {
-    "int-date": ("datetime64[D]", 1),
-    "long-timestamp-millis": ("datetime64[us]", 1000),
-    "long-local-timestamp-millis": ("datetime64[us]", 1000),
-    "long-timestamp-micros": ("datetime64[us]", 1),
-    "long-local-timestamp-micros": ("datetime64[us]", 1),
-    "long-timestamp-nanos": ("datetime64[ns]", 1),
-    "long-local-timestamp-nanos": ("datetime64[ns]", 1),
-}
-
-_Logical: TypeAlias = Callable[[Any, Any, Any], Any]
 
 _quick = msgspec.json.Decoder()
 _slow = json.JSONDecoder()
@@ -223,10 +208,9 @@ def read_avro(
     file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
 ) -> Iterator[Batch]:
     """The records of a container file."""
-    import fastavro
+    from lumos.pipeline.profiling.avro_container import reader_of
 
-    _extend_fastavro()
-    reader: Any = fastavro.reader(io.BufferedReader(_Readable(file), _BLOCK))
+    reader = reader_of(io.BufferedReader(_Readable(file), _BLOCK))
     records = iter(reader)
     if _is_record(reader.writer_schema):
         names = _names_of(reader.writer_schema, task, wanted)
@@ -275,57 +259,3 @@ class _Readable(io.RawIOBase):
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
-
-
-@cache
-def _extend_fastavro() -> None:
-    """Lets fastavro unfold all that Arrow can, without other libraries, and read any time."""
-    from fastavro import _read
-    from fastavro.read import LOGICAL_READERS
-
-    # Neither is told of in its stubs.
-    library: Any = _read
-    read_long = library.read_long
-
-    def snappy(stream: Any) -> io.BytesIO:
-        length = read_long(stream)
-        data = stream.read(length - 4)
-        stream.read(4)
-        return io.BytesIO(pa.decompress(data, _snappy_size(data), "snappy", asbytes=True))
-
-    def zstandard(stream: Any) -> io.BytesIO:
-        packed = pa.BufferReader(stream.read(read_long(stream)))
-        with pa.CompressedInputStream(packed, "zstd") as unpacked:
-            return io.BytesIO(unpacked.read())
-
-    library.BLOCK_READERS.update(snappy=snappy, zstandard=zstandard)
-    usual = dict.fromkeys(_TIMES) | LOGICAL_READERS
-    LOGICAL_READERS.update((name, _unlimited(name, read)) for name, read in usual.items())
-
-
-def _unlimited(name: str, read: _Logical | None) -> _Logical:
-    """Reads what fits into none of Python's types, too: times as numpy has them, else as texts."""
-
-    def read_any(data: Any, written: Any = None, wanted: Any = None) -> Any:
-        try:
-            if read is not None:
-                return read(data, written, wanted)
-        except (ArithmeticError, ValueError):
-            pass
-        unit, factor = _TIMES.get(name, ("", 0))
-        is_time = factor and abs(data * factor) <= _MOST
-        return np.int64(data * factor).view(unit) if is_time else str(data)
-
-    return read_any
-
-
-def _snappy_size(data: bytes) -> int:
-    """How many bytes a block unfolds to, which is what it begins with."""
-    size = 0
-    for place, byte in enumerate(data[:5]):
-        size |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            break
-    if size > _LONGEST * 4:
-        raise ValueError("a block unfolds to more than can be read")
-    return size

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, and_, func, not_, or_, select
 
 from lumos.model.catalog import Job
 from lumos.model.codec import from_json
@@ -14,7 +14,7 @@ from lumos.model.urn import Urn
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.lineage import columns, graph
-from lumos.store.lineage.aspect import downstream_of, upstream_of
+from lumos.store.lineage.aspect import TOLD, downstream_of, upstream_of
 from lumos.store.lineage.columns import ColumnNode
 from lumos.store.lineage.owners import owners_of
 from lumos.store.lineage.owners import told_by as owners_told_by
@@ -133,6 +133,29 @@ class LineageReader:
         """How many edges all reporters tell of."""
         with self._database.reading() as connection:
             statement = select(func.count()).select_from(tables.lineage_edge)
+            return int(connection.execute(statement).scalar_one())
+
+    def count_links_outside(self) -> int:
+        """How many links that reporters tell of have an end that the store has no dataset of.
+
+        Such a table was assumed by its name and never scanned. Links of jobs are not counted.
+        """
+        dataset, item = tables.dataset.c, tables.item.c
+        is_job = [
+            select(item.key).where(item.kind == JOBS, item.key == end.c.urn).exists()
+            for end in (UPSTREAM, DOWNSTREAM)
+        ]
+        is_dataset = [
+            select(dataset.urn).where(dataset.urn == end.c.urn).exists()
+            for end in (UPSTREAM, DOWNSTREAM)
+        ]
+        links = (
+            EDGES.with_only_columns(UPSTREAM.c.urn, DOWNSTREAM.c.urn, maintain_column_froms=True)
+            .where(REPORTER.name.not_like(f"{TOLD}%"), not_(or_(*is_job)), not_(and_(*is_dataset)))
+            .distinct()
+        )
+        with self._database.reading() as connection:
+            statement = select(func.count()).select_from(links.subquery())
             return int(connection.execute(statement).scalar_one())
 
     def reporters(self) -> tuple[Reporter, ...]:
