@@ -13,8 +13,9 @@ from sqlglot.schema import MappingSchema
 from lumos.lineage.sql.names import Folding
 from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Stored
 from lumos.lineage.sql.script import ALL, Parts
-from lumos.lineage.sql.typing.arithmetic import common, rules_for
+from lumos.lineage.sql.typing.arithmetic import rules_for
 from lumos.lineage.sql.typing.nullability import Nullability
+from lumos.lineage.sql.typing.number_types import number_types
 from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
 from lumos.model.meeting import TableVersions, Value
 from lumos.model.schema import Field
@@ -73,6 +74,7 @@ class Values:
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
         self._schema, self._rules = _annotating(dialect)
+        self._numbers = number_types(_name(dialect))
         self._folding = Folding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
@@ -245,7 +247,7 @@ class Values:
         present = [value for value in values if value is not None]
         nulls = [value.nullable for value in present]
         nullable = True if True in nulls else (None if None in nulls else False)
-        return Value(type=common(value.type for value in present), nullable=nullable)
+        return Value(type=self._numbers.common(value.type for value in present), nullable=nullable)
 
     def makers(self, column: Column) -> set[int]:
         """The expressions and columns that a column's value goes through, each by its id."""
@@ -406,8 +408,11 @@ def _known(type: exp.Expr | None) -> _Known:
 
 @cache
 def _annotating(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
-    name = type(dialect).__name__.lower()
-    return MappingSchema(dialect=dialect), rules_for(name, dialect.EXPRESSION_METADATA)
+    return MappingSchema(dialect=dialect), rules_for(_name(dialect), dialect.EXPRESSION_METADATA)
+
+
+def _name(dialect: Dialect) -> str:
+    return type(dialect).__name__.lower()
 
 
 def _value(field: Field | None) -> Value | None:
