@@ -208,6 +208,30 @@ def test_nulls_go_on_unless_something_replaces_them(query: str, nullable: bool |
         assert found.after.nullable is nullable
 
 
+@pytest.mark.parametrize(
+    ("query", "is_lost"),
+    [
+        ("select amount from events order by my_function(country)", False),
+        ("select my_function(country) as c from events order by c", False),
+        ("select my_function(country) as c from events group by 1", False),
+        ("select amount from events order by my_function(user_id)", True),
+        ("select my_function(user_id) as c from events order by c", True),
+    ],
+)
+def test_a_column_that_loses_its_nulls_harms_nobody(query: str, is_lost: bool) -> None:
+    found = effect(query, retyped(country="STRING NOT NULL", user_id="STRING"))
+    assert ("lost" in {each.act.value for each in found.meetings}) is is_lost
+    assert any(each.is_lost for each in found.outputs) is (is_lost and "as c" in query)
+
+
+def test_values_inside_a_cast_are_typed() -> None:
+    found = effect("select cast(sum(coalesce(amount, 0)) as decimal(15, 4)) as x from events",
+                   retyped(amount="INT64"))  # fmt: skip
+    assert [(each.act.value, each.after and each.after.type.text) for each in found.meetings] == [
+        ("combined", "INT64"), ("aggregated", "INT64"),
+    ]  # fmt: skip
+
+
 def test_a_gone_column_is_missed_where_it_is_named_and_not_where_a_star_stands() -> None:
     after = retyped(user_id="GONE")
     named = effect("with c as (select * from events) select amount, user_id from c", after)

@@ -110,11 +110,6 @@ def _negate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return numbers.negate(_type(node.this))
 
 
-def _cast(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    type = from_sqlglot(node.args["to"])
-    return numbers.cast(type) if type == Decimal() else None
-
-
 def _text_of_same_length(_: NumberTypes, node: exp.Expr) -> DataType | None:
     type = _type(node.this)
     return type if isinstance(type, String) else None
@@ -158,8 +153,6 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     exp.Trunc: _truncate,
     exp.Neg: _negate,
     exp.Abs: _negate,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
     **dict.fromkeys((exp.Upper, exp.Lower, exp.Trim, exp.Initcap), _text_of_same_length),
     **dict.fromkeys(
         (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least), _common

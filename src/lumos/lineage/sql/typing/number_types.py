@@ -185,11 +185,9 @@ class NumberTypes:
         """The type of -x and of ABS(x)."""
         return self.same(type)
 
-    def cast(self, type: DataType) -> DataType:
-        """The type of a cast, where the parser does not know the default size of a decimal."""
-        if type == Decimal() and self.default_size is not None:
-            return Decimal(*self.default_size)
-        return type
+    def default_decimal(self) -> DataType:
+        """The type that DECIMAL without parameters stands for."""
+        return Decimal() if self.default_size is None else Decimal(*self.default_size)
 
     def common(self, types: Iterable[DataType]) -> DataType:
         """The type of a value that has one of these types: COALESCE, CASE, an arm of a UNION."""
