@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import sqlglot
 from pyspark.errors import PySparkException
@@ -111,7 +111,9 @@ class Outcome:
         """Whether the query fails, or its result changes, and Lumos says neither."""
         if self.verdict is not Verdict.COMPATIBLE:
             return False
-        return self.fails or any(self.told.get(name) != types for name, types in self.changed.items())
+        return self.fails or any(
+            self.told.get(name) != types for name, types in self.changed.items()
+        )
 
     @property
     def is_kept(self) -> bool:
@@ -160,19 +162,26 @@ class SparkEngine:
             found = self._session.sql(query).schema
         except PySparkException:
             return None
-        return _by_name((each.name, each.type) for each in schema_from_spark(found.jsonValue()).fields)
+        return _by_name(
+            (each.name, each.type) for each in schema_from_spark(found.jsonValue()).fields
+        )
 
 
 class DuckdbEngine:
     dialect = "duckdb"
-    _names = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INTEGER", "INT64": "BIGINT", "FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "STRING": "VARCHAR", "TIMESTAMP(us)": "TIMESTAMP"}  # fmt: skip
+    _names: ClassVar = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INTEGER", "INT64": "BIGINT", "FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "STRING": "VARCHAR", "TIMESTAMP(us)": "TIMESTAMP"}  # fmt: skip
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._types = {name: type for type, name in self._names.items()} | {"HUGEINT": "DECIMAL(39,0)"}
+        self._types = {name: type for type, name in self._names.items()} | {
+            "HUGEINT": "DECIMAL(39,0)"
+        }
 
     def table(self, name: str, schema: Schema) -> None:
-        columns = (f"{each.name} {self._names.get(each.type.text, each.type.text)}" for each in schema.fields)
+        columns = (
+            f"{each.name} {self._names.get(each.type.text, each.type.text)}"
+            for each in schema.fields
+        )
         self._connection.execute(f"create or replace table {name} ({', '.join(columns)})")
 
     def types(self, query: str) -> Types | None:
@@ -229,7 +238,9 @@ def queries(benchmark: str, dialect: str) -> Sequence[Query]:
             for each in reported(told, reporter="query").edges
         )  # fmt: skip
         named = [((name,), name) for name in (_TARGET, *columns)]
-        making = Making(origin="query", edges=edges, sql=script, dialect=dialect, tables=tuple(named))
+        making = Making(
+            origin="query", edges=edges, sql=script, dialect=dialect, tables=tuple(named)
+        )
         found.append(Query(name=f"{benchmark} {number}", benchmark=benchmark, sql=sql, making=making,
                            words=frozenset(re.findall(r"\w+", sql.lower()))))  # fmt: skip
     return found

@@ -4,15 +4,21 @@ The parser's own annotator takes DOUBLE minus DECIMAL(12,2) for DECIMAL(12,2), a
 decimal for one of the same digits; engines do not.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
-from lumos.lineage.sql.typing.number_types import NumberTypes, is_number, number_types
+from lumos.lineage.sql.typing.number_types import (
+    NumberTypes,
+    Operand,
+    Operator,
+    is_number,
+    number_types,
+)
 from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
-from lumos.model.types import SIGNED, UNKNOWN, DataType, Decimal, String
+from lumos.model.types import FLOATS, SIGNED, UNKNOWN, DataType, Decimal, String
 
 _TypeOf = Callable[[NumberTypes, exp.Expr], DataType | None]
 _Annotate = Callable[[TypeAnnotator, exp.Expr], exp.Expr]
@@ -35,25 +41,32 @@ def _literal(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return None if node.args["is_string"] else numbers.literal(str(node.this))
 
 
-def _binary(operation: str) -> _TypeOf:
+def _has_unproven_literal(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bool:
+    """Whether exact numbers meet a literal of unknown type, as 0.5 is in some dialects."""
+    texts = [_number_text(node) for node in nodes]
+    types = [_type(node) for node in nodes]
+    if any(type in FLOATS and text is None for type, text in zip(types, texts, strict=True)):
+        return False
+    if any(text is not None and "." in text and numbers.literal(text) is None for text in texts):
+        return True
+    is_suffixed = numbers.has_suffixes and any(map(_is_cast_literal, nodes))
+    return is_suffixed and any(isinstance(type, Decimal) for type in types)
+
+
+def _is_cast_literal(node: exp.Expr) -> bool:
+    """Whether this may be 100L, a literal, or CAST(100 AS BIGINT), which the parser reads alike."""
+    return isinstance(node, exp.Cast) and _number_text(node.this) is not None
+
+
+def _binary(operator: Operator) -> _TypeOf:
     def type_of(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
         sides = (node.this, node.args["expression"])
-        if any(_may_be_suffixed_literal(side) for side in sides) and any(
-            isinstance(_type(side), Decimal) for side in sides
-        ):
-            return UNKNOWN if numbers.is_complete else None
-        left, right = (numbers.operand(_type(side), _number_text(side)) for side in sides)
-        found: DataType | None = getattr(numbers, operation)(left, right)
-        return found
+        if _has_unproven_literal(numbers, sides):
+            return UNKNOWN
+        left, right = (Operand.of(_type(side), _number_text(side)) for side in sides)
+        return numbers.calculate(operator, left, right)
 
     return type_of
-
-
-def _may_be_suffixed_literal(node: exp.Expr) -> bool:
-    """Spark's 100L is a literal and CAST(100 AS BIGINT) is none; the parser makes both a cast."""
-    return isinstance(node, exp.Cast) and _number_text(node.this) is not None and (
-        is_number(from_sqlglot(node.to)) and not isinstance(from_sqlglot(node.to), Decimal)
-    )  # fmt: skip
 
 
 def _bitwise(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
@@ -116,11 +129,10 @@ def _text_of_same_length(_: NumberTypes, node: exp.Expr) -> DataType | None:
 
 
 def _common(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    results = [(_type(each), _number_text(each)) for each in _results(node)]
-    if not numbers.is_complete and any("." in text for _, text in results if text is not None):
-        # Whether 0.0 is a decimal, and of which size, differs between dialects.
+    results = list(_results(node))
+    if _has_unproven_literal(numbers, results):
         return UNKNOWN
-    return numbers.common_of(numbers.operand(*each) for each in results)
+    return numbers.common_of(Operand.of(_type(each), _number_text(each)) for each in results)
 
 
 def _results(node: exp.Expr) -> Iterable[exp.Expr]:
@@ -138,12 +150,12 @@ def _results(node: exp.Expr) -> Iterable[exp.Expr]:
 
 _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     exp.Literal: _literal,
-    exp.Add: _binary("add"),
-    exp.Sub: _binary("add"),
-    exp.Mul: _binary("multiply"),
-    exp.Div: _binary("divide"),
-    exp.Mod: _binary("modulo"),
-    exp.IntDiv: _binary("integer_divide"),
+    exp.Add: _binary(Operator.ADD),
+    exp.Sub: _binary(Operator.ADD),
+    exp.Mul: _binary(Operator.MULTIPLY),
+    exp.Div: _binary(Operator.DIVIDE),
+    exp.Mod: _binary(Operator.MODULO),
+    exp.IntDiv: _binary(Operator.INTEGER_DIVIDE),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bitwise),
     exp.Sum: _sum,
     exp.Avg: _average,
@@ -180,11 +192,11 @@ _TRANSPARENT: Final = (
 def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict[type, Any]:
     """The annotator's rules of a dialect, with those above in front of them."""
     numbers = number_types(dialect)
+    is_varied = is_number if numbers.is_complete else _is_decimal
     rules = dict(known)
-    if numbers.is_complete:
-        rules |= {kind: {"annotator": _unproven(rule)} for kind, rule in known.items()
-                  if ("annotator" in rule or issubclass(kind, _VARYING))
-                  and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
+    rules |= {kind: {"annotator": _unproven(rule, is_varied)} for kind, rule in known.items()
+              if ("annotator" in rule or issubclass(kind, _VARYING))
+              and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
     rules |= {kind: {"annotator": _rule(numbers, type_of, known.get(kind, {}))}
               for kind, type_of in _TYPES.items()}  # fmt: skip
     return rules
@@ -202,13 +214,17 @@ def _rule(numbers: NumberTypes, type_of: _TypeOf, otherwise: dict[str, Any]) -> 
     return annotate
 
 
-def _unproven(rule: dict[str, Any]) -> _Annotate:
-    """The annotator's rule, but a number that is computed from numbers is unknown."""
+def _is_decimal(type: DataType) -> bool:
+    return isinstance(type, Decimal)
+
+
+def _unproven(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
+    """The annotator's rule, but a number that is computed from such types is unknown."""
 
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
         _annotate(annotator, node, rule)
         types = map(_type, node.iter_expressions())
-        if is_number(_type(node)) and any(map(is_number, types)):
+        if is_number(_type(node)) and any(map(is_varied, types)):
             annotator._set_type(node, exp.DType.UNKNOWN)
         return node
 

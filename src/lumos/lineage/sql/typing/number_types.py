@@ -5,7 +5,8 @@ of the other dialects follow their documentation. A rule returns UNKNOWN where n
 whatever depends on it is then undetermined, never unchanged.
 """
 
-from collections.abc import Iterable
+import enum
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import ClassVar, Final, NamedTuple
 
@@ -30,6 +31,7 @@ from lumos.model.types import (
 _MAX_PRECISION: Final = 38
 # Spark keeps at least so many fraction digits when a result has too many digits in all.
 _MIN_ADJUSTED_SCALE: Final = 6
+_MAX_PRECISION_IN_64_BITS: Final = 18
 # DuckDB's 128-bit integer.
 HUGEINT: Final = Decimal(39)
 
@@ -52,74 +54,87 @@ class Operand(NamedTuple):
     type: DataType
     digits: int | None = None
 
+    @classmethod
+    def of(cls, type: DataType, literal: str | None) -> "Operand":
+        """A value of a type, with the text of the number where it is a literal."""
+        is_integer = literal is not None and literal.isdigit()
+        return cls(type, len(str(int(literal))) if literal and is_integer else None)
+
 
 def is_number(type: DataType) -> bool:
     """Whether a type is an integer, a decimal or a float."""
     return type in SIGNED or type in UNSIGNED or type in FLOATS or isinstance(type, Decimal)
 
 
+class Operator(enum.Enum):
+    """What is done with two numbers; COMMON is the type that both can have."""
+
+    ADD = enum.auto()
+    MULTIPLY = enum.auto()
+    DIVIDE = enum.auto()
+    MODULO = enum.auto()
+    INTEGER_DIVIDE = enum.auto()
+    COMMON = enum.auto()
+
+
+Rule = Callable[[Size, Size], DataType]
+
+
 class NumberTypes:
     """Types of computed numbers in a dialect without rules of its own: decimals are unknown."""
 
-    # How many decimal digits an integer column of so many bits becomes next to a decimal.
-    integer_digits: ClassVar[dict[int, int]] = {}
+    # What becomes of two decimals; an operator without a rule gives an unknown type.
+    decimals: ClassVar[Mapping[Operator, Rule]] = {}
+    # The decimal digits of an integer column of so many bits, next to a decimal.
+    integer_digits: ClassVar[Mapping[int, int]] = {}
     # The size of DECIMAL without parameters.
     default_size: ClassVar[Size | None] = None
-    # Whether functions of numbers without a rule here are unknown as well.
+    # The type of a result of decimals without a size.
+    unsized: ClassVar[DataType] = UNKNOWN
+    # Whether functions of any numbers without a rule here are unknown, not only those of decimals.
     is_complete: ClassVar[bool] = False
+    # Whether 100L is a literal.
+    has_suffixes: ClassVar[bool] = False
 
     def literal(self, text: str) -> DataType | None:
         """The type of a number literal; None leaves it to the parser."""
+        del text
         return None
 
-    def operand(self, type: DataType, literal: str | None) -> Operand:
-        """An operand, with its digits where it is an integer literal."""
-        digits = len(literal.lstrip("0")) or 1 if literal is not None and literal.isdigit() else None
-        return Operand(type, digits)
-
-    def add(self, one: Operand, other: Operand) -> DataType | None:
-        """The type of `one + other` and of `one - other`; None if they are no numbers."""
-        return self._calculate("_added", one, other)
-
-    def multiply(self, one: Operand, other: Operand) -> DataType | None:
-        """The type of `one * other`."""
-        return self._calculate("_multiplied", one, other)
-
-    def divide(self, one: Operand, other: Operand) -> DataType | None:
-        """The type of `one / other`."""
-        return self._calculate("_divided", one, other)
-
-    def modulo(self, one: Operand, other: Operand) -> DataType | None:
-        """The type of `one % other`."""
-        return self._calculate("_modulo", one, other)
-
-    def integer_divide(self, one: Operand, other: Operand) -> DataType | None:
-        """The type of `one DIV other`."""
-        return self._calculate("_integer_divided", one, other)
-
-    def _calculate(self, operation: str, one: Operand, other: Operand) -> DataType | None:
+    def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
+        """The type of an operation; None if its operands are no numbers."""
         types = (one.type, other.type)
         if not all(map(is_number, types)):
             # Texts are cast to numbers, by rules that differ between versions.
-            is_mixed = any(map(is_number, types)) and any(isinstance(each, String) for each in types)
+            has_text = any(isinstance(type, String) for type in types)
+            is_mixed = has_text and any(map(is_number, types))
             return UNKNOWN if self.is_complete and is_mixed else None
         if any(type in FLOATS for type in types):
-            return self._floats(operation, *types)
-        if not any(isinstance(type, Decimal) for type in types) or HUGEINT in types:
-            integers = self._integers(operation, *types)
-            if integers is not None or not any(isinstance(type, Decimal) for type in types):
-                return integers
-        left, right = self._size(one), self._size(other)
-        if left is None or right is None:
-            return self._unsized(operation)
-        found: DataType = getattr(self, operation)(left, right)
-        return found
+            return self._floats(operator, *types)
+        if all(type in SIGNED or type in UNSIGNED or type == HUGEINT for type in types):
+            return self._integers(operator, *types)
+        return self._decimals(operator, one, other)
 
-    def _floats(self, operation: str, one: DataType, other: DataType) -> DataType:
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        del operator
         return FLOAT64 if FLOAT64 in (one, other) else UNKNOWN
 
-    def _integers(self, operation: str, one: DataType, other: DataType) -> DataType | None:
-        return None
+    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
+        """The type of an operation on integers; None leaves it to the parser."""
+        if HUGEINT in (one, other):
+            return UNKNOWN
+        if operator is not Operator.COMMON:
+            return None
+        if one in SIGNED and other in SIGNED:
+            return max(one, other, key=SIGNED.__getitem__)
+        return INT64
+
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        rule = self.decimals.get(operator)
+        left, right = self._size(one), self._size(other)
+        if left is None or right is None:
+            return self.unsized
+        return UNKNOWN if rule is None else rule(left, right)
 
     def _size(self, operand: Operand) -> Size | None:
         """The size that an operand has next to a decimal."""
@@ -130,24 +145,6 @@ class NumberTypes:
             return Size(operand.digits, 0)
         digits = self.integer_digits.get(SIGNED.get(type, 0))
         return Size(digits, 0) if digits else None
-
-    def _unsized(self, operation: str) -> DataType:
-        return UNKNOWN
-
-    def _added(self, one: Size, other: Size) -> DataType:
-        return UNKNOWN
-
-    def _multiplied(self, one: Size, other: Size) -> DataType:
-        return UNKNOWN
-
-    def _divided(self, one: Size, other: Size) -> DataType:
-        return UNKNOWN
-
-    def _modulo(self, one: Size, other: Size) -> DataType:
-        return UNKNOWN
-
-    def _integer_divided(self, one: Size, other: Size) -> DataType:
-        return UNKNOWN
 
     def sum(self, type: DataType) -> DataType | None:
         """The type of SUM."""
@@ -165,12 +162,14 @@ class NumberTypes:
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
         """The type of ROUND to so many places; None stands for places that are no literal."""
+        del places
         if type in FLOATS:
             return FLOAT64
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
         """The type of FLOOR and CEIL, with `places` where they round to a place."""
+        del places
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
     def truncate(self, type: DataType) -> DataType | None:
@@ -190,13 +189,13 @@ class NumberTypes:
         return Decimal() if self.default_size is None else Decimal(*self.default_size)
 
     def common(self, types: Iterable[DataType]) -> DataType:
-        """The type of a value that has one of these types: COALESCE, CASE, an arm of a UNION."""
-        left = [type for type in dict.fromkeys(types) if type != NULL]
-        return reduce(self._common_pair, left) if left else NULL
+        """The type of a value that has one of these types, as an arm of a UNION does."""
+        return self.common_of(map(Operand, types))
 
     def common_of(self, operands: Iterable[Operand]) -> DataType:
-        """The common type of values in an expression, literals among them."""
-        return self.common(operand.type for operand in operands)
+        """The type of COALESCE and CASE, whose operands may be literals."""
+        types = [type for type in dict.fromkeys(each.type for each in operands) if type != NULL]
+        return reduce(self._common_pair, types) if types else NULL
 
     def _common_pair(self, one: DataType, other: DataType) -> DataType:
         if one == other:
@@ -209,24 +208,7 @@ class NumberTypes:
             return Timestamp(stamps[0].unit, zoned=any(each.zoned for each in stamps))
         if not (is_number(one) and is_number(other)):
             return UNKNOWN
-        if one in FLOATS or other in FLOATS:
-            return self._floats("common", one, other)
-        if HUGEINT in (one, other) or not (isinstance(one, Decimal) or isinstance(other, Decimal)):
-            integers = self._common_integers(one, other)
-            if integers is not None:
-                return integers
-        left, right = self._size(Operand(one)), self._size(Operand(other))
-        if left is None or right is None:
-            return self._unsized("common")
-        return self._common_decimals(left, right)
-
-    def _common_integers(self, one: DataType, other: DataType) -> DataType | None:
-        if one in SIGNED and other in SIGNED:
-            return max(one, other, key=SIGNED.__getitem__)
-        return None if isinstance(one, Decimal) or isinstance(other, Decimal) else INT64
-
-    def _common_decimals(self, one: Size, other: Size) -> DataType:
-        return UNKNOWN
+        return self.calculate(Operator.COMMON, Operand(one), Operand(other)) or UNKNOWN
 
 
 def _is_moment(type: DataType) -> bool:
@@ -237,13 +219,6 @@ def _widened(one: Size, other: Size) -> Size:
     """The size that holds all digits of both."""
     scale = max(one.scale, other.scale)
     return Size(max(one.whole, other.whole) + scale, scale)
-
-
-def _whole_digits_first(size: Size) -> Decimal:
-    """A decimal that gives up fraction digits where 38 are too few."""
-    whole = min(size.whole, _MAX_PRECISION)
-    scale = min(size.scale, _MAX_PRECISION - whole)
-    return Decimal(whole + scale or 1, scale)
 
 
 def _capped(precision: int, scale: int) -> Decimal:
@@ -263,54 +238,103 @@ def _literal_digits(text: str) -> Size | None:
     return Size(len(whole) + len(fraction), len(fraction))
 
 
+def _integer_literal(text: str) -> DataType:
+    """The narrowest of 32, 64 and 128 bits; a number without a point may have an exponent."""
+    if not text.isdigit():
+        return FLOAT64
+    value = int(text)
+    if value < 2**31:
+        return INT32
+    if value < 2**63:
+        return INT64
+    return HUGEINT if value < 2**127 else UNKNOWN
+
+
+def _always(type: DataType) -> Rule:
+    return lambda *_: type
+
+
+def _common_up_to_38(one: Size, other: Size) -> DataType:
+    return _exact(*_widened(one, other))
+
+
+def _common_whole_digits_first(one: Size, other: Size) -> DataType:
+    """A decimal that gives up fraction digits where 38 are too few."""
+    size = _widened(one, other)
+    whole = min(size.whole, _MAX_PRECISION)
+    scale = min(size.scale, _MAX_PRECISION - whole)
+    return Decimal(whole + scale, scale)
+
+
+def _spark_adjusted(precision: int, scale: int) -> Decimal:
+    """A decimal of at most 38 digits, of which the fraction gives up the first."""
+    if precision <= _MAX_PRECISION:
+        return Decimal(max(precision, 1), scale)
+    whole = precision - scale
+    return Decimal(_MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE)))
+
+
+def _spark_sum(one: Size, other: Size) -> DataType:
+    size = _widened(one, other)
+    return _spark_adjusted(size.precision + 1, size.scale)
+
+
+def _spark_product(one: Size, other: Size) -> DataType:
+    return _spark_adjusted(one.precision + other.precision + 1, one.scale + other.scale)
+
+
+def _spark_quotient(one: Size, other: Size) -> DataType:
+    scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
+    return _spark_adjusted(one.whole + other.scale + scale, scale)
+
+
+def _spark_remainder(one: Size, other: Size) -> DataType:
+    scale = max(one.scale, other.scale)
+    return _spark_adjusted(min(one.whole, other.whole) + scale, scale)
+
+
 class SparkNumbers(NumberTypes):
     """Spark 4 with its default settings: ANSI mode, precision loss allowed."""
 
+    decimals: ClassVar = {
+        Operator.ADD: _spark_sum,
+        Operator.MULTIPLY: _spark_product,
+        Operator.DIVIDE: _spark_quotient,
+        Operator.MODULO: _spark_remainder,
+        Operator.INTEGER_DIVIDE: _always(INT64),
+        Operator.COMMON: _common_whole_digits_first,
+    }
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 20}
     default_size: ClassVar = Size(10, 0)
     is_complete: ClassVar = True
+    has_suffixes: ClassVar = True
 
     def literal(self, text: str) -> DataType | None:
         """0.0 is DECIMAL(1,1): leading zeros are no digits."""
         if "." not in text:
-            return _integer_literal(text, beyond=Decimal)
+            type = _integer_literal(text)
+            return type if type in SIGNED or type in FLOATS else _exact(len(str(int(text))), 0)
         size = _literal_digits(text)
         if size is None:
             return FLOAT64
         digits = len(str(int(text.replace(".", ""))))
         return _exact(max(digits, size.scale), size.scale)
 
-    def _floats(self, operation: str, one: DataType, other: DataType) -> DataType:
-        if operation == "_integer_divided":
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        if operator is Operator.INTEGER_DIVIDE:
             return UNKNOWN
-        if operation != "_divided" and one == other == FLOAT32:
+        if operator is not Operator.DIVIDE and one == other == FLOAT32:
             return FLOAT32
         return FLOAT64
 
-    def _integers(self, operation: str, one: DataType, other: DataType) -> DataType | None:
+    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
         if one not in SIGNED or other not in SIGNED:
             return UNKNOWN
-        if operation == "_divided":
+        if operator is Operator.DIVIDE:
             return FLOAT64
-        return INT64 if operation == "_integer_divided" else self._common_integers(one, other)
-
-    def _added(self, one: Size, other: Size) -> DataType:
-        size = _widened(one, other)
-        return _adjusted(size.precision + 1, size.scale)
-
-    def _multiplied(self, one: Size, other: Size) -> DataType:
-        return _adjusted(one.precision + other.precision + 1, one.scale + other.scale)
-
-    def _divided(self, one: Size, other: Size) -> DataType:
-        scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
-        return _adjusted(one.whole + other.scale + scale, scale)
-
-    def _modulo(self, one: Size, other: Size) -> DataType:
-        scale = max(one.scale, other.scale)
-        return _adjusted(min(one.whole, other.whole) + scale, scale)
-
-    def _integer_divided(self, one: Size, other: Size) -> DataType:
-        return INT64
+        if operator is Operator.INTEGER_DIVIDE:
+            return INT64
+        return super()._integers(Operator.COMMON, one, other)
 
     def sum(self, type: DataType) -> DataType | None:
         """Ten digits more."""
@@ -350,57 +374,57 @@ class SparkNumbers(NumberTypes):
         """The same in every case."""
         return type
 
-    def _common_decimals(self, one: Size, other: Size) -> DataType:
-        return _whole_digits_first(_widened(one, other))
-
 
 class HiveNumbers(SparkNumbers):
-    """Hive and Spark before version 3: what 38 digits do not hold, and floats, differ."""
+    """Hive and Spark before version 3: results of 38 digits and of short floats differ."""
 
-    def _floats(self, operation: str, one: DataType, other: DataType) -> DataType:
-        return NumberTypes._floats(self, operation, one, other)
+    decimals: ClassVar = {**SparkNumbers.decimals, Operator.COMMON: _common_up_to_38}
 
-    def _calculate(self, operation: str, one: Operand, other: Operand) -> DataType | None:
-        return _unless_full(super()._calculate(operation, one, other))
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        return NumberTypes._floats(self, operator, one, other)
 
-    def _common_decimals(self, one: Size, other: Size) -> DataType:
-        return _exact(*_widened(one, other))
-
-
-def _unless_full(type: DataType | None) -> DataType | None:
-    is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
-    return UNKNOWN if is_full else type
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        type = super()._decimals(operator, one, other)
+        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if is_full else type
 
 
-def _adjusted(precision: int, scale: int) -> Decimal:
-    """Spark's decimal of at most 38 digits, of which the fraction gives up the first."""
-    if precision <= _MAX_PRECISION:
-        return Decimal(max(precision, 1), scale)
-    whole = precision - scale
-    return Decimal(_MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE)))
+def _capped_sum(one: Size, other: Size) -> DataType:
+    size = _widened(one, other)
+    return _capped(size.precision + 1, size.scale)
 
 
-def _integer_literal(text: str, *, beyond: type[Decimal] | None = None) -> DataType | None:
-    if not text.isdigit():
-        return FLOAT64
-    value = int(text)
-    if value < 2**31:
-        return INT32
-    if value < 2**63:
-        return INT64
-    if beyond is None:
-        return HUGEINT if value < 2**127 else UNKNOWN
-    return beyond(len(str(value))) if len(str(value)) <= _MAX_PRECISION else UNKNOWN
+def _duckdb_product(one: Size, other: Size) -> DataType:
+    precision, scale = one.precision + other.precision, one.scale + other.scale
+    if scale > _MAX_PRECISION:
+        # DuckDB refuses the statement.
+        return UNKNOWN
+    # Products of decimals that 64 bits hold stay within 64 bits.
+    small = _MAX_PRECISION_IN_64_BITS
+    if precision > small and max(one.precision, other.precision) <= small and scale < small:
+        precision = small
+    return _capped(precision, scale)
+
+
+def _duckdb_remainder(one: Size, other: Size) -> DataType:
+    size = _widened(one, other)
+    return Decimal(*size) if size.precision <= _MAX_PRECISION else FLOAT64
 
 
 class DuckdbNumbers(NumberTypes):
     """DuckDB: quotients and averages are floats, sums have 38 digits."""
 
+    decimals: ClassVar = {
+        Operator.ADD: _capped_sum,
+        Operator.MULTIPLY: _duckdb_product,
+        Operator.DIVIDE: _always(FLOAT64),
+        Operator.MODULO: _duckdb_remainder,
+        Operator.INTEGER_DIVIDE: _always(FLOAT64),
+        Operator.COMMON: _common_whole_digits_first,
+    }
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
     default_size: ClassVar = Size(18, 3)
     is_complete: ClassVar = True
-    # Products of decimals that 64 bits hold stay within 64 bits.
-    _max_precision_in_64_bits: ClassVar = 18
 
     def literal(self, text: str) -> DataType | None:
         """0.0 is DECIMAL(2,1): all digits count as they are written."""
@@ -409,71 +433,46 @@ class DuckdbNumbers(NumberTypes):
         size = _literal_digits(text)
         return FLOAT64 if size is None else _exact(*size)
 
+    def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
+        """The type of an operation; unknown where a literal adapts to a short integer."""
+        if operator is not Operator.DIVIDE and _adapts(one, other):
+            return UNKNOWN
+        return super().calculate(operator, one, other)
+
+    def common_of(self, operands: Iterable[Operand]) -> DataType:
+        """The common type; unknown where a literal adapts to a short integer."""
+        operands = list(operands)
+        if any(_adapts(one, other) for one in operands for other in operands):
+            return UNKNOWN
+        return super().common_of(operands)
+
     def _size(self, operand: Operand) -> Size | None:
         """The size next to a decimal; an integer literal is like a column of its type."""
         if operand.type == HUGEINT:
             return Size(_MAX_PRECISION, 0)
         return super()._size(Operand(operand.type))
 
-    def _calculate(self, operation: str, one: Operand, other: Operand) -> DataType | None:
-        return UNKNOWN if _adapts(one, other) else super()._calculate(operation, one, other)
-
-    def common_of(self, operands: Iterable[Operand]) -> DataType:
-        """The common type; unknown where a literal takes the type of a short integer."""
-        operands = list(operands)
-        if any(_adapts(one, other) for one in operands for other in operands):
-            return UNKNOWN
-        return self.common(operand.type for operand in operands)
-
-    def _common_pair(self, one: DataType, other: DataType) -> DataType:
-        """Next to an integer, a decimal keeps its fraction digits even if 38 are too few."""
-        for type, integer in ((one, other), (other, one)):
-            if isinstance(type, Decimal) and type != HUGEINT and type.precision is not None and (
-                integer == HUGEINT or integer in SIGNED
-            ):  # fmt: skip
-                size = self._size(Operand(integer))
-                assert size is not None
-                return _capped(*_widened(Size(type.precision, type.scale), size))
-        return super()._common_pair(one, other)
-
-    def _floats(self, operation: str, one: DataType, other: DataType) -> DataType:
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        del operator
         return FLOAT64 if FLOAT64 in (one, other) else FLOAT32
 
-    def _integers(self, operation: str, one: DataType, other: DataType) -> DataType | None:
+    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
         if one in UNSIGNED or other in UNSIGNED:
             return UNKNOWN
-        if operation == "_divided":
+        if operator is Operator.DIVIDE:
             return FLOAT64
-        return self._common_integers(one, other)
-
-    def _common_integers(self, one: DataType, other: DataType) -> DataType | None:
         if HUGEINT in (one, other):
-            return HUGEINT if all(each == HUGEINT or each in SIGNED for each in (one, other)) else None
-        return super()._common_integers(one, other) if one in SIGNED and other in SIGNED else UNKNOWN
+            return HUGEINT
+        return super()._integers(Operator.COMMON, one, other)
 
-    def _added(self, one: Size, other: Size) -> DataType:
-        size = _widened(one, other)
-        return _capped(size.precision + 1, size.scale)
-
-    def _multiplied(self, one: Size, other: Size) -> DataType:
-        precision, scale = one.precision + other.precision, one.scale + other.scale
-        if scale > _MAX_PRECISION:
-            # DuckDB refuses the statement.
-            return UNKNOWN
-        small = self._max_precision_in_64_bits
-        if precision > small and max(one.precision, other.precision) <= small and scale < small:
-            precision = small
-        return _capped(precision, scale)
-
-    def _divided(self, one: Size, other: Size) -> DataType:
-        return FLOAT64
-
-    def _integer_divided(self, one: Size, other: Size) -> DataType:
-        return FLOAT64
-
-    def _modulo(self, one: Size, other: Size) -> DataType:
-        size = _widened(one, other)
-        return Decimal(*size) if size.precision <= _MAX_PRECISION else FLOAT64
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        """Next to an integer, a decimal keeps its fraction digits even if 38 are too few."""
+        left, right = self._size(one), self._size(other)
+        has_integer = any(not isinstance(type, Decimal) or type == HUGEINT
+                          for type in (one.type, other.type))  # fmt: skip
+        if operator is Operator.COMMON and has_integer and left and right:
+            return _capped(*_widened(left, right))
+        return super()._decimals(operator, one, other)
 
     def sum(self, type: DataType) -> DataType | None:
         """As wide as can be."""
@@ -515,9 +514,6 @@ class DuckdbNumbers(NumberTypes):
         """The same in every case."""
         return type
 
-    def _common_decimals(self, one: Size, other: Size) -> DataType:
-        return _whole_digits_first(_widened(one, other))
-
 
 def _adapts(one: Operand, other: Operand) -> bool:
     """Whether DuckDB gives an integer literal the type of the short integer that it meets."""
@@ -530,11 +526,15 @@ def _adapts(one: Operand, other: Operand) -> bool:
 class PostgresNumbers(NumberTypes):
     """PostgreSQL: computed numerics have no size."""
 
-    def _size(self, operand: Operand) -> Size | None:
-        return None
+    unsized: ClassVar = Decimal()
 
-    def _unsized(self, operation: str) -> DataType:
-        return Decimal()
+    def literal(self, text: str) -> DataType | None:
+        """A numeric where there is a point."""
+        return Decimal() if "." in text else None
+
+    def _size(self, operand: Operand) -> Size | None:
+        del operand
+        return None
 
     def sum(self, type: DataType) -> DataType | None:
         """Sums of 64-bit integers are numerics, too."""
@@ -567,13 +567,9 @@ class BigqueryNumbers(NumberTypes):
     _numeric: ClassVar = Decimal(38, 9)
     _bignumeric: ClassVar = Decimal(76, 38)
 
-    def _calculate(self, operation: str, one: Operand, other: Operand) -> DataType | None:
-        if any(isinstance(each.type, Decimal) for each in (one, other)) and all(
-            isinstance(each.type, Decimal) or each.type == INT64 or each.digits is not None
-            for each in (one, other)
-        ):
-            return self._wider(one.type, other.type)
-        return super()._calculate(operation, one, other)
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        del operator
+        return self._wider(one.type, other.type)
 
     def _wider(self, *types: DataType) -> DataType:
         decimals = [type for type in types if isinstance(type, Decimal)]
@@ -606,29 +602,26 @@ class BigqueryNumbers(NumberTypes):
         """Without parameters."""
         return self._computed(type) or super().truncate(type)
 
-    def _common_pair(self, one: DataType, other: DataType) -> DataType:
-        types = (one, other)
-        if one != other and all(isinstance(each, Decimal) or each in SIGNED for each in types) and (
-            any(isinstance(each, Decimal) for each in types)
-        ):  # fmt: skip
-            return self._wider(*types)
-        return super()._common_pair(one, other)
+
+def _snowflake_product(one: Size, other: Size) -> DataType:
+    scale = min(one.scale + other.scale, max(one.scale, other.scale, 12))
+    return _capped(one.whole + other.whole + scale, scale)
+
+
+def _snowflake_quotient(one: Size, other: Size) -> DataType:
+    scale = max(one.scale, min(one.scale + 6, 12))
+    return _capped(one.whole + other.scale + scale, scale)
 
 
 class SnowflakeNumbers(NumberTypes):
     """Snowflake, as its page on arithmetic operators describes them."""
 
-    def _added(self, one: Size, other: Size) -> DataType:
-        size = _widened(one, other)
-        return _capped(size.precision + 1, size.scale)
-
-    def _multiplied(self, one: Size, other: Size) -> DataType:
-        scale = min(one.scale + other.scale, max(one.scale, other.scale, 12))
-        return _capped(one.whole + other.whole + scale, scale)
-
-    def _divided(self, one: Size, other: Size) -> DataType:
-        scale = max(one.scale, min(one.scale + 6, 12))
-        return _capped(one.whole + other.scale + scale, scale)
+    decimals: ClassVar = {
+        Operator.ADD: _capped_sum,
+        Operator.MULTIPLY: _snowflake_product,
+        Operator.DIVIDE: _snowflake_quotient,
+        Operator.COMMON: _common_up_to_38,
+    }
 
     def sum(self, type: DataType) -> DataType | None:
         """As wide as can be."""
@@ -636,29 +629,20 @@ class SnowflakeNumbers(NumberTypes):
             return Decimal(_MAX_PRECISION, type.scale)
         return super().sum(type)
 
-    def _common_decimals(self, one: Size, other: Size) -> DataType:
-        return _exact(*_widened(one, other))
-
 
 class TsqlNumbers(NumberTypes):
     """SQL Server, as its page on precision and scale describes it, up to 38 digits."""
 
+    decimals: ClassVar = HiveNumbers.decimals
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
 
-    def _added(self, one: Size, other: Size) -> DataType:
-        size = _widened(one, other)
-        return _exact(size.precision + 1, size.scale)
-
-    def _multiplied(self, one: Size, other: Size) -> DataType:
-        return _exact(one.precision + other.precision + 1, one.scale + other.scale)
-
-    def _divided(self, one: Size, other: Size) -> DataType:
-        scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
-        return _exact(one.whole + other.scale + scale, scale)
-
-    def _modulo(self, one: Size, other: Size) -> DataType:
-        scale = max(one.scale, other.scale)
-        return _exact(min(one.whole, other.whole) + scale, scale)
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        """Spark took its rules from here, but not what happens beyond 38 digits."""
+        if operator is Operator.INTEGER_DIVIDE:
+            return UNKNOWN
+        type = super()._decimals(operator, one, other)
+        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if is_full else type
 
     def sum(self, type: DataType) -> DataType | None:
         """Sums of short integers stay short."""
@@ -673,9 +657,6 @@ class TsqlNumbers(NumberTypes):
         if isinstance(type, Decimal) and type.precision is not None:
             return Decimal(_MAX_PRECISION, max(type.scale, _MIN_ADJUSTED_SCALE))
         return super().average(type)
-
-    def _common_decimals(self, one: Size, other: Size) -> DataType:
-        return _exact(*_widened(one, other))
 
 
 _DIALECTS: Final[dict[str, type[NumberTypes]]] = {
