@@ -188,6 +188,9 @@ def _is_unproven(expression: str, dialect: str) -> bool:
     if re.search(r"\b(tiny|small)\b", expression) and re.search(r"\(-?\d+\)", expression):
         # DuckDB gives a literal the type of a short column if it fits.
         return True
+    if re.search(r" [+-] ", expression) and re.search(r"d(9|1\d)_", expression):
+        # Versions of DuckDB differ where a sum needs more than the 18 digits of 64 bits.
+        return True
     # DuckDB refuses products with more than 38 fraction digits.
     scales = map(int, re.findall(r"d\d+_(\d+)", expression))
     return " * " in expression and sum(scales) + 2 > 38
@@ -258,6 +261,9 @@ def test_decimals_of_dialects_without_rules_are_unknown(expression: str, dialect
         ("snowflake", "d7_2 * 0.5", "UNKNOWN"),
         ("snowflake", "double * 0.5", "FLOAT64"),
         ("snowflake", "median(d7_2)", "UNKNOWN"),
+        ("duckdb", "d7_2 + d9_4", "DECIMAL(10,4)"),
+        ("duckdb", "d18_10 + d9_4", "UNKNOWN"),
+        ("duckdb", "d19_2 + d9_4", "DECIMAL(22,4)"),
         ("bigquery", "d7_2 * d9_4", "DECIMAL(38,9)"),
         ("bigquery", "avg(d38_38)", "DECIMAL(76,38)"),
         ("snowflake", "d12_2 / d7_2", "DECIMAL(20,8)"),
@@ -268,7 +274,5 @@ def test_decimals_of_dialects_without_rules_are_unknown(expression: str, dialect
         ("hive", "d38_10 * d7_2", "UNKNOWN"),
     ],
 )
-def test_other_dialects_follow_their_documentation(
-    dialect: str, expression: str, type: str
-) -> None:
+def test_sizes_of_decimals_by_dialect(dialect: str, expression: str, type: str) -> None:
     assert Numbers(SIZES).derive([expression], dialect) == [parse_type(type)]

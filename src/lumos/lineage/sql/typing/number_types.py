@@ -394,6 +394,14 @@ def _capped_sum(one: Size, other: Size) -> DataType:
     return _capped(size.precision + 1, size.scale)
 
 
+def _duckdb_sum(one: Size, other: Size) -> DataType:
+    precision = _widened(one, other).precision + 1
+    if precision > _MAX_PRECISION_IN_64_BITS >= max(one.precision, other.precision):
+        # DuckDB 1 stays within 64 bits, DuckDB 2 does not.
+        return UNKNOWN
+    return _capped_sum(one, other)
+
+
 def _duckdb_product(one: Size, other: Size) -> DataType:
     precision, scale = one.precision + other.precision, one.scale + other.scale
     if scale > _MAX_PRECISION:
@@ -412,10 +420,10 @@ def _duckdb_remainder(one: Size, other: Size) -> DataType:
 
 
 class DuckdbNumbers(NumberTypes):
-    """DuckDB: quotients and averages are floats, sums have 38 digits."""
+    """DuckDB 1.3 to 2.0: quotients and averages are floats, sums have 38 digits."""
 
     decimals: ClassVar = {
-        Operator.ADD: _capped_sum,
+        Operator.ADD: _duckdb_sum,
         Operator.MULTIPLY: _duckdb_product,
         Operator.DIVIDE: _always(FLOAT64),
         Operator.MODULO: _duckdb_remainder,
