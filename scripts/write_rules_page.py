@@ -45,7 +45,8 @@ column "others" or else the consumer verdict holds.
 """
 FOOT = """
 Some rows are finer than the table can show. Delta and Spark read a map's key (`map-key`) where they
-read the type itself. Delta takes integers for decimals of 10 whole digits and more
+read the type itself. Delta takes integers for decimals of 10 whole digits and more, and both Delta
+and Spark take 64-bit integers only for 20 and more, although 19 hold every value
 (`integer-to-decimal`). Avro does not read bytes of a fixed length as text (`string-and-binary`),
 nor Spark anything as text of a longest length (`scalar-to-string`). In a declared key column,
 `integer-to-float64` and `required-to-nullable` are breaking, also where it ceases to be one.

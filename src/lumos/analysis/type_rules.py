@@ -33,7 +33,9 @@ from lumos.model.types import (
 )
 
 # Digits that hold every integer of so many bits.
-_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
+_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
+# Delta and Spark's Parquet reader want one more for 64 bits than the largest value has.
+_FEWEST_DIGITS_FOR_INT64: Final = 20
 _FEWEST_DIGITS_IN_DELTA: Final = 10
 _MOST_DIGITS: Final = 38
 
@@ -151,6 +153,11 @@ def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
     whole_digits = after.precision - after.scale
     if after.scale < 0 or whole_digits < digits:
         return RULES["integer-to-narrow-decimal"]
+    if digits == _DIGITS[64] and whole_digits < _FEWEST_DIGITS_FOR_INT64:
+        return rule._replace(
+            engines={**rule.engines, **_NO_DELTA, **_NO_SPARK},
+            remarks=_without_delta(rule.remarks),
+        )
     if whole_digits < _FEWEST_DIGITS_IN_DELTA:
         # What Delta does not widen at all, it does not widen by hand either.
         return rule._replace(

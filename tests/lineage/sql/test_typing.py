@@ -208,6 +208,30 @@ def test_nulls_go_on_unless_something_replaces_them(query: str, nullable: bool |
         assert found.after.nullable is nullable
 
 
+@pytest.mark.parametrize(
+    ("query", "is_lost"),
+    [
+        ("select amount from events order by my_function(country)", False),
+        ("select my_function(country) as c from events order by c", False),
+        ("select my_function(country) as c from events group by 1", False),
+        ("select amount from events order by my_function(user_id)", True),
+        ("select my_function(user_id) as c from events order by c", True),
+    ],
+)
+def test_a_column_that_loses_its_nulls_harms_nobody(query: str, is_lost: bool) -> None:
+    found = effect(query, retyped(country="STRING NOT NULL", user_id="STRING"))
+    assert ("lost" in {each.act.value for each in found.meetings}) is is_lost
+    assert any(each.is_lost for each in found.outputs) is (is_lost and "as c" in query)
+
+
+def test_values_inside_a_cast_are_typed() -> None:
+    found = effect("select cast(sum(coalesce(amount, 0)) as decimal(15, 4)) as x from events",
+                   retyped(amount="INT64"))  # fmt: skip
+    assert [(each.act.value, each.after and each.after.type.text) for each in found.meetings] == [
+        ("combined", "INT64"), ("aggregated", "INT64"),
+    ]  # fmt: skip
+
+
 def test_a_gone_column_is_missed_where_it_is_named_and_not_where_a_star_stands() -> None:
     after = retyped(user_id="GONE")
     named = effect("with c as (select * from events) select amount, user_id from c", after)
@@ -315,6 +339,63 @@ def test_what_is_calculated_has_the_type_that_the_dialect_gives_it(
         with_fields=True,
     )
     assert found.fields[0].type == parse_type(type)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "query", "after", "types"),
+    [
+        ("spark", "select a / b as x from goods", "DECIMAL(12,2)", ("DECIMAL(23,13)", "DECIMAL(25,13)")),
+        ("spark", "select sum(c) / sum(c) as x from goods", "DECIMAL(12,2)", ("DECIMAL(37,20)", "DECIMAL(38,16)")),
+        ("spark", "select coalesce(c, 0.0) as x from goods", "DECIMAL(9,4)", ("DECIMAL(7,2)", "DECIMAL(9,4)")),
+        ("spark", "select coalesce(c, 0) as x from goods", "DECIMAL(12,2)", None),
+        ("spark", "select x - coalesce(x, 0.0) as x from (select c as x from goods union select b from goods)",
+         "DECIMAL(9,4)", ("DECIMAL(11,2)", "DECIMAL(13,4)")),
+        ("spark", "select c as x from goods except select d from goods", "DECIMAL(9,4)",
+         ("DECIMAL(7,2)", "DECIMAL(9,4)")),
+        ("spark", "select d as x from goods except select c from goods", "DECIMAL(9,4)",
+         ("DECIMAL(7,2)", "DECIMAL(9,4)")),
+        ("duckdb", "select a / b as x from goods", "DECIMAL(12,2)", None),
+        ("duckdb", "select avg(c) as x from goods", "DECIMAL(12,2)", None),
+        ("duckdb", "select sum(c) as x from goods", "DECIMAL(12,2)", None),
+        ("duckdb", "select avg(c) / sum(c) as x from goods", "DECIMAL(9,4)", None),
+        ("duckdb", "select a * c as x from goods", "DECIMAL(12,2)", ("DECIMAL(17,4)", "DECIMAL(18,4)")),
+        ("snowflake", "select sum(c) / sum(c) as x from goods", "DECIMAL(9,4)", ("DECIMAL(38,8)", "DECIMAL(38,10)")),
+    ],
+)  # fmt: skip
+def test_a_decimal_of_another_size_changes_what_the_dialect_computes_from_it(
+    dialect: str, query: str, after: str, types: tuple[str, str] | None
+) -> None:
+    before = "a DECIMAL(10,2)\nb DECIMAL(10,2)\nc DECIMAL(7,2)\nd DECIMAL(7,2)"
+    column = "a DECIMAL(10,2)" if "a /" in query else "c DECIMAL(7,2)"
+    changed = before.replace(column, f"{column[0]} {after}")
+    versions = TableVersions.of("goods", parse_schema(before), parse_schema(changed))
+    (found,) = effects(
+        f"create table t as {query}",
+        dialect=dialect,
+        tables={("goods",): versions}.get,
+        is_wanted=lambda _: True,
+    )
+    (output,) = found.outputs
+    assert not output.is_lost
+    assert output.before is not None
+    assert output.after is not None
+    if types is None:
+        assert output.before.type == output.after.type
+    else:
+        assert (output.before.type.text, output.after.type.text) == types
+
+
+@pytest.mark.parametrize("dialect", ["", "mysql", "trino", "redshift"])
+def test_decimals_that_a_dialect_without_rules_computes_are_lost(dialect: str) -> None:
+    before = "c DECIMAL(7,2)"
+    versions = TableVersions.of("goods", parse_schema(before), parse_schema("c DECIMAL(12,2)"))
+    (found,) = effects(
+        "create table t as select c * 2 as x, count(c) as n from goods",
+        dialect=dialect,
+        tables={("goods",): versions}.get,
+        is_wanted=lambda _: True,
+    )
+    assert {each.name: each.is_lost for each in found.outputs} == {"x": True, "n": False}
 
 
 def test_elements_of_a_list_have_its_type() -> None:

@@ -194,7 +194,9 @@ class QueryReader:
             else:
                 branches.append(relation)
             is_by_name = is_by_name or bool(operation is not None and operation.args.get("by_name"))
-        made = laid_over(branches, is_by_name=is_by_name)
+        # Rows of EXCEPT's second query are no values of the result, but their types widen it.
+        typed = branches if self.watcher is None else [*branches, *deciding]
+        made = laid_over(typed, is_by_name=is_by_name)
         if self.watcher is not None:
             self.watcher.laid_over(node, [*branches, *deciding], is_by_name=is_by_name)
         for relation in deciding:

@@ -1,192 +1,138 @@
-"""Types of numbers that are calculated with, and of values that share a type.
+"""The type annotator's rules for expressions whose type follows from the types of numbers.
 
-The parser's annotator takes DOUBLE minus DECIMAL(12,2) for DECIMAL(12,2), and the sum of a decimal
-for one of the same digits; engines do not.
+The parser's own annotator takes DOUBLE minus DECIMAL(12,2) for DECIMAL(12,2), and the sum of a
+decimal for one of the same digits; engines do not.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
-from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
-from lumos.model.types import (
-    DATE,
-    FLOAT32,
-    FLOAT64,
-    FLOATS,
-    INT32,
-    INT64,
-    NULL,
-    SIGNED,
-    UNKNOWN,
-    UNSIGNED,
-    DataType,
-    Decimal,
-    String,
-    Timestamp,
+from lumos.lineage.sql.typing.number_types import (
+    NumberTypes,
+    Operand,
+    Operator,
+    is_number,
+    number_types,
 )
+from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
+from lumos.model.types import FLOATS, SIGNED, UNKNOWN, DataType, Decimal, String
 
-_MOST_DIGITS: Final = 38
-_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
-_UNBOUNDED: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
-_GROWING_BY_TEN: Final = frozenset({"spark", "spark2", "databricks", "hive"})
-_SUMS_OF_INTEGERS_STAY: Final = frozenset({"tsql", "fabric"})
-# BigQuery's two decimals have one size each.
-_FIXED: Final = (Decimal(38, 9), Decimal(76, 38))
-
-_Typed = Callable[["_Numbers", exp.Expr], DataType | None]
+_TypeOf = Callable[[NumberTypes, exp.Expr], DataType | None]
+_Annotate = Callable[[TypeAnnotator, exp.Expr], exp.Expr]
 
 
-def common(types: Iterable[DataType]) -> DataType:
-    """The type of a value that is of one of these types; UNKNOWN where engines differ."""
-    left = [type for type in dict.fromkeys(types) if type != NULL]
-    if len(left) < 2:
-        return left[0] if left else NULL
-    if all(isinstance(type, String) for type in left):
-        lengths = [type.length for type in left if isinstance(type, String)]
-        return String(None if None in lengths else max(each for each in lengths if each))
-    if all(type == DATE or isinstance(type, Timestamp) for type in left):
-        stamps = [type for type in left if isinstance(type, Timestamp)]
-        zoned = any(each.zoned for each in stamps)
-        return Timestamp(stamps[0].unit, zoned=zoned)
-    if all(_is_number(type) for type in left):
-        return _common_number(left)
-    return UNKNOWN
+def _type(node: exp.Expr | None) -> DataType:
+    return UNKNOWN if node is None else from_sqlglot(node.type)
 
 
-def _is_number(type: DataType) -> bool:
-    return type in SIGNED or type in UNSIGNED or type in FLOATS or isinstance(type, Decimal)
+def _number_text(node: object) -> str | None:
+    """The digits of a number literal, signs and parentheses aside."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return str(node.this)
+    return None
 
 
-def _common_number(types: list[DataType]) -> DataType:
-    if any(type in FLOATS for type in types):
-        is_small = all(FLOATS.get(type, 64) <= 32 for type in types)
-        return FLOAT32 if is_small else FLOAT64
-    if any(isinstance(type, Decimal) for type in types):
-        sizes = [_size(type) for type in types]
-        if None in sizes:
-            return Decimal()
-        whole = max(precision - scale for precision, scale in (size for size in sizes if size))
-        scale = max(size[1] for size in sizes if size)
-        return _decimal(whole + scale, scale)
-    if all(type in SIGNED for type in types):
-        return max(types, key=SIGNED.__getitem__)
-    return INT64
+def _literal(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return None if node.args["is_string"] else numbers.literal(str(node.this))
 
 
-def _size(type: DataType) -> tuple[int, int] | None:
-    if isinstance(type, Decimal):
-        return None if type.precision is None else (type.precision, type.scale)
-    bits = SIGNED.get(type) or UNSIGNED.get(type)
-    return (_DIGITS[bits], 0) if bits else None
+def _has_unproven_literal(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bool:
+    """Whether exact numbers meet a literal of unknown type, as 0.5 is in some dialects."""
+    texts = [_number_text(node) for node in nodes]
+    types = [_type(node) for node in nodes]
+    if any(type in FLOATS and text is None for type, text in zip(types, texts, strict=True)):
+        return False
+    if any(text is not None and "." in text and numbers.literal(text) is None for text in texts):
+        return True
+    is_suffixed = numbers.has_suffixes and any(map(_is_cast_literal, nodes))
+    return is_suffixed and any(isinstance(type, Decimal) for type in types)
 
 
-def _decimal(precision: int, scale: int) -> DataType:
-    return Decimal(min(max(precision, 1), _MOST_DIGITS), min(scale, _MOST_DIGITS))
+def _is_cast_literal(node: exp.Expr) -> bool:
+    """Whether this may be 100L, a literal, or CAST(100 AS BIGINT), which the parser reads alike."""
+    return isinstance(node, exp.Cast) and _number_text(node.this) is not None
 
 
-class _Numbers:
-    """How one dialect calculates."""
+def _binary(operator: Operator) -> _TypeOf:
+    def type_of(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+        sides = (node.this, node.args["expression"])
+        if _has_unproven_literal(numbers, sides):
+            return UNKNOWN
+        left, right = (Operand.of(_type(side), _number_text(side)) for side in sides)
+        return numbers.calculate(operator, left, right)
 
-    def __init__(self, dialect: str) -> None:
-        self._dialect = dialect
+    return type_of
 
-    def type_of(self, node: exp.Expr | None) -> DataType:
-        """The type of an operand; a whole number that is written out has the digits it has."""
-        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
-            return INT32 if len(node.this) < 10 else INT64
-        return UNKNOWN if node is None else from_sqlglot(node.type)
 
-    def _operand(self, node: exp.Expr, other: DataType) -> DataType:
-        is_whole = isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()
-        if is_whole and isinstance(other, Decimal):
-            return Decimal(max(len(node.this), 1), 0)
-        return self.type_of(node)
+def _bitwise(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    types = [_type(node.this), _type(node.args["expression"])]
+    return numbers.common(types) if all(type in SIGNED for type in types) else None
 
-    def summed(self, node: exp.Expr) -> DataType | None:
-        type = from_sqlglot(node.this.type)
-        if type in SIGNED:
-            small = self._dialect in _SUMS_OF_INTEGERS_STAY and SIGNED[type] <= 32
-            if self._dialect in _UNBOUNDED and type == INT64:
-                return Decimal()
-            return INT32 if small else INT64
-        if not isinstance(type, Decimal) or type in _FIXED:
-            return FLOAT64 if type in FLOATS else (type if isinstance(type, Decimal) else None)
-        if self._dialect in _UNBOUNDED or type.precision is None:
-            return Decimal()
-        if self._dialect in _GROWING_BY_TEN:
-            return _decimal(type.precision + 10, type.scale)
-        return Decimal(_MOST_DIGITS, type.scale)
 
-    def averaged(self, node: exp.Expr) -> DataType | None:
-        type = from_sqlglot(node.this.type)
-        if isinstance(type, Decimal):
-            is_fixed = type in _FIXED
-            return type if is_fixed else (
-                Decimal() if self._dialect in _UNBOUNDED or type.precision is None
-                else _decimal(type.precision + 4, type.scale + 4)
-            )  # fmt: skip
-        return FLOAT64 if type in FLOATS else None
+def _sum(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return numbers.sum(_type(node.this))
 
-    def added(self, node: exp.Expr) -> DataType | None:
-        return self._calculated(node, lambda one, other: (
-            max(one[0] - one[1], other[0] - other[1]) + max(one[1], other[1]) + 1,
-            max(one[1], other[1]),
-        ))  # fmt: skip
 
-    def multiplied(self, node: exp.Expr) -> DataType | None:
-        more = 1 if self._dialect in _GROWING_BY_TEN else 0
-        return self._calculated(
-            node, lambda one, other: (one[0] + other[0] + more, one[1] + other[1])
-        )
+def _average(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return numbers.average(_type(node.this))
 
-    def divided(self, node: exp.Expr) -> DataType | None:
-        return self._calculated(node, lambda one, other: (_MOST_DIGITS, max(one[1], other[1], 6)))
 
-    def _calculated(
-        self, node: exp.Expr, size: Callable[[tuple[int, int], tuple[int, int]], tuple[int, int]]
-    ) -> DataType | None:
-        left, right = node.this, node.args["expression"]
-        one, other = self.type_of(left), self.type_of(right)
-        if not (_is_number(one) and _is_number(other)):
-            return None
-        if one in FLOATS or other in FLOATS:
-            return FLOAT64
-        if not (isinstance(one, Decimal) or isinstance(other, Decimal)):
-            return None
-        one, other = self._operand(left, other), self._operand(right, one)
-        if one in _FIXED or other in _FIXED:
-            return max((each for each in (one, other) if each in _FIXED), key=lambda d: d.text)
-        sizes = _size(one), _size(other)
-        if self._dialect in _UNBOUNDED or sizes[0] is None or sizes[1] is None:
-            return Decimal()
-        return _decimal(*size(sizes[0], sizes[1]))
+def _places(node: exp.Expr) -> int | None:
+    places = node.args.get("decimals")
+    text = _number_text(places)
+    if text is None or not text.isdigit():
+        return None
+    return -int(text) if isinstance(places, exp.Neg) else int(text)
 
-    def kept(self, node: exp.Expr) -> DataType | None:
-        """A text of the same length."""
-        type = from_sqlglot(node.this.type)
-        return type if isinstance(type, String) else None
 
-    def rounded(self, node: exp.Expr) -> DataType | None:
-        type = from_sqlglot(node.this.type)
-        if isinstance(type, Decimal):
-            return Decimal() if self._dialect in _UNBOUNDED else type
-        return FLOAT64 if type in FLOATS else None
+def _round(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    places = _places(node) if node.args.get("decimals") is not None else 0
+    return numbers.round(_type(node.this), places)
 
-    def signed(self, node: exp.Expr) -> DataType | None:
-        """A number with its sign turned, or without one."""
-        type = from_sqlglot(node.this.type)
-        return Decimal() if isinstance(type, Decimal) and self._dialect in _UNBOUNDED else None
 
-    def shared(self, node: exp.Expr) -> DataType | None:
-        parts = list(_results(node))
-        types = [self.type_of(part) for part in parts]
-        decimal = next((type for type in types if isinstance(type, Decimal)), None)
-        if decimal is not None:
-            types = [self._operand(part, decimal) for part in parts]
-        return common(types)
+def _floor(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    if node.args.get("to") is not None:
+        return UNKNOWN
+    if node.args.get("decimals") is None:
+        return numbers.floor(_type(node.this), None)
+    places = _places(node)
+    return UNKNOWN if places is None else numbers.floor(_type(node.this), places)
+
+
+def _truncate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return UNKNOWN if node.args.get("decimals") else numbers.truncate(_type(node.this))
+
+
+def _same(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    if node.args.get("count") is not None:
+        # MAX(x, 3) is a list of the three largest.
+        return None
+    type, default = _type(node.this), node.args.get("default")
+    if default is not None and _type(default) != type:
+        # LAG(x, 1, 0)
+        return UNKNOWN
+    return numbers.same(type)
+
+
+def _negate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return numbers.negate(_type(node.this))
+
+
+def _text_of_same_length(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    type = _type(node.this)
+    return type if isinstance(type, String) else None
+
+
+def _common(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    results = list(_results(node))
+    if _has_unproven_literal(numbers, results):
+        return UNKNOWN
+    return numbers.common_of(Operand.of(_type(each), _number_text(each)) for each in results)
 
 
 def _results(node: exp.Expr) -> Iterable[exp.Expr]:
@@ -195,53 +141,98 @@ def _results(node: exp.Expr) -> Iterable[exp.Expr]:
         yield from (each.args["true"] for each in node.args.get("ifs") or ())
         if node.args.get("default") is not None:
             yield node.args["default"]
-    elif isinstance(node, exp.If):
+    elif isinstance(node, exp.If | exp.Nvl2):
         yield from (node.args[key] for key in ("true", "false") if node.args.get(key) is not None)
     else:
         yield node.this
         yield from node.expressions
 
 
-_TYPED: Final[dict[type[exp.Expr], _Typed]] = {
-    exp.Sum: _Numbers.summed,
-    exp.Avg: _Numbers.averaged,
-    exp.Add: _Numbers.added,
-    exp.Sub: _Numbers.added,
-    exp.Mul: _Numbers.multiplied,
-    exp.Div: _Numbers.divided,
-    exp.Round: _Numbers.rounded,
-    exp.Neg: _Numbers.signed,
-    exp.Abs: _Numbers.signed,
-    exp.Upper: _Numbers.kept,
-    exp.Lower: _Numbers.kept,
-    exp.Trim: _Numbers.kept,
-    exp.Initcap: _Numbers.kept,
-    exp.Coalesce: _Numbers.shared,
-    exp.Case: _Numbers.shared,
-    exp.If: _Numbers.shared,
-    exp.Greatest: _Numbers.shared,
-    exp.Least: _Numbers.shared,
-}
+_TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
+    exp.Literal: _literal,
+    exp.Add: _binary(Operator.ADD),
+    exp.Sub: _binary(Operator.ADD),
+    exp.Mul: _binary(Operator.MULTIPLY),
+    exp.Div: _binary(Operator.DIVIDE),
+    exp.Mod: _binary(Operator.MODULO),
+    exp.IntDiv: _binary(Operator.INTEGER_DIVIDE),
+    **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bitwise),
+    exp.Sum: _sum,
+    exp.Avg: _average,
+    exp.Round: _round,
+    exp.Floor: _floor,
+    exp.Ceil: _floor,
+    exp.Trunc: _truncate,
+    exp.Neg: _negate,
+    exp.Abs: _negate,
+    **dict.fromkeys((exp.Upper, exp.Lower, exp.Trim, exp.Initcap), _text_of_same_length),
+    **dict.fromkeys(
+        (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least), _common
+    ),
+    **dict.fromkeys(
+        (exp.Nullif, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last,
+         exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
+        _same,
+    ),
+}  # fmt: skip
+# The annotator has one type for them; engines have one for each type of the argument.
+_VARYING: Final = (
+    exp.Median, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc,
+    exp.SafeDivide, exp.Mode, exp.Factorial,
+)  # fmt: skip
+# Either the value goes through them as it is, or their type is the same for every argument.
+_TRANSPARENT: Final = (
+    exp.Count, exp.CountIf,
+    exp.Alias, exp.Paren, exp.Window, exp.Filter, exp.Distinct, exp.Order, exp.Ordered,
+    exp.Subquery, exp.Query, exp.IgnoreNulls, exp.RespectNulls, exp.Dot, exp.Bracket, exp.Limit,
+    exp.HavingMax, exp.Column, exp.Tuple,
+)  # fmt: skip
 
 
 def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict[type, Any]:
     """The annotator's rules of a dialect, with those above in front of them."""
-    numbers = _Numbers(dialect)
-    return {**known, **{kind: {"annotator": _rule(numbers, typed, known.get(kind, {}))}
-                        for kind, typed in _TYPED.items()}}  # fmt: skip
+    numbers = number_types(dialect)
+    is_varied = is_number if numbers.is_complete else _is_decimal
+    rules = dict(known)
+    rules |= {kind: {"annotator": _unproven(rule, is_varied)} for kind, rule in known.items()
+              if ("annotator" in rule or issubclass(kind, _VARYING))
+              and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
+    rules |= {kind: {"annotator": _rule(numbers, type_of, known.get(kind, {}))}
+              for kind, type_of in _TYPES.items()}  # fmt: skip
+    return rules
 
 
-def _rule(
-    numbers: _Numbers, typed: _Typed, otherwise: dict[str, Any]
-) -> Callable[[TypeAnnotator, exp.Expr], exp.Expr]:
+def _rule(numbers: NumberTypes, type_of: _TypeOf, otherwise: dict[str, Any]) -> _Annotate:
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
-        type = typed(numbers, node)
+        type = type_of(numbers, node)
         if type is not None:
             annotator._set_type(node, to_sqlglot(type))
-        elif "annotator" in otherwise:
-            otherwise["annotator"](annotator, node)
         else:
-            annotator._set_type(node, otherwise.get("returns"))
+            _annotate(annotator, node, otherwise)
         return node
 
     return annotate
+
+
+def _is_decimal(type: DataType) -> bool:
+    return isinstance(type, Decimal)
+
+
+def _unproven(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
+    """The annotator's rule, but a number that is computed from such types is unknown."""
+
+    def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+        _annotate(annotator, node, rule)
+        types = map(_type, node.iter_expressions())
+        if is_number(_type(node)) and any(map(is_varied, types)):
+            annotator._set_type(node, exp.DType.UNKNOWN)
+        return node
+
+    return annotate
+
+
+def _annotate(annotator: TypeAnnotator, node: exp.Expr, rule: dict[str, Any]) -> None:
+    if "annotator" in rule:
+        rule["annotator"](annotator, node)
+    else:
+        annotator._set_type(node, rule.get("returns"))

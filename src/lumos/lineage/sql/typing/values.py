@@ -13,12 +13,13 @@ from sqlglot.schema import MappingSchema
 from lumos.lineage.sql.names import Folding
 from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Stored
 from lumos.lineage.sql.script import ALL, Parts
-from lumos.lineage.sql.typing.arithmetic import common, rules_for
+from lumos.lineage.sql.typing.arithmetic import rules_for
 from lumos.lineage.sql.typing.nullability import Nullability
+from lumos.lineage.sql.typing.number_types import number_types
 from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
 from lumos.model.meeting import TableVersions, Value
 from lumos.model.schema import Field
-from lumos.model.types import UNKNOWN, Array, DataType, Map, Struct, Unknown
+from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Unknown
 
 Tables = Callable[[Parts], TableVersions | None]
 _Known = tuple[object, DataType]
@@ -57,12 +58,12 @@ class _Leaves(NamedTuple):
     is_gone: bool = False
     is_touched: bool = False
     has_other_types: bool = False
-    has_other_nulls: bool = False
+    may_gain_nulls: bool = False
 
     @classmethod
     def of(cls, state: State) -> "_Leaves":
         has_other_types = state.is_lost or not _same_types(state)
-        return cls(state.is_gone, state.is_touched, has_other_types, not _same_nulls(state))
+        return cls(state.is_gone, state.is_touched, has_other_types, _may_gain_nulls(state))
 
 
 _NO_LEAVES: Final = _Leaves()
@@ -73,6 +74,7 @@ class Values:
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
         self._schema, self._rules = _annotating(dialect)
+        self._numbers = number_types(_name(dialect))
         self._folding = Folding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
@@ -245,7 +247,7 @@ class Values:
         present = [value for value in values if value is not None]
         nulls = [value.nullable for value in present]
         nullable = True if True in nulls else (None if None in nulls else False)
-        return Value(type=common(value.type for value in present), nullable=nullable)
+        return Value(type=self._numbers.common(value.type for value in present), nullable=nullable)
 
     def makers(self, column: Column) -> set[int]:
         """The expressions and columns that a column's value goes through, each by its id."""
@@ -304,7 +306,7 @@ class Values:
             return State(before, before)
         is_vague = isinstance(before.type, Unknown) or isinstance(after.type, Unknown)
         is_lost = (is_vague and leaves.has_other_types) or (
-            leaves.has_other_nulls and None in (before.nullable, after.nullable)
+            leaves.may_gain_nulls and None in (before.nullable, after.nullable)
         )
         return State(before, after, is_lost)
 
@@ -393,6 +395,11 @@ class Values:
             annotator = TypeAnnotator(
                 self._schema, expression_metadata=self._rules, overwrite_types=False
             )
+            for cast in reversed(list(node.find_all(exp.Cast))):
+                # The annotator knows the type of a cast from its text and does not look inside.
+                annotator.annotate_expression(cast.this)
+                if from_sqlglot(cast.to) == Decimal():
+                    cast._type = to_sqlglot(self._numbers.default_decimal())
             annotator.annotate(node, annotate_scope=False)
         except (SqlglotError, AttributeError, TypeError, ValueError, KeyError, IndexError):
             # The annotator trusts that a tree is well formed; what it chokes on stays unknown.
@@ -406,8 +413,11 @@ def _known(type: exp.Expr | None) -> _Known:
 
 @cache
 def _annotating(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
-    name = type(dialect).__name__.lower()
-    return MappingSchema(dialect=dialect), rules_for(name, dialect.EXPRESSION_METADATA)
+    return MappingSchema(dialect=dialect), rules_for(_name(dialect), dialect.EXPRESSION_METADATA)
+
+
+def _name(dialect: Dialect) -> str:
+    return type(dialect).__name__.lower()
 
 
 def _value(field: Field | None) -> Value | None:
@@ -430,12 +440,12 @@ def _same_types(state: State) -> bool:
     )
 
 
-def _same_nulls(state: State) -> bool:
-    return (
-        state.before is not None
-        and state.after is not None
-        and state.before.nullable == state.after.nullable
-    )
+def _may_gain_nulls(state: State) -> bool:
+    """Whether there may be nulls where there were none; fewer nulls harm nobody."""
+    if state.before is None or state.after is None:
+        return True
+    nulls = (state.before.nullable, state.after.nullable)
+    return nulls[0] != nulls[1] and nulls[0] is not True and nulls[1] is not False
 
 
 _HOLDERS: Final = (

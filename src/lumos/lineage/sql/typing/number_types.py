@@ -1,0 +1,688 @@
+"""Types of computed numbers, one class per dialect.
+
+The rules of Spark and DuckDB are compared with the engines themselves over a grid of types; those
+of the other dialects follow their documentation. A rule returns UNKNOWN where nothing is proven:
+whatever depends on it is then undetermined, never unchanged.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import ClassVar, Final, NamedTuple
+
+from lumos.model.types import (
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    FLOATS,
+    INT32,
+    INT64,
+    NULL,
+    SIGNED,
+    UNKNOWN,
+    UNSIGNED,
+    DataType,
+    Decimal,
+    String,
+    Timestamp,
+    Unknown,
+)
+
+_MAX_PRECISION: Final = 38
+# Spark keeps at least so many fraction digits when a result has too many digits in all.
+_MIN_ADJUSTED_SCALE: Final = 6
+_MAX_PRECISION_IN_64_BITS: Final = 18
+# DuckDB's 128-bit integer.
+HUGEINT: Final = Decimal(39)
+
+
+class Size(NamedTuple):
+    """Precision and scale of a decimal."""
+
+    precision: int
+    scale: int
+
+    @property
+    def whole(self) -> int:
+        """Digits before the point."""
+        return self.precision - self.scale
+
+
+class Operand(NamedTuple):
+    """A value that is computed with; `digits` are those of an integer literal."""
+
+    type: DataType
+    digits: int | None = None
+
+    @classmethod
+    def of(cls, type: DataType, literal: str | None) -> "Operand":
+        """A value of a type, with the text of the number where it is a literal."""
+        is_integer = literal is not None and literal.isdigit()
+        return cls(type, len(str(int(literal))) if literal and is_integer else None)
+
+
+def is_number(type: DataType) -> bool:
+    """Whether a type is an integer, a decimal or a float."""
+    return type in SIGNED or type in UNSIGNED or type in FLOATS or isinstance(type, Decimal)
+
+
+class Operator(enum.Enum):
+    """What is done with two numbers; COMMON is the type that both can have."""
+
+    ADD = enum.auto()
+    MULTIPLY = enum.auto()
+    DIVIDE = enum.auto()
+    MODULO = enum.auto()
+    INTEGER_DIVIDE = enum.auto()
+    COMMON = enum.auto()
+
+
+Rule = Callable[[Size, Size], DataType]
+
+
+class NumberTypes:
+    """Types of computed numbers in a dialect without rules of its own: decimals are unknown."""
+
+    # What becomes of two decimals; an operator without a rule gives an unknown type.
+    decimals: ClassVar[Mapping[Operator, Rule]] = {}
+    # The decimal digits of an integer column of so many bits, next to a decimal.
+    integer_digits: ClassVar[Mapping[int, int]] = {}
+    # The size of DECIMAL without parameters.
+    default_size: ClassVar[Size | None] = None
+    # The type of a result of decimals without a size.
+    unsized: ClassVar[DataType] = UNKNOWN
+    # Whether functions of any numbers without a rule here are unknown, not only those of decimals.
+    is_complete: ClassVar[bool] = False
+    # Whether 100L is a literal.
+    has_suffixes: ClassVar[bool] = False
+
+    def literal(self, text: str) -> DataType | None:
+        """The type of a number literal; None leaves it to the parser."""
+        del text
+        return None
+
+    def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
+        """The type of an operation; None if its operands are no numbers."""
+        types = (one.type, other.type)
+        if not all(map(is_number, types)):
+            # Texts are cast to numbers, by rules that differ between versions.
+            has_text = any(isinstance(type, String) for type in types)
+            is_mixed = has_text and any(map(is_number, types))
+            return UNKNOWN if self.is_complete and is_mixed else None
+        if any(type in FLOATS for type in types):
+            return self._floats(operator, *types)
+        if all(type in SIGNED or type in UNSIGNED or type == HUGEINT for type in types):
+            return self._integers(operator, *types)
+        return self._decimals(operator, one, other)
+
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        del operator
+        return FLOAT64 if FLOAT64 in (one, other) else UNKNOWN
+
+    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
+        """The type of an operation on integers; None leaves it to the parser."""
+        if HUGEINT in (one, other):
+            return UNKNOWN
+        if operator is not Operator.COMMON:
+            return None
+        if one in SIGNED and other in SIGNED:
+            return max(one, other, key=SIGNED.__getitem__)
+        return INT64
+
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        rule = self.decimals.get(operator)
+        left, right = self._size(one), self._size(other)
+        if left is None or right is None:
+            return self.unsized
+        return UNKNOWN if rule is None else rule(left, right)
+
+    def _size(self, operand: Operand) -> Size | None:
+        """The size that an operand has next to a decimal."""
+        type = operand.type
+        if isinstance(type, Decimal):
+            return None if type.precision is None else Size(type.precision, type.scale)
+        if operand.digits is not None:
+            return Size(operand.digits, 0)
+        digits = self.integer_digits.get(SIGNED.get(type, 0))
+        return Size(digits, 0) if digits else None
+
+    def sum(self, type: DataType) -> DataType | None:
+        """The type of SUM."""
+        if type in SIGNED:
+            return INT64
+        if type in FLOATS:
+            return FLOAT64
+        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+
+    def average(self, type: DataType) -> DataType | None:
+        """The type of AVG."""
+        if type in FLOATS:
+            return FLOAT64
+        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+
+    def round(self, type: DataType, places: int | None) -> DataType | None:
+        """The type of ROUND to so many places; None stands for places that are no literal."""
+        del places
+        if type in FLOATS:
+            return FLOAT64
+        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+
+    def floor(self, type: DataType, places: int | None) -> DataType | None:
+        """The type of FLOOR and CEIL, with `places` where they round to a place."""
+        del places
+        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+
+    def truncate(self, type: DataType) -> DataType | None:
+        """The type of TRUNC of a number."""
+        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+
+    def same(self, type: DataType) -> DataType | None:
+        """The type of a value that is taken as it is: MAX(x), LAG(x), NULLIF(x, 0)."""
+        return type if isinstance(type, Decimal | Unknown) else None
+
+    def negate(self, type: DataType) -> DataType | None:
+        """The type of -x and of ABS(x)."""
+        return self.same(type)
+
+    def default_decimal(self) -> DataType:
+        """The type that DECIMAL without parameters stands for."""
+        return Decimal() if self.default_size is None else Decimal(*self.default_size)
+
+    def common(self, types: Iterable[DataType]) -> DataType:
+        """The type of a value that has one of these types, as an arm of a UNION does."""
+        return self.common_of(map(Operand, types))
+
+    def common_of(self, operands: Iterable[Operand]) -> DataType:
+        """The type of COALESCE and CASE, whose operands may be literals."""
+        types = [type for type in dict.fromkeys(each.type for each in operands) if type != NULL]
+        return reduce(self._common_pair, types) if types else NULL
+
+    def _common_pair(self, one: DataType, other: DataType) -> DataType:
+        if one == other:
+            return one
+        if isinstance(one, String) and isinstance(other, String):
+            lengths = (one.length, other.length)
+            return String(None if None in lengths else max(filter(None, lengths)))
+        if _is_moment(one) and _is_moment(other):
+            stamps = [type for type in (one, other) if isinstance(type, Timestamp)]
+            return Timestamp(stamps[0].unit, zoned=any(each.zoned for each in stamps))
+        if not (is_number(one) and is_number(other)):
+            return UNKNOWN
+        return self.calculate(Operator.COMMON, Operand(one), Operand(other)) or UNKNOWN
+
+
+def _is_moment(type: DataType) -> bool:
+    return type == DATE or isinstance(type, Timestamp)
+
+
+def _widened(one: Size, other: Size) -> Size:
+    """The size that holds all digits of both."""
+    scale = max(one.scale, other.scale)
+    return Size(max(one.whole, other.whole) + scale, scale)
+
+
+def _capped(precision: int, scale: int) -> Decimal:
+    return Decimal(min(precision, _MAX_PRECISION), min(scale, _MAX_PRECISION))
+
+
+def _exact(precision: int, scale: int) -> DataType:
+    """A decimal that has room for all digits; what happens to others is not proven."""
+    return Decimal(precision, scale) if precision <= _MAX_PRECISION else UNKNOWN
+
+
+def _literal_digits(text: str) -> Size | None:
+    """All digits that are written before and behind the point; None for 1e3."""
+    whole, _, fraction = text.partition(".")
+    if not (whole + fraction).isdigit():
+        return None
+    return Size(len(whole) + len(fraction), len(fraction))
+
+
+def _integer_literal(text: str) -> DataType:
+    """The narrowest of 32, 64 and 128 bits; a number without a point may have an exponent."""
+    if not text.isdigit():
+        return FLOAT64
+    value = int(text)
+    if value < 2**31:
+        return INT32
+    if value < 2**63:
+        return INT64
+    return HUGEINT if value < 2**127 else UNKNOWN
+
+
+def _always(type: DataType) -> Rule:
+    return lambda *_: type
+
+
+def _common_up_to_38(one: Size, other: Size) -> DataType:
+    return _exact(*_widened(one, other))
+
+
+def _common_whole_digits_first(one: Size, other: Size) -> DataType:
+    """A decimal that gives up fraction digits where 38 are too few."""
+    size = _widened(one, other)
+    whole = min(size.whole, _MAX_PRECISION)
+    scale = min(size.scale, _MAX_PRECISION - whole)
+    return Decimal(whole + scale, scale)
+
+
+def _spark_adjusted(precision: int, scale: int) -> Decimal:
+    """A decimal of at most 38 digits, of which the fraction gives up the first."""
+    if precision <= _MAX_PRECISION:
+        return Decimal(max(precision, 1), scale)
+    whole = precision - scale
+    return Decimal(_MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE)))
+
+
+def _spark_sum(one: Size, other: Size) -> DataType:
+    size = _widened(one, other)
+    return _spark_adjusted(size.precision + 1, size.scale)
+
+
+def _spark_product(one: Size, other: Size) -> DataType:
+    return _spark_adjusted(one.precision + other.precision + 1, one.scale + other.scale)
+
+
+def _spark_quotient(one: Size, other: Size) -> DataType:
+    scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
+    return _spark_adjusted(one.whole + other.scale + scale, scale)
+
+
+def _spark_remainder(one: Size, other: Size) -> DataType:
+    scale = max(one.scale, other.scale)
+    return _spark_adjusted(min(one.whole, other.whole) + scale, scale)
+
+
+class SparkNumbers(NumberTypes):
+    """Spark 4 with its default settings: ANSI mode, precision loss allowed."""
+
+    decimals: ClassVar = {
+        Operator.ADD: _spark_sum,
+        Operator.MULTIPLY: _spark_product,
+        Operator.DIVIDE: _spark_quotient,
+        Operator.MODULO: _spark_remainder,
+        Operator.INTEGER_DIVIDE: _always(INT64),
+        Operator.COMMON: _common_whole_digits_first,
+    }
+    integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 20}
+    default_size: ClassVar = Size(10, 0)
+    is_complete: ClassVar = True
+    has_suffixes: ClassVar = True
+
+    def literal(self, text: str) -> DataType | None:
+        """0.0 is DECIMAL(1,1): leading zeros are no digits."""
+        if "." not in text:
+            type = _integer_literal(text)
+            return type if type in SIGNED or type in FLOATS else _exact(len(str(int(text))), 0)
+        size = _literal_digits(text)
+        if size is None:
+            return FLOAT64
+        digits = len(str(int(text.replace(".", ""))))
+        return _exact(max(digits, size.scale), size.scale)
+
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        if operator is Operator.INTEGER_DIVIDE:
+            return UNKNOWN
+        if operator is not Operator.DIVIDE and one == other == FLOAT32:
+            return FLOAT32
+        return FLOAT64
+
+    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
+        if one not in SIGNED or other not in SIGNED:
+            return UNKNOWN
+        if operator is Operator.DIVIDE:
+            return FLOAT64
+        if operator is Operator.INTEGER_DIVIDE:
+            return INT64
+        return super()._integers(Operator.COMMON, one, other)
+
+    def sum(self, type: DataType) -> DataType | None:
+        """Ten digits more."""
+        if isinstance(type, Decimal) and type.precision is not None:
+            return _capped(type.precision + 10, type.scale)
+        return super().sum(type)
+
+    def average(self, type: DataType) -> DataType | None:
+        """Four digits more, all of them behind the point."""
+        if isinstance(type, Decimal) and type.precision is not None:
+            return _capped(type.precision + 4, type.scale + 4)
+        return FLOAT64 if type in SIGNED else super().average(type)
+
+    def round(self, type: DataType, places: int | None) -> DataType | None:
+        """One whole digit more, as 9.9 becomes 10."""
+        if type in SIGNED or type in FLOATS:
+            return type
+        if not isinstance(type, Decimal) or type.precision is None or places is None:
+            return UNKNOWN
+        whole = type.precision - type.scale + 1
+        if places < 0:
+            return _capped(max(whole, 1 - places), 0)
+        scale = min(type.scale, places)
+        return _capped(whole + scale, scale)
+
+    def floor(self, type: DataType, places: int | None) -> DataType | None:
+        """A whole number, unless a place is named."""
+        if places is not None:
+            return self.round(type, places) if isinstance(type, Decimal) else UNKNOWN
+        if type in SIGNED or type in FLOATS:
+            return INT64
+        if not isinstance(type, Decimal) or type.precision is None:
+            return UNKNOWN
+        return type if type.scale == 0 else _capped(type.precision - type.scale + 1, 0)
+
+    def same(self, type: DataType) -> DataType | None:
+        """The same in every case."""
+        return type
+
+
+class HiveNumbers(SparkNumbers):
+    """Hive and Spark before version 3: results of 38 digits and of short floats differ."""
+
+    decimals: ClassVar = {**SparkNumbers.decimals, Operator.COMMON: _common_up_to_38}
+
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        return NumberTypes._floats(self, operator, one, other)
+
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        type = super()._decimals(operator, one, other)
+        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if is_full else type
+
+
+def _capped_sum(one: Size, other: Size) -> DataType:
+    size = _widened(one, other)
+    return _capped(size.precision + 1, size.scale)
+
+
+def _duckdb_sum(one: Size, other: Size) -> DataType:
+    precision = _widened(one, other).precision + 1
+    if precision > _MAX_PRECISION_IN_64_BITS >= max(one.precision, other.precision):
+        # DuckDB 1 stays within 64 bits, DuckDB 2 does not.
+        return UNKNOWN
+    return _capped_sum(one, other)
+
+
+def _duckdb_product(one: Size, other: Size) -> DataType:
+    precision, scale = one.precision + other.precision, one.scale + other.scale
+    if scale > _MAX_PRECISION:
+        # DuckDB refuses the statement.
+        return UNKNOWN
+    # Products of decimals that 64 bits hold stay within 64 bits.
+    small = _MAX_PRECISION_IN_64_BITS
+    if precision > small and max(one.precision, other.precision) <= small and scale < small:
+        precision = small
+    return _capped(precision, scale)
+
+
+def _duckdb_remainder(one: Size, other: Size) -> DataType:
+    size = _widened(one, other)
+    return Decimal(*size) if size.precision <= _MAX_PRECISION else FLOAT64
+
+
+class DuckdbNumbers(NumberTypes):
+    """DuckDB 1.3 to 2.0: quotients and averages are floats, sums have 38 digits."""
+
+    decimals: ClassVar = {
+        Operator.ADD: _duckdb_sum,
+        Operator.MULTIPLY: _duckdb_product,
+        Operator.DIVIDE: _always(FLOAT64),
+        Operator.MODULO: _duckdb_remainder,
+        Operator.INTEGER_DIVIDE: _always(FLOAT64),
+        Operator.COMMON: _common_whole_digits_first,
+    }
+    integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
+    default_size: ClassVar = Size(18, 3)
+    is_complete: ClassVar = True
+
+    def literal(self, text: str) -> DataType | None:
+        """0.0 is DECIMAL(2,1): all digits count as they are written."""
+        if "." not in text:
+            return _integer_literal(text)
+        size = _literal_digits(text)
+        return FLOAT64 if size is None else _exact(*size)
+
+    def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
+        """The type of an operation; unknown where a literal adapts to a short integer."""
+        if operator is not Operator.DIVIDE and _adapts(one, other):
+            return UNKNOWN
+        return super().calculate(operator, one, other)
+
+    def common_of(self, operands: Iterable[Operand]) -> DataType:
+        """The common type; unknown where a literal adapts to a short integer."""
+        operands = list(operands)
+        if any(_adapts(one, other) for one in operands for other in operands):
+            return UNKNOWN
+        return super().common_of(operands)
+
+    def _size(self, operand: Operand) -> Size | None:
+        """The size next to a decimal; an integer literal is like a column of its type."""
+        if operand.type == HUGEINT:
+            return Size(_MAX_PRECISION, 0)
+        return super()._size(Operand(operand.type))
+
+    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+        del operator
+        return FLOAT64 if FLOAT64 in (one, other) else FLOAT32
+
+    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
+        if one in UNSIGNED or other in UNSIGNED:
+            return UNKNOWN
+        if operator is Operator.DIVIDE:
+            return FLOAT64
+        if HUGEINT in (one, other):
+            return HUGEINT
+        return super()._integers(Operator.COMMON, one, other)
+
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        """Next to an integer, a decimal keeps its fraction digits even if 38 are too few."""
+        left, right = self._size(one), self._size(other)
+        has_integer = any(not isinstance(type, Decimal) or type == HUGEINT
+                          for type in (one.type, other.type))  # fmt: skip
+        if operator is Operator.COMMON and has_integer and left and right:
+            return _capped(*_widened(left, right))
+        return super()._decimals(operator, one, other)
+
+    def sum(self, type: DataType) -> DataType | None:
+        """As wide as can be."""
+        if type in SIGNED or type == HUGEINT:
+            return HUGEINT
+        if isinstance(type, Decimal) and type.precision is not None:
+            return Decimal(_MAX_PRECISION, type.scale)
+        return super().sum(type)
+
+    def average(self, type: DataType) -> DataType | None:
+        """A float, whatever the numbers are."""
+        return FLOAT64 if is_number(type) else UNKNOWN
+
+    def round(self, type: DataType, places: int | None) -> DataType | None:
+        """As many digits as before."""
+        if type in SIGNED or type in FLOATS or type == HUGEINT:
+            return type
+        if not isinstance(type, Decimal) or type.precision is None or places is None or places < 0:
+            return UNKNOWN
+        return Decimal(type.precision, min(type.scale, places))
+
+    def floor(self, type: DataType, places: int | None) -> DataType | None:
+        """A decimal without fraction digits; integers become floats."""
+        if places is not None:
+            return UNKNOWN
+        if type in SIGNED or type == HUGEINT:
+            return FLOAT64
+        return self.truncate(type)
+
+    def truncate(self, type: DataType) -> DataType | None:
+        """A decimal without fraction digits."""
+        if type in SIGNED or type in FLOATS or type == HUGEINT:
+            return type
+        if not isinstance(type, Decimal) or type.precision is None:
+            return UNKNOWN
+        return Decimal(type.precision)
+
+    def same(self, type: DataType) -> DataType | None:
+        """The same in every case."""
+        return type
+
+
+def _adapts(one: Operand, other: Operand) -> bool:
+    """Whether DuckDB gives an integer literal the type of the short integer that it meets."""
+    pair = (one, other) if one.digits is not None else (other, one)
+    return pair[0].digits is not None and pair[1].digits is None and (
+        SIGNED.get(pair[1].type, 64) < 32
+    )  # fmt: skip
+
+
+class PostgresNumbers(NumberTypes):
+    """PostgreSQL: computed numerics have no size."""
+
+    unsized: ClassVar = Decimal()
+
+    def literal(self, text: str) -> DataType | None:
+        """A numeric where there is a point."""
+        return Decimal() if "." in text else None
+
+    def _size(self, operand: Operand) -> Size | None:
+        del operand
+        return None
+
+    def sum(self, type: DataType) -> DataType | None:
+        """Sums of 64-bit integers are numerics, too."""
+        return Decimal() if type == INT64 or isinstance(type, Decimal) else super().sum(type)
+
+    def average(self, type: DataType) -> DataType | None:
+        """A numeric, unless floats are averaged."""
+        return Decimal() if isinstance(type, Decimal) else super().average(type)
+
+    def round(self, type: DataType, places: int | None) -> DataType | None:
+        """A numeric."""
+        return Decimal() if isinstance(type, Decimal) else super().round(type, places)
+
+    def floor(self, type: DataType, places: int | None) -> DataType | None:
+        """A numeric."""
+        return Decimal() if isinstance(type, Decimal) else super().floor(type, places)
+
+    def truncate(self, type: DataType) -> DataType | None:
+        """A numeric."""
+        return Decimal() if isinstance(type, Decimal) else super().truncate(type)
+
+    def negate(self, type: DataType) -> DataType | None:
+        """A numeric."""
+        return Decimal() if isinstance(type, Decimal) else super().negate(type)
+
+
+class BigqueryNumbers(NumberTypes):
+    """BigQuery: NUMERIC and BIGNUMERIC lose their parameters when something is computed."""
+
+    _numeric: ClassVar = Decimal(38, 9)
+    _bignumeric: ClassVar = Decimal(76, 38)
+
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        del operator
+        return self._wider(one.type, other.type)
+
+    def _wider(self, *types: DataType) -> DataType:
+        decimals = [type for type in types if isinstance(type, Decimal)]
+        is_big = any(
+            type.precision is not None and (type.precision - type.scale > 29 or type.scale > 9)
+            for type in decimals
+        )
+        return self._bignumeric if is_big else self._numeric
+
+    def _computed(self, type: DataType) -> DataType | None:
+        return self._wider(type) if isinstance(type, Decimal) else None
+
+    def sum(self, type: DataType) -> DataType | None:
+        """Without parameters."""
+        return self._computed(type) or super().sum(type)
+
+    def average(self, type: DataType) -> DataType | None:
+        """Without parameters."""
+        return self._computed(type) or super().average(type)
+
+    def round(self, type: DataType, places: int | None) -> DataType | None:
+        """Without parameters."""
+        return self._computed(type) or super().round(type, places)
+
+    def floor(self, type: DataType, places: int | None) -> DataType | None:
+        """Without parameters."""
+        return self._computed(type) or super().floor(type, places)
+
+    def truncate(self, type: DataType) -> DataType | None:
+        """Without parameters."""
+        return self._computed(type) or super().truncate(type)
+
+
+def _snowflake_product(one: Size, other: Size) -> DataType:
+    scale = min(one.scale + other.scale, max(one.scale, other.scale, 12))
+    return _capped(one.whole + other.whole + scale, scale)
+
+
+def _snowflake_quotient(one: Size, other: Size) -> DataType:
+    scale = max(one.scale, min(one.scale + 6, 12))
+    return _capped(one.whole + other.scale + scale, scale)
+
+
+class SnowflakeNumbers(NumberTypes):
+    """Snowflake, as its page on arithmetic operators describes them."""
+
+    decimals: ClassVar = {
+        Operator.ADD: _capped_sum,
+        Operator.MULTIPLY: _snowflake_product,
+        Operator.DIVIDE: _snowflake_quotient,
+        Operator.COMMON: _common_up_to_38,
+    }
+
+    def sum(self, type: DataType) -> DataType | None:
+        """As wide as can be."""
+        if isinstance(type, Decimal) and type.precision is not None:
+            return Decimal(_MAX_PRECISION, type.scale)
+        return super().sum(type)
+
+
+class TsqlNumbers(NumberTypes):
+    """SQL Server, as its page on precision and scale describes it, up to 38 digits."""
+
+    decimals: ClassVar = HiveNumbers.decimals
+    integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
+
+    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+        """Spark took its rules from here, but not what happens beyond 38 digits."""
+        if operator is Operator.INTEGER_DIVIDE:
+            return UNKNOWN
+        type = super()._decimals(operator, one, other)
+        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if is_full else type
+
+    def sum(self, type: DataType) -> DataType | None:
+        """Sums of short integers stay short."""
+        if type in SIGNED and SIGNED[type] <= 32:
+            return INT32
+        if isinstance(type, Decimal) and type.precision is not None:
+            return Decimal(_MAX_PRECISION, type.scale)
+        return super().sum(type)
+
+    def average(self, type: DataType) -> DataType | None:
+        """At least six fraction digits."""
+        if isinstance(type, Decimal) and type.precision is not None:
+            return Decimal(_MAX_PRECISION, max(type.scale, _MIN_ADJUSTED_SCALE))
+        return super().average(type)
+
+
+_DIALECTS: Final[dict[str, type[NumberTypes]]] = {
+    "spark": SparkNumbers,
+    "databricks": SparkNumbers,
+    "spark2": HiveNumbers,
+    "hive": HiveNumbers,
+    "duckdb": DuckdbNumbers,
+    "postgres": PostgresNumbers,
+    "materialize": PostgresNumbers,
+    "risingwave": PostgresNumbers,
+    "bigquery": BigqueryNumbers,
+    "snowflake": SnowflakeNumbers,
+    "tsql": TsqlNumbers,
+    "fabric": TsqlNumbers,
+}
+
+
+def number_types(dialect: str) -> NumberTypes:
+    """The rules of a dialect, by its name in lower case."""
+    return _DIALECTS.get(dialect, NumberTypes)()
