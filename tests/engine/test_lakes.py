@@ -39,9 +39,12 @@ def value(type: DataType, row: int) -> Any:
 
 
 def write(file: LakeFile, place: Path) -> None:
-    """The file with three rows, in its format and compression."""
+    """The file with three rows, in its format and compression; what is no data is one document."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    rows = [{each.name: value(each.type, row) for each in file.schema.fields} for row in range(3)]
+    rows = [
+        {each.name: value(each.type, row) for each in file.schema.fields}
+        for row in range(1 if file.dataset == "-" else 3)
+    ]
     if file.format is None:
         place.write_bytes(b"\x89PNG\r\n\x1a\n")
         return

@@ -158,20 +158,6 @@ def test_a_hint_of_a_source_counts_before_those_of_all_scans(tmp_path: Path) -> 
     assert sorted(names(Lumos().ingest())) == ["attic", "kitchen"]
 
 
-def test_a_file_that_accompanied_data_may_become_data_without_being_opened(tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    write_parquet(lake / "target/orders/part-0.parquet", id=pa.int64())
-    for name in ("manifest.json", "run_results.json", "catalog.json"):
-        write_text(lake / "target" / name, ['{"nodes": "x", "at": 1}'])
-    lumos = Lumos()
-    assert {each.name for each in lumos.ingest(lake).datasets} == {"orders"}
-    for name in ("manifest.json", "run_results.json"):
-        (lake / "target" / name).unlink()
-    found = lumos.ingest(lake)
-    assert found.summary.files_read == 0
-    assert {each.name for each in found.datasets} == {"orders", "catalog"}
-
-
 def test_folders_with_the_same_path_pattern_are_recorded_by_their_own_paths(tmp_path: Path) -> None:
     for year in ("2023", "2024"):
         write_text(tmp_path / f"data/{year}/sales/orders.csv", ["id,total", "1,2"])

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +18,7 @@ from lumos.model.codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
 from lumos.pipeline.profiling.columns import leaves_of
-from lumos.pipeline.profiling.job import _FIRST, Facts, Job, _part
+from lumos.pipeline.profiling.job import Facts, Job, read_tasks
 from lumos.pipeline.profiling.table_files import table_files
 from lumos.pipeline.table_folder import StoredFolder
 from lumos.pipeline.table_paths import TablePaths, without_dot_segments
@@ -287,10 +286,11 @@ def profiled(table: Path, *roots: Path) -> Facts:
     facts, memory = READERS["delta"].read(folder, None, most_commits=10)
     found = table_files(str(table), Memory("delta", to_json(facts), memory))
     leaves = tuple(leaves_of(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))
-    tasks = tuple(file.task for file in found.files)
-    job = Job(leaves, USUAL, (tasks,), roots=tuple(map(str, roots)))
-    *_, row = _part(job, 0, (), pa.schema(_FIRST))
-    return msgspec.msgpack.decode(row.column(1)[0].as_py(), type=Facts)
+    job = Job(leaves, USUAL, found.fields, roots=tuple(map(str, roots)))
+    counted: dict[int, Facts] = {}
+    tasks = (file.task for file in found.files)
+    assert not list(read_tasks(job, tasks, counted, (), pa.schema([])))
+    return counted[0]
 
 
 @pytest.mark.parametrize(
@@ -316,15 +316,15 @@ def test_a_profile_opens_files_of_a_delta_table_in_scanned_roots_alone(
     (table / "link.parquet").symlink_to(file)
     (table / "folder").symlink_to(outside)
     refused = profiled(table, table)
-    assert (refused.rows, [each.code for each in refused.problems]) == (0, ["outside_path"])
+    assert (refused.rows, [each.code for each in refused.problems.listed]) == (0, ["outside_path"])
     allowed = profiled(table, table, outside)
-    assert (allowed.rows, allowed.problems) == (2, [])
+    assert (allowed.rows, allowed.problems.listed) == (2, [])
 
 
 def test_an_address_that_no_storage_serves_is_a_problem(tmp_path: Path) -> None:
     save(log([protocol(), metadata(field("a")), add("ftp://host/a.parquet")]), tmp_path / "t")
     found = profiled(tmp_path / "t")
-    assert [each.code for each in found.problems] == ["outside_path"]
+    assert [each.code for each in found.problems.listed] == ["outside_path"]
 
 
 def test_a_deletion_vector_outside_is_not_opened(
@@ -342,5 +342,5 @@ def test_a_deletion_vector_outside_is_not_opened(
     commit = [protocol(), metadata(field("a")), add("f0", 10, deletionVector=vector)]
     save(log(commit), table)
     opened.clear()
-    assert [each.code for each in profiled(table).problems] == ["outside_path"]
+    assert [each.code for each in profiled(table).problems.listed] == ["outside_path"]
     assert [path for path in opened if path.startswith(str(outside))] == []
