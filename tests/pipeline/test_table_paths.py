@@ -72,6 +72,26 @@ def hudi_timeline(table: Path, outside: Path) -> None:
     shutil.move(table / ".hoodie/timeline", outside / "timeline")
 
 
+def hudi_link_like_a_scheme(table: Path, outside: Path) -> None:
+    """The timeline is named like an address, and a folder of that name is a link."""
+    written = table_of("appended", 9)
+    written.properties["hoodie.timeline.path"] = "x://timeline"
+    written.save_properties()
+    written.save(table)
+    shutil.move(table / ".hoodie/timeline", outside / "timeline")
+    (table / ".hoodie/x:").symlink_to(outside)
+
+
+def hudi_dots_behind_a_scheme(table: Path, outside: Path) -> None:
+    written = table_of("appended", 9)
+    written.properties["hoodie.timeline.path"] = "x://../../../../outside/y://timeline"
+    written.save_properties()
+    written.save(table)
+    (table / ".hoodie/x:").mkdir()
+    (outside / "y:").mkdir()
+    shutil.move(table / ".hoodie/timeline", outside / "y:/timeline")
+
+
 def hudi_link(table: Path, outside: Path) -> None:
     table_of("appended", 9).save(table)
     linked(table / ".hoodie", outside / "hoodie")
@@ -108,6 +128,8 @@ def iceberg_file_link(table: Path, outside: Path) -> None:
 
 REFUSED = [
     hudi_timeline,
+    hudi_link_like_a_scheme,
+    hudi_dots_behind_a_scheme,
     hudi_link,
     hudi_data_link,
     delta_log_link,

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from lumos.formats import UnreadableFile
-from lumos.storage.schemes import absolute
+from lumos.storage.schemes import ADDRESS, absolute
 
 OUTSIDE: Final = "outside_path"
 _LONGEST_SHOWN: Final = 200
@@ -44,7 +44,7 @@ class TablePaths:
         )
 
     def _real(self, location: str) -> str:
-        if "://" in location or "\0" in location:
+        if ADDRESS.match(location) or "\0" in location:
             return location
         folder, _, name = location.rstrip("/").rpartition("/")
         place = f"{self._real_folder(folder or '/').rstrip('/')}/{name}"
@@ -58,15 +58,17 @@ def without_dot_segments(location: str) -> str:
     """
     if "/." not in location:
         return location
-    scheme, separator, rest = location.rpartition("://")
-    first, *segments = rest.split("/")
+    scheme = ADDRESS.match(location)
+    start = scheme[0] if scheme else ""
+    first, *segments = location[len(start) :].split("/")
     resolved: list[str] = []
     for segment in segments:
         if segment == ".." and resolved:
             resolved.pop()
-        elif segment not in (".", ".."):
+        elif segment not in (".", "..") and (segment or start):
+            # An empty name is one in an object store, and none on a disk.
             resolved.append(segment)
-    return f"{scheme}{separator}{'/'.join([first, *resolved])}"
+    return f"{start}{'/'.join([first, *resolved])}"
 
 
 def is_below(location: str, folder: str) -> bool:

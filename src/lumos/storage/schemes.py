@@ -7,6 +7,8 @@ _SAME: Final = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs",
     "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss",
 }  # fmt: skip
+# Only at the start of a text: a path of this machine may have folders such as `x:`.
+ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # file:/x, file:///x and file://localhost/x are one.
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _BLOB_HOST: Final = re.compile(r"(?<=\.)blob(?=\.core\.)")
@@ -23,12 +25,12 @@ def canonical(address: str, near: str = "") -> str:
     local = _LOCAL.match(address)
     if local is not None:
         return address[local.end() :]
-    scheme, is_address, rest = address.partition("://")
-    if not is_address:
+    match = ADDRESS.match(address)
+    if match is None:
         is_of_hadoop = near.startswith(_HADOOP) and address.startswith("/")
         return f"{_authority(near)}{address}" if is_of_hadoop else address
-    scheme = _SAME.get(scheme.lower(), scheme.lower())
-    host, slash, path = rest.partition("/")
+    scheme = _SAME.get(match[1].lower(), match[1].lower())
+    host, slash, path = address[match.end() :].partition("/")
     host = _BLOB_HOST.sub("dfs", host) if scheme == "abfss" else host.rpartition("@")[2]
     found = f"{scheme}://{host}"
     if found.startswith(_HADOOP) and near.startswith(_HADOOP) and _is_one(host, near):
@@ -38,7 +40,7 @@ def canonical(address: str, near: str = "") -> str:
 
 def absolute(path: str, root: str) -> str:
     """Where a path that is told below a root lies; it may be an address elsewhere."""
-    if "://" in path or path.startswith("/"):
+    if ADDRESS.match(path) or path.startswith("/"):
         return canonical(path, root)
     return f"{root.rstrip('/')}/{path}"
 
