@@ -29,10 +29,10 @@ def test_a_scan_lists_some_problems_and_counts_the_others(
     for _ in range(2):
         found = scans.scan()
         assert found.files_failed == 5
-        *listed, more = found.problems
+        more, *listed = found.problems
         assert [scans.inside(each.path) for each in listed] == ["0.parquet", "1.parquet"]
         assert (more.path, more.code, more.remark) == (str(lake), "not_parquet", False)
-        assert more.reason == "3 more problems with the code not_parquet are not listed."
+        assert more.reason == "3 more problems with the code not_parquet not listed."
 
 
 def test_a_part_keeps_some_problems_in_words_and_counts_all() -> None:

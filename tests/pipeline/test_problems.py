@@ -15,11 +15,11 @@ def test_the_first_are_listed_and_all_are_counted() -> None:
     for number in range(10):
         found.add(problem(9 - number, remark=number % 2 == 0))
     assert (found.total, found.failures) == (10, 5)
-    *listed, remarks, failures = found.report("/lake")
+    remarks, failures, *listed = found.report("/lake")
     assert [each.path for each in listed] == ["/0007", "/0008", "/0009"]
     assert (remarks.path, remarks.code, remarks.remark) == ("/lake", "bad", True)
-    assert remarks.reason == "3 more problems with the code bad are not listed."
-    assert failures.reason == "4 more problems with the code bad are not listed."
+    assert remarks.reason == "3 more problems with the code bad not listed."
+    assert failures.reason == "4 more problems with the code bad not listed."
 
 
 def test_nothing_is_said_of_more_where_all_are_listed() -> None:

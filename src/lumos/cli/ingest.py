@@ -240,7 +240,7 @@ def complain_of(problems: "Sequence[Problem]") -> None:
         console.print(f"{word:<7}  {problem.path}: {problem.reason} ({problem.code})")
     rest = len(problems) - _MOST_PROBLEMS
     if rest > 0:
-        console.print(f"... and {plural(rest, 'more problem')}; --json lists them all.")
+        console.print(f"... and {plural(rest, 'more problem')}; --json lists them.")
 
 
 def _complain(report: "IngestReport") -> None:

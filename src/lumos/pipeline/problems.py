@@ -72,14 +72,21 @@ class ProblemList(msgspec.Struct, array_like=True):
         return [ProblemCount(*key, count) for key, count in left.items() if count]
 
     def report(self, path: str) -> list[Problem]:
-        """The listed problems by path and, for `path`, how many more there are of each code."""
+        """For `path`, how many problems of each code are not listed; then the listed ones by path.
+
+        The counts come first, so that they are seen where only the first lines are shown.
+        """
         more = [
             Problem(
                 path=path,
                 code=each.code,
-                reason=f"{each.count:,} more problems with the code {each.code} are not listed.",
+                reason=f"{_plural(each.count)} with the code {each.code} not listed.",
                 remark=each.remark,
             )
             for each in self.not_listed()
         ]
-        return [*sorted(self.listed, key=lambda problem: problem.path), *more]
+        return [*more, *sorted(self.listed, key=lambda problem: problem.path)]
+
+
+def _plural(count: int) -> str:
+    return f"{count:,} more {'problem' if count == 1 else 'problems'}"

@@ -259,9 +259,9 @@ def test_of_many_unreadable_files_the_first_are_listed_and_the_others_counted(
     for day in ("01", "02"):
         (lake / f"orders/dt=2024-01-{day}/part-0.parquet").unlink()
     report = lumos.profiles.profile("orders")
-    listed, more = report.problems
+    more, listed = report.problems
     assert (listed.code, more.code, more.path) == ("vanished", "vanished", report.urn)
-    assert more.reason == "1 more problems with the code vanished are not listed."
+    assert more.reason == "1 more problem with the code vanished not listed."
     assert report.profile.unread == 2
     # Files of a unit that could not be read whole are read again.
     assert lumos.profiles.profile("orders").files_read >= 2
