@@ -61,7 +61,7 @@ def test_a_folder_whose_name_is_not_utf8_is_not_scanned(
     monkeypatch.chdir(lake.parent)
     result = lumos("ingest", "lake")
     assert result.code == 2
-    assert "is not valid UTF-8. Rename its folders" in result.err
+    assert "is not valid UTF-8" in result.err
 
 
 @pytest.mark.parametrize("words", [("list",), ("ingest", "."), ("init",), ("owner", "list")])
@@ -202,3 +202,25 @@ def test_a_binary_file_is_no_query_log(lumos: Any) -> None:
     result = lumos("usage", "ingest", "log.bin")
     assert result.code == 2
     assert "is no query log" in result.err
+
+
+def test_sql_files_whose_names_are_not_utf8_are_problems(lumos: Any, workplace: Path) -> None:
+    folder = workplace / "models"
+    (folder / NOT_UTF8).mkdir(parents=True)
+    (folder / "good.sql").write_text("CREATE TABLE n AS SELECT a FROM t")
+    (folder / f"{NOT_UTF8}.sql").write_text("CREATE TABLE m AS SELECT a FROM t")
+    result = lumos("lineage", "ingest", "models")
+    assert result.code == 0
+    assert "sql:models/good.sql" in result.out
+    for name in ("bad\\xff", "bad\\xff.sql"):
+        assert f"models/{name}: Its name is not valid UTF-8." in result.err
+
+
+def test_a_working_directory_whose_name_is_not_utf8_is_named(
+    lumos: Any, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workplace / NOT_UTF8).mkdir()
+    monkeypatch.chdir(workplace / NOT_UTF8)
+    result = lumos("config", "check")
+    assert result.code == 2
+    assert "The name of the working directory is not valid UTF-8." in result.err

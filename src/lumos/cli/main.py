@@ -228,6 +228,8 @@ def main() -> None:
 def _check_encoding() -> None:
     """Refuses arguments and variables of bytes that are not UTF-8, which no store can hold."""
     given = [(f"argument '{word}'", word) for word in sys.argv[1:]]
+    if _has_working_directory():
+        given.append(("name of the working directory", os.getcwd()))
     given += [
         (f"environment variable {name}", value)
         for name, value in os.environ.items()

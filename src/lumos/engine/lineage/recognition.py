@@ -119,7 +119,7 @@ class _Looking:
             is_target = MANIFEST in files and _artefact(here / MANIFEST) == "manifest"
             folders[:] = sorted(
                 name
-                for name in folders
+                for name in self._encodable(here, folders)
                 if not name.startswith(".")
                 and name not in _LEFT_OUT
                 and not (is_target and name in _BESIDE_MANIFEST)
@@ -127,7 +127,7 @@ class _Looking:
             if _PROJECT in files and (here / _TARGET / MANIFEST).is_file():
                 projects.add(here)
             in_project = any(here.is_relative_to(project) for project in projects)
-            self._take_files(here, sorted(files), in_project=in_project)
+            self._take_files(here, sorted(self._encodable(here, files)), in_project=in_project)
         for problem in failed:
             place = self._name(Path(problem.filename or folder))
             reason = f"The folder cannot be read: {problem.strerror}."
@@ -137,6 +137,18 @@ class _Looking:
             for here, name in names.items()
             if here.parent not in names or not lies_in(name, names[here.parent])
         )
+
+    def _encodable(self, folder: Path, names: Iterable[str]) -> Iterator[str]:
+        """The names that a store can hold; the others are problems."""
+        for name in names:
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                shown = os.fsencode(name).decode(errors="backslashreplace")
+                reason = "Its name is not valid UTF-8. Rename it, then run this again."
+                self._problems.append(Problem(place=self._name(folder / shown), reason=reason))
+            else:
+                yield name
 
     def _take_files(self, folder: Path, names: Iterable[str], *, in_project: bool) -> None:
         for name in names:
