@@ -224,3 +224,18 @@ def test_a_working_directory_whose_name_is_not_utf8_is_named(
     result = lumos("config", "check")
     assert result.code == 2
     assert "The name of the working directory is not valid UTF-8." in result.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://bob@db.example/sales?password=hunter2&sslkey=hunter2",
+        "s3://bucket/x.parquet?X-Amz-Signature=hunter2",
+    ],
+)
+@pytest.mark.usefixtures("store")
+def test_parameters_of_an_address_are_no_part_of_a_urn(lumos: Any, url: str) -> None:
+    result = lumos("lineage", "add", "orders", url)
+    assert result.code == 0
+    assert "hunter2" not in result.out + result.err
+    assert "hunter2" not in lumos("lineage", "show", "orders", "--json").out

@@ -9,6 +9,8 @@ from functools import cache, cached_property
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+import msgspec
+
 from lumos.config import Settings
 from lumos.config.sql_names import SqlName
 from lumos.engine.lineage.found import Found, Way
@@ -227,6 +229,10 @@ class Names:
     # Tables
 
     def _table(self, table: TableName, dialect: str | None) -> Found:
+        if any("://" in part for part in table.parts):
+            # Without the login of an address.
+            parts = tuple(_normal(part) if "://" in part else part for part in table.parts)
+            table = msgspec.structs.replace(table, parts=parts)
         if (place := _place_in(table.parts)) is not None:
             return self._find(place, dialect)
         ruled = self._ruled(table, dialect)
@@ -465,6 +471,10 @@ def _normal(uri: str) -> str:
             uri = unquote(uri.removeprefix("file:"))
         return uri.rstrip("/") or "/"
     scheme = scheme.lower()
+    place, _, query = rest.partition("?")
+    if "=" in query:
+        # Parameters of a connection or a signed URL, often secret ones, are no part of the place.
+        rest = place
     if scheme == "file":
         path = unquote(rest)
         return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"

@@ -306,7 +306,7 @@ def written(reference: Reference) -> str:
     """What a dataset is called by, in words for people."""
     match reference:
         case TableName():
-            return dotted(reference.parts)
+            return without_secrets_of(reference.parts, dotted(reference.parts))
         case Place():
             return without_secrets_of([reference.uri], reference.uri)
         case Known():
