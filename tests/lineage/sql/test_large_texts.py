@@ -3,7 +3,7 @@
 import pytest
 
 from lineage.sql.edges import direct, of, uses
-from lumos.lineage.sql import Script, analyse, tokens
+from lumos.lineage.sql import Script, analyse, context, tokens
 
 
 def doubling(levels: int) -> str:
@@ -172,3 +172,31 @@ def test_it_is_told_how_far_a_text_is() -> None:
     assert len(shares) > 5
     assert shares == sorted(shares)
     assert 0 <= shares[0] < shares[-1] < 1
+
+
+def subqueries(levels: int) -> str:
+    queries = ["c0 as (select a from t)"]
+    for level in range(1, levels + 1):
+        before = f"c{level - 1}"
+        queries.append(
+            f"c{level} as (select (select max(a) from {before}) + (select min(a) from {before})"
+            f" as a from {before} where exists (select 1 from {before}))"
+        )
+    return f"create table o as with {', '.join(queries)} select a from c{levels}"
+
+
+def test_scalar_subqueries_over_the_query_before_do_not_double_at_each_level() -> None:
+    script = of(subqueries(19), "duckdb")
+    assert not script.unresolved
+    assert direct(script) == {"t.a -> o.a"}
+    assert script.statements[0].writes[0].sources == (("t",),)
+
+
+def test_the_relations_that_scalar_subqueries_read_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = ", ".join(f"t{number}" for number in range(50))
+    values = ", ".join(f"(select max(a) from c) as a{number}" for number in range(40))
+    monkeypatch.setattr(context, "MOST_ORIGINS", 1_000)
+    script = of(f"create table o as with c as (select t1.a from {tables}) select {values}")
+    assert "columns and origins" in problem(script)

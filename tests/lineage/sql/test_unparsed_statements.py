@@ -78,12 +78,68 @@ def test_tables_of_a_statement_that_no_dialect_parses_are_kept_with_its_line() -
         ("select 'from hidden' from `My_T`.u -- from comment", "my_t.u", ""),
         ("select from generate_series(1, 2), t", "t", ""),
         ("select from t; insert into o select from u", "t u", "o"),
+        ("select from lake.-- a comment\nt", "lake.t", ""),
+        ("select from lake./* from x */t join lake /**/ . u", "lake.t lake.u", ""),
+        ("select from lake.\n-- join x\n`t`", "lake.t", ""),
+        ("select from p-1.lake.t where a-b > 1", "p-1.lake.t", ""),
     ],
 )
 def test_tables_are_found_by_the_keywords_before_them(sql: str, reads: str, writes: str) -> None:
     found = tables_in(sql, Folding(dialect_named("duckdb")))
     assert [".".join(parts) for parts in found[0]] == reads.split()
     assert [".".join(parts) for parts in found[1]] == writes.split()
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("select from `lake.t`", ("lake", "t")),
+        ("select from `p-1.lake.t`", ("p-1", "lake", "t")),
+        ("select from `p-1`.`lake.t`", ("p-1", "lake", "t")),
+    ],
+)
+def test_a_quoted_name_with_dots_may_also_be_several_names(
+    sql: str, table: tuple[str, ...]
+) -> None:
+    reads, _ = tables_in(sql, Folding(dialect_named("duckdb")))
+    assert table in reads
+    assert len(reads) == 2
+
+
+def test_a_path_in_quotes_is_one_name() -> None:
+    reads, _ = tables_in("select from parquet.`s3://b/x.d`", Folding(dialect_named("spark")))
+    assert reads == (("parquet", "s3://b/x.d"),)
+
+
+def test_spaces_and_comments_behind_a_name_are_read_in_one_pass() -> None:
+    sql = "select from t" + " -- --" * 50 + " " * 50 + "\n" + "/* */ " * 50 + "where a"
+    assert tables_in(sql, Folding(dialect_named("duckdb"))) == ((("t",),), ())
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql", "source", "target"),
+    [
+        ("duckdb", "create table o as select a from `lake.t`", ("lake", "t"), ("o",)),
+        ("duckdb", "insert into `s.o` (a) select a from `lake.t` u", ("lake", "t"), ("s", "o")),
+        (
+            None, "create table o as select `p-1.lake.t`.a from `p-1.lake`.t",
+            ("p-1", "lake", "t"), ("o",),
+        ),
+        # Its own dialect says what backticks mean.
+        ("mysql", "create table o as select a from `lake.t`", ("lake.t",), ("o",)),
+    ],
+)  # fmt: skip
+def test_a_name_in_backticks_of_another_dialect_has_dots_between_its_parts(
+    dialect: str | None, sql: str, source: tuple[str, ...], target: tuple[str, ...]
+) -> None:
+    (edge,) = of(sql, dialect).edges
+    assert (edge.from_table, edge.from_column) == (source, "a")
+    assert (edge.to_table, edge.to_column) == (target, "a")
+
+
+def test_a_column_in_backticks_keeps_its_dots() -> None:
+    (edge,) = of("create table o as select a as `x.y` from t", "duckdb").edges
+    assert edge.to_column == "x.y"
 
 
 def test_a_quote_that_is_not_closed_hides_no_table() -> None:
@@ -110,3 +166,10 @@ def test_a_secret_behind_an_open_quote_is_not_shown(dialect: str | None, sql: st
     assert "HUSH" not in str([each.reason for each in script.unresolved])
     assert "HUSH" not in script.kept
     assert "hush" not in str(script.unparsed).lower()
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "spark", None])
+def test_words_behind_an_escaped_quote_are_not_shown(dialect: str | None) -> None:
+    script = of("SELECT 'it\\'s hunter2' FROM ((' x", dialect)
+    assert script.unresolved
+    assert "hunter2" not in str([each.reason for each in script.unresolved])

@@ -18,7 +18,11 @@ from lumos.lineage.jinja import UNKNOWN, Unknown
 from lumos.lineage.sql.context import Columns, Context, TooLarge, no_columns
 from lumos.lineage.sql.keeping import Keeper, is_needed
 from lumos.lineage.sql.names import Spellings, dialect_named, name_of
-from lumos.lineage.sql.other_dialects import parse_otherwise, tokenize_otherwise
+from lumos.lineage.sql.other_dialects import (
+    parse_otherwise,
+    separate_dotted_names,
+    tokenize_otherwise,
+)
 from lumos.lineage.sql.preparing import prepared
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement, UnparsedStatement
@@ -69,6 +73,7 @@ _MOST_SHAPES: Final = 10_000
 # How often it is told how far a text is read.
 _PIECES_BETWEEN: Final = 100
 _CLASS: Final = re.compile(r"<class '[\w.]*?(\w+)'>")
+_ESCAPED_QUOTE: Final = re.compile(r"\\['\"]")
 _MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
 _TOKEN: Final = re.compile(r"<Token .*?\btext: (.*?), line:.*?>", re.DOTALL)
 
@@ -460,8 +465,11 @@ class _Analysis:
             else:
                 reason = self._safe_reason(problem, tokens)
                 self._failed(reason, _place(problem, tokens), self._written(tokens))
+        has_backticks = "`" in self._written(tokens)
         for node in nodes:
             if node is not None:
+                if has_backticks:
+                    separate_dotted_names(node, self._text, self._dialect)
                 if output.clause:
                     node.set("returning", self._returning(output.clause))
                 if filled.clause and isinstance(node, exp.Query):
@@ -503,7 +511,9 @@ class _Analysis:
         """Why a statement was not parsed, without words of it where they may be a secret."""
         if self._has_open_quote:
             return _OPEN_QUOTE
-        if names_secret(self._written(tokens)):
+        text = self._written(tokens)
+        # A dialect that does not know the escape takes the rest of the literal for words.
+        if names_secret(text) or _ESCAPED_QUOTE.search(text):
             return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may hold a secret)"
         return _reason(problem)
 

@@ -60,6 +60,10 @@ class Queries(Protocol):
         """Keeps that the statement names the origins of a column."""
         ...
 
+    def spend(self, origins: int) -> None:
+        """Counts columns and origins that a statement reads; raises TooLarge."""
+        ...
+
 
 class Expressions:
     """Reads expressions within a scope."""
@@ -179,6 +183,7 @@ class Expressions:
         relation = self._queries.query(node, scope)
         reading.relations.append(relation)
         for column in relation.everything():
+            self._queries.spend(1 + len(column.facts) + len(column.uses))
             offset = place_of(node) if role.usage is not None else None
             reading.take(column, role.changed(), self._excerpt(offset, role))
 

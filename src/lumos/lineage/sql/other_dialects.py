@@ -73,6 +73,35 @@ def tokenize_otherwise(text: str, own: Dialect) -> tuple[Dialect, list[Token]] |
     return None
 
 
+def separate_dotted_names(node: exp.Expr, text: str, own: Dialect) -> None:
+    """Reads FROM `lake.t` as the table t of lake, as BigQuery does.
+
+    Only where the script's own dialect gives backticks no meaning.
+    """
+    if _meaning(own, "`") == "name":
+        return
+    for each in list(node.find_all(exp.Table, exp.Column)):
+        is_table = isinstance(each, exp.Table)
+        keys = ("this", "db", "catalog") if is_table else ("table", "db", "catalog")
+        names = each.parts if is_table else each.parts[:-1]
+        separated = [piece for name in names for piece in _pieces(name, text)]
+        if len(names) < len(separated) <= len(keys):
+            for key, piece in zip(keys, reversed(separated), strict=False):
+                each.set(key, piece)
+
+
+def _pieces(name: exp.Expr, text: str) -> list[exp.Expr]:
+    start = name.meta.get("start")
+    parts = name.name.split(".")
+    # The dots of a path separate no names.
+    if start is None or text[start] != "`" or "/" in name.name or not all(parts):
+        return [name]
+    pieces = [name.copy() for _ in parts]
+    for piece, part in zip(pieces, parts, strict=True):
+        piece.set("this", part)
+    return pieces
+
+
 def _is_understood(node: exp.Expr) -> bool:
     return is_statement(node) and not isinstance(node, exp.Command)
 

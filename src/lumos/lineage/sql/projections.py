@@ -105,7 +105,7 @@ class Projections:
         if isinstance(node, exp.Alias):
             end = place_of(node.args.get("alias"))
         reading = self._queries.expressions.read([node], scope, Role(Clause.ITEM, end=end))
-        clauses.parents += reading.settle()
+        clauses.parents += reading.settle(self._queries.context.spend)
         return reading
 
     def output_name(self, node: exp.Expr) -> str:

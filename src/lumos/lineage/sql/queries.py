@@ -56,6 +56,9 @@ class QueryReader:
     def mention(self, column: Column) -> None:
         self.context.mention(column)
 
+    def spend(self, origins: int) -> None:
+        self.context.spend(origins)
+
     def held(self, name: str) -> Column | None:
         return self.context.held.get(name)
 

@@ -1,6 +1,6 @@
 """In what way a part of an expression counts, and what is found in it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from lumos.lineage.sql.relation import (
     Use,
     Uses,
 )
+from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.texts import Clause
 from lumos.model.lineage import Derivation, UseKind
 
@@ -79,14 +80,21 @@ class Reading:
         if not column.is_resolved:
             self.is_resolved = False
 
-    def settle(self) -> Iterator[Relation]:
-        """What queries inside decide decides about this value alone; the tables that they read."""
+    def settle(self, spend: Callable[[int], None]) -> list[Relation]:
+        """What queries inside decide decides about this value alone; the tables that they read.
+
+        Each table is returned once: with one relation for each time that it is read, a chain of
+        queries with two subqueries each would double their number at every level.
+        """
+        tables: dict[Parts, None] = {}
         for relation in self.relations:
             for each in relation.ancestry():
+                spend(1 + len(each.uses))
                 self.uses.update(each.uses)
                 if each.table is not None:
-                    yield Relation(table=each.table)
+                    tables[each.table] = None
         self.relations = []
+        return [Relation(table=table) for table in tables]
 
     def _use(self, use: Use) -> None:
         self.uses[use] = None

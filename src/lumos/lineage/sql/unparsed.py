@@ -12,13 +12,17 @@ from typing import Final
 from lumos.lineage.sql.names import Folding
 from lumos.lineage.sql.script import Parts
 
-_PART: Final = r'(?:"[^"\n]+"|`[^`\n]+`|\[[^\]\n]+\]|[^\W\d][\w$#]*)'
+# BigQuery's projects may have dashes without quotes.
+_PART: Final = r'(?:"[^"\n]+"|`[^`\n]+`|\[[^\]\n]+\]|[^\W\d][\w$#]*+(?:(?:-\w++){1,9}+(?=\.))?)'
+_COMMENT: Final = r"--[^\n]*|/\*.*?\*/"
+# Atomic, since comments that look like several would take exponential time.
+_GAP: Final = rf"(?>\s|{_COMMENT})*+"
 _WORD: Final = re.compile(
-    rf"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<string>'(?:[^'\\]|''|\\.)*')"
-    rf"|(?P<name>{_PART}(?:\s*\.\s*{_PART})*)|(?P<mark>.)",
+    rf"(?P<space>\s+|{_COMMENT})|(?P<string>'(?:[^'\\]|''|\\.)*')"
+    rf"|(?P<name>{_PART}(?:{_GAP}\.{_GAP}{_PART})*)|(?P<mark>.)",
     re.DOTALL,
 )
-_NAME_PART: Final = re.compile(_PART)
+_NAME_PART: Final = re.compile(rf"{_COMMENT}|(?P<part>{_PART})", re.DOTALL)
 _READ: Final = frozenset(("from", "join", "using"))
 _WRITTEN: Final = frozenset(("into", "overwrite", "update", "merge"))
 _CREATED: Final = frozenset(("table", "view"))
@@ -40,7 +44,8 @@ def tables_in(text: str, folding: Folding) -> tuple[tuple[Parts, ...], tuple[Par
     for name, is_written in _named(text):
         if len(reads) + len(writes) >= _MOST_NAMES:
             break
-        (writes if is_written else reads)[_parts(name, folding)] = None
+        for parts in _readings(name, folding):
+            (writes if is_written else reads)[parts] = None
     return tuple(reads), tuple(writes)
 
 
@@ -84,9 +89,20 @@ def _named(text: str) -> Iterator[tuple[str, bool]]:
             awaited = None
 
 
-def _parts(name: str, folding: Folding) -> Parts:
-    parts = []
-    for part in _NAME_PART.findall(name):
+def _readings(name: str, folding: Folding) -> Iterator[Parts]:
+    """The parts of a name; once more with dots in quotes as separators, as in BigQuery."""
+    whole: list[str] = []
+    separated: list[str] = []
+    for match in _NAME_PART.finditer(name):
+        part = match["part"]
+        if part is None:
+            continue
         is_quoted = part[0] in '"`['
-        parts.append(str(folding.text(part[1:-1] if is_quoted else part, quoted=is_quoted)))
-    return tuple(parts)
+        text = part[1:-1] if is_quoted else part
+        # The dots of a path separate no names.
+        pieces = [text] if "/" in text else text.split(".")
+        whole.append(str(folding.text(text, quoted=is_quoted)))
+        separated += (str(folding.text(piece, quoted=is_quoted)) for piece in pieces)
+    yield tuple(whole)
+    if separated != whole and all(separated):
+        yield tuple(separated)

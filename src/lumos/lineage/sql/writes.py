@@ -320,7 +320,7 @@ class Writes:
                 yield from self._several(names, right, scope)
                 continue
             reading = self._read(right, scope, Clause.VALUE)
-            tables = list(reading.settle())
+            tables = reading.settle(self._queries.context.spend)
             value = reading.column("", maker=right)
             yield self._queries.name(_last(left)), value, tables
 
@@ -332,14 +332,14 @@ class Writes:
             relation = self._queries.query(right, scope)
             decided = Reading()
             decided.relations.append(relation)
-            tables = list(decided.settle())
+            tables = decided.settle(self._queries.context.spend)
             for name, column in zip(names, relation.everything(), strict=False):
                 yield self._queries.name(_last(name)), column.decided_by(decided.uses), tables
             return
         values = right.expressions if isinstance(right, exp.Tuple) else [right.this]
         for name, value in zip(names, values, strict=False):
             reading = self._read(value, scope)
-            tables = list(reading.settle())
+            tables = reading.settle(self._queries.context.spend)
             made = reading.column("", maker=value)
             yield self._queries.name(_last(name)), made, tables
 
@@ -456,7 +456,7 @@ class Writes:
             reading = self._read(value, scope)
             name = self._queries.projections.output_name(value)
             items.append(reading.column(name, maker=value))
-            parents += reading.settle()
+            parents += reading.settle(self._queries.context.spend)
         names = [self._queries.name(_last(each)) for each in listed]
         result, positional = self.placed(table, names, Relation(items))
         result.parents += parents
