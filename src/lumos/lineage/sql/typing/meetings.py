@@ -190,6 +190,9 @@ class Meetings:
         elif isinstance(parent, _COMBINING):
             others = [each for each in (parent.this, *parent.expressions) if each is not child]
             self._combine(leaf, state, others, functions.name_of(parent))
+        elif isinstance(parent, exp.Array):
+            others = [each for each in parent.expressions if each is not child]
+            self._combine(leaf, state, others, functions.name_of(parent))
         elif isinstance(parent, _CALCULATIONS):
             other = _other(parent, child) if isinstance(parent, exp.Binary) else None
             beside = self._values.of_node(other) if other is not None else None
