@@ -229,6 +229,8 @@ class Meetings:
 
     def _call(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
         accepts = functions.taken(parent, str(child.arg_key or ""), self._dialect)
+        if isinstance(parent, exp.Bracket) and _has_other_key(state):
+            accepts = None
         is_aggregate = isinstance(parent, exp.AggFunc)
         self.tell(leaf, Act.AGGREGATED if is_aggregate else Act.CALLED, state,
                   accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
@@ -255,7 +257,7 @@ class Meetings:
         """The place in a list, or the key in a map."""
         holder = self._values.of_node(parent.this).after
         held = holder.type if holder is not None else None
-        if isinstance(held, Map):
+        if isinstance(held, Map) and not functions.is_element_at(parent, self._dialect):
             key = Value(type=held.key)
             self.tell(leaf, Act.COMPARED, state, partner=key, partner_before=key,
                       partner_text="a key")  # fmt: skip
@@ -356,6 +358,15 @@ _INSIDE: Final = (
     exp.PropertyEQ, exp.IgnoreNulls, exp.RespectNulls, exp.Lambda, exp.Bracket, exp.Limit,
     exp.Having, exp.Where,
 )  # fmt: skip
+
+
+def _has_other_key(state: State) -> bool:
+    """Whether the keys of a map get another type, in which not every key can be looked up."""
+    before, after = (
+        each.type.key if each is not None and isinstance(each.type, Map) else None
+        for each in (state.before, state.after)
+    )
+    return before != after
 
 
 def _assigns(node: exp.Expr) -> bool:
