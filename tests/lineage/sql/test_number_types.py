@@ -219,6 +219,56 @@ def test_integer_division_has_the_type_that_the_engine_gives_it(engine: "Spark |
     assert _wrong(expressions, derived, engine.types(numbers, _select(expressions))) == []
 
 
+NESTED = {
+    "spark": ("array({}, {})[0]", "map('k', {}, 'j', {})['k']", "struct({} as v, {} as w).v",
+              "concat(array({}), array({}))[0]"),
+    "duckdb": ("[{}, {}][1]", "list_value({}, {})[1]", "map(['k', 'j'], [{}, {}])['k']",
+               "(map {{'k': {}, 'j': {}}})['k']", "struct_pack(v := {}, w := {}).v",
+               "list_concat([{}], [{}])[1]", "([{}] || [{}])[1]"),
+}  # fmt: skip
+# Lists of different types that are put together.
+UNPROVEN_NESTED = ("concat(", "||")
+
+
+@pytest.mark.parametrize("sizes", [SIZES, pytest.param(MANY_SIZES, marks=pytest.mark.slow)])
+def test_values_in_lists_maps_and_structs_have_the_type_that_the_engine_gives_them(
+    engine: "Spark | Duckdb", sizes: Sequence[str]
+) -> None:
+    numbers = Numbers(sizes)
+    for template in NESTED[engine.dialect]:
+        expressions = numbers.expressions((template,), ())
+        types = dict(zip(expressions, numbers.derive(expressions, engine.dialect), strict=True))
+        known = [each for each in types if not isinstance(types[each], Unknown)]
+        assert len(known) > len(numbers.types)
+        if not any(each in template for each in UNPROVEN_NESTED):
+            assert all(_is_unproven(each, engine.dialect) for each in types.keys() - {*known})
+        derived = [types[each] for each in known]
+        assert _wrong(known, derived, engine.types(numbers, _select(known))) == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "expression"),
+    [
+        ("spark", "array_union(array(d7_2), array(d9_4))"),
+        ("spark", "array_except(array(d7_2), array(d9_4))"),
+        ("spark", "array_intersect(array(d7_2), array(d9_4))"),
+        ("spark", "array_insert(array(d7_2), 1, d9_4)"),
+        ("spark", "concat(array(d7_2), array(d9_4))"),
+        ("spark", "map_concat(map('k', d7_2), map('j', d9_4))"),
+        ("spark", "sequence(tiny, whole, big)"),
+        ("spark", "array(array(d7_2), array(d9_4))"),
+        ("duckdb", "list_concat([d7_2], [d9_4])"),
+        ("duckdb", "[d7_2] || [d9_4]"),
+        ("mysql", "array(d7_2, d9_4)"),
+    ],
+)
+def test_lists_of_different_types_that_are_put_together_are_unknown(
+    dialect: str, expression: str
+) -> None:
+    (type,) = Numbers(SIZES).derive([expression], dialect)
+    assert isinstance(type, Unknown)
+
+
 @pytest.mark.parametrize("templates", [CONSTANT, CONSTANT_AGGREGATES], ids=["scalar", "aggregates"])
 def test_functions_that_are_held_for_insensitive_to_types_are(
     engine: "Spark | Duckdb", templates: Sequence[str]

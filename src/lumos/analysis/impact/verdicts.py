@@ -13,11 +13,12 @@ from lumos.analysis.impact.kinds import (
     is_time,
     meet,
     refuses,
+    takes,
     words_for,
 )
 from lumos.analysis.impact.values import rank
 from lumos.model.change import Finding, Use, Verdict
-from lumos.model.meeting import Act, Meeting, Place, Value
+from lumos.model.meeting import Act, Kind, Meeting, Place, Value
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     DATE,
@@ -107,7 +108,7 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
         return Decision(
             BREAKING, f"compares {meeting.value} with {gone}, which is gone", fails=True
         )
-    if meeting.act in _CALLS and meeting.accepts is None and not _has_other_digits(before, after):
+    if meeting.act in _CALLS and not _is_known_to_take(meeting, before, after):
         name = meeting.partner_text or "a function"
         return Decision(
             UNDETERMINED, f"passes {meeting.value} to {name}, of which nobody knows what it takes"
@@ -142,9 +143,20 @@ def _is_whole_no_more(meeting: Meeting, before: DataType, after: DataType) -> bo
     return before in _WHOLE and other in _WHOLE and after not in _WHOLE
 
 
-def _has_other_digits(before: DataType, after: DataType) -> bool:
-    """Whether two types differ in lengths alone, by which no dialect chooses a function."""
-    return any(isinstance(before, kind) and isinstance(after, kind) for kind in (String, Decimal))
+def _is_known_to_take(meeting: Meeting, before: DataType, after: DataType) -> bool:
+    """Whether a function takes the new type for certain, as it took the old one.
+
+    Some functions take a decimal of one size only, that of the list they look it up in. No
+    dialect chooses a function by the length of a text.
+    """
+    if isinstance(before, String) and isinstance(after, String):
+        return True
+    if meeting.accepts is None:
+        return False
+    if takes(meeting.accepts, before) is not False or takes(meeting.accepts, after):
+        return True
+    # The dialect writes such values out where a text is wanted.
+    return Kind.TEXT in meeting.accepts and family(before) == family(after)
 
 
 def _gone_symbols(meeting: Meeting, before: DataType, after: DataType) -> str | None:
@@ -157,6 +169,9 @@ def _gone_symbols(meeting: Meeting, before: DataType, after: DataType) -> str | 
 def _spelled(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     kind = family(after)
     if kind is None:
+        return _lost(meeting)
+    if isinstance(before, Array) and isinstance(after, Array):
+        # Lists are put together, not texts.
         return _lost(meeting)
     if isinstance(after, Array | Map | Struct):
         return Decision(BREAKING, f"writes {meeting.value} out as text", fails=True)

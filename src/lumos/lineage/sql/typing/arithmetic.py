@@ -18,7 +18,16 @@ from lumos.lineage.sql.typing.number_types import (
     number_types,
 )
 from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
-from lumos.model.types import FLOATS, SIGNED, UNKNOWN, DataType, Decimal, String
+from lumos.model.types import (
+    FLOATS,
+    SIGNED,
+    UNKNOWN,
+    Array,
+    DataType,
+    Decimal,
+    Map,
+    String,
+)
 
 _TypeOf = Callable[[NumberTypes, exp.Expr], DataType | None]
 _Annotate = Callable[[TypeAnnotator, exp.Expr], exp.Expr]
@@ -129,7 +138,45 @@ def _text_of_same_length(_: NumberTypes, node: exp.Expr) -> DataType | None:
 
 
 def _common(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    results = list(_results(node))
+    return _common_type(numbers, list(_results(node)))
+
+
+def _list(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    """A list has one type for all elements, found as COALESCE finds it."""
+    if len({_type(each) for each in node.expressions}) < 2:
+        return None
+    element = _common_type(numbers, node.expressions)
+    return UNKNOWN if element == UNKNOWN else Array(element)
+
+
+def _map_of_pairs(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    """MAP {'k': x, 'j': y}, which the parser types by the first value."""
+    pairs = node.this.expressions
+    if not pairs or not all(isinstance(each, exp.PropertyEQ) for each in pairs):
+        return UNKNOWN
+    key = _common_type(numbers, [each.this for each in pairs])
+    value = _common_type(numbers, [each.expression for each in pairs])
+    return UNKNOWN if UNKNOWN in (key, value) else Map(key, value)
+
+
+def _member(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """A value of a map, which has the type of all of them."""
+    type = _type(node.this)
+    if isinstance(type, Map):
+        return type.value
+    # The parser takes the one value under that key.
+    return UNKNOWN if isinstance(node.this, exp.Map | exp.VarMap) else None
+
+
+def _joined(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """Lists that are put together; only those of one type are known to keep it."""
+    types = {_type(each) for each in node.iter_expressions()}
+    if not any(isinstance(type, Array) for type in types):
+        return None
+    return types.pop() if len(types) == 1 else UNKNOWN
+
+
+def _common_type(numbers: NumberTypes, results: Sequence[exp.Expr]) -> DataType:
     if _has_unproven_literal(numbers, results):
         return UNKNOWN
     return numbers.common_of(Operand.of(_type(each), _number_text(each)) for each in results)
@@ -169,6 +216,12 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     **dict.fromkeys(
         (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least), _common
     ),
+    exp.Array: _list,
+    exp.ToMap: _map_of_pairs,
+    exp.Bracket: _member,
+    **dict.fromkeys(
+        (exp.ArrayConcat, exp.ArrayExcept, exp.ArrayIntersect, exp.Concat, exp.DPipe), _joined
+    ),
     **dict.fromkeys(
         (exp.Nullif, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last,
          exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
@@ -185,7 +238,7 @@ _TRANSPARENT: Final = (
     exp.Count, exp.CountIf,
     exp.Alias, exp.Paren, exp.Window, exp.Filter, exp.Distinct, exp.Order, exp.Ordered,
     exp.Subquery, exp.Query, exp.IgnoreNulls, exp.RespectNulls, exp.Dot, exp.Bracket, exp.Limit,
-    exp.HavingMax, exp.Column, exp.Tuple,
+    exp.HavingMax, exp.Column, exp.Tuple, exp.ArrayAgg, exp.ArraySlice,
 )  # fmt: skip
 
 
@@ -219,12 +272,14 @@ def _is_decimal(type: DataType) -> bool:
 
 
 def _unproven(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
-    """The annotator's rule, but a number that is computed from such types is unknown."""
+    """The annotator's rule, but numbers that are computed from such types are unknown."""
 
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
         _annotate(annotator, node, rule)
         types = map(_type, node.iter_expressions())
-        if is_number(_type(node)) and any(map(is_varied, types)):
+        type = _type(node)
+        computed = type.element if isinstance(type, Array) else type
+        if is_number(computed) and any(map(is_varied, types)):
             annotator._set_type(node, exp.DType.UNKNOWN)
         return node
 

@@ -54,9 +54,9 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         "Abs Ceil Floor Sqrt Cbrt Exp Ln Log Pow Sign Sum Avg Stddev StddevPop StddevSamp Variance "
         "VariancePop Quantile PercentileCont PercentileDisc ApproxQuantile Median Sin Cos Tan Asin "
         "Acos Atan Atan2 Degrees Radians UnixToTime UnixToStr Corr CovarPop CovarSamp SafeDivide "
-        "Kurtosis Skewness Trunc",
+        "Kurtosis Skewness",
     ),
-    **_alike(_NUMBER, "Round", decimals=_SHORT),
+    **_alike(_NUMBER, "Round Trunc", decimals=_SHORT),
     **_alike(
         _INTEGER,
         "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot Interval BitwiseAndAgg BitwiseOrAgg "
@@ -91,8 +91,9 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     **_alike((Kind.DATE,), "UnixDate"),
     **_alike((Kind.NUMBER, Kind.TIME), "ToChar"),
     **_alike(ANY, "Lag Lead NthValue", offset=_SHORT),
+    # Not those of two lists, or of a list and an element: their types must go together.
     **_alike(NESTED, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
-             "ArrayContains ArrayConcat ArrayToString Inline Bracket MapKeys MapValues Flatten"),
+             "ArrayToString Inline Bracket MapKeys MapValues Flatten"),
 }  # fmt: skip
 
 
@@ -100,6 +101,12 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
 _SPARK: Final = frozenset({"spark", "spark2", "databricks", "hive"})
 _POSTGRES: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
 _COUNTING_SHORT: Final = _SPARK | _POSTGRES | {""}
+# Functions that refuse longer integers in dialects that otherwise take them.
+_PRESTO: Final = frozenset(_classes("Round Trunc"))
+_COUNTING_SHORT_IN: Final[Mapping[str, frozenset[type[exp.Expr]]]] = {
+    "duckdb": frozenset(_classes("Chr Pad Round Trunc RegexpExtract RegexpExtractAll")),
+    **dict.fromkeys(("presto", "trino", "athena"), _PRESTO),
+}
 # Spark makes the number that it wants of any other one, but only for these.
 _CASTING_IN_SPARK: Final = frozenset(
     _classes("Repeat Pad Left Right Substring SplitPart RegexpExtract RegexpExtractAll Chr Hex "
@@ -121,7 +128,8 @@ def taken(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
     kinds = arguments.get(argument, arguments[""])
     if dialect in _SPARK and type(node) in _CASTING_IN_SPARK:
         return tuple(_CAST.get(kind, kind) for kind in kinds)
-    if dialect not in _COUNTING_SHORT:
+    is_short = dialect in _COUNTING_SHORT or type(node) in _COUNTING_SHORT_IN.get(dialect, ())
+    if not is_short:
         return tuple(_LONGER.get(kind, kind) for kind in kinds)
     return kinds
 
@@ -141,8 +149,12 @@ def calculated(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
 
 def place(node: exp.Bracket, dialect: str) -> Kinds:
     """What a place in a list may be; ELEMENT_AT, which counts from one, is stricter."""
-    is_counted = node.args.get("offset") == 1 and dialect in _SPARK
-    return _SHORT if is_counted else _INTEGER
+    return _SHORT if is_element_at(node, dialect) else _INTEGER
+
+
+def is_element_at(node: exp.Bracket, dialect: str) -> bool:
+    """Whether this is ELEMENT_AT, whose key must have the type of the map's keys."""
+    return node.args.get("offset") == 1 and dialect in _SPARK
 
 
 def cast_to_boolean(dialect: str) -> Kinds | None:

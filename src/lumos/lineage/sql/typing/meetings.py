@@ -190,6 +190,9 @@ class Meetings:
         elif isinstance(parent, _COMBINING):
             others = [each for each in (parent.this, *parent.expressions) if each is not child]
             self._combine(leaf, state, others, functions.name_of(parent))
+        elif isinstance(parent, exp.Array):
+            others = [each for each in parent.expressions if each is not child]
+            self._combine(leaf, state, others, functions.name_of(parent))
         elif isinstance(parent, _CALCULATIONS):
             other = _other(parent, child) if isinstance(parent, exp.Binary) else None
             beside = self._values.of_node(other) if other is not None else None
@@ -226,6 +229,8 @@ class Meetings:
 
     def _call(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
         accepts = functions.taken(parent, str(child.arg_key or ""), self._dialect)
+        if isinstance(parent, exp.Bracket) and _has_other_key(state):
+            accepts = None
         is_aggregate = isinstance(parent, exp.AggFunc)
         self.tell(leaf, Act.AGGREGATED if is_aggregate else Act.CALLED, state,
                   accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
@@ -252,7 +257,7 @@ class Meetings:
         """The place in a list, or the key in a map."""
         holder = self._values.of_node(parent.this).after
         held = holder.type if holder is not None else None
-        if isinstance(held, Map):
+        if isinstance(held, Map) and not functions.is_element_at(parent, self._dialect):
             key = Value(type=held.key)
             self.tell(leaf, Act.COMPARED, state, partner=key, partner_before=key,
                       partner_text="a key")  # fmt: skip
@@ -353,6 +358,15 @@ _INSIDE: Final = (
     exp.PropertyEQ, exp.IgnoreNulls, exp.RespectNulls, exp.Lambda, exp.Bracket, exp.Limit,
     exp.Having, exp.Where,
 )  # fmt: skip
+
+
+def _has_other_key(state: State) -> bool:
+    """Whether the keys of a map get another type, in which not every key can be looked up."""
+    before, after = (
+        each.type.key if each is not None and isinstance(each.type, Map) else None
+        for each in (state.before, state.after)
+    )
+    return before != after
 
 
 def _assigns(node: exp.Expr) -> bool:

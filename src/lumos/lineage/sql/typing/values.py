@@ -304,7 +304,7 @@ class Values:
         )  # fmt: skip
         if not leaves.is_touched:
             return State(before, before)
-        is_vague = isinstance(before.type, Unknown) or isinstance(after.type, Unknown)
+        is_vague = _has_unknown(before.type) or _has_unknown(after.type)
         is_lost = (is_vague and leaves.has_other_types) or (
             leaves.may_gain_nulls and None in (before.nullable, after.nullable)
         )
@@ -430,6 +430,19 @@ def _element_of(value: Value | None) -> Value | None:
     if isinstance(value.type, Array):
         return Value(type=value.type.element, nullable=value.type.element_nullable)
     return _NOTHING
+
+
+def _has_unknown(type: DataType) -> bool:
+    """Whether a type, or one inside of it, is not known."""
+    match type:
+        case Array(element):
+            return _has_unknown(element)
+        case Map(key, value):
+            return _has_unknown(key) or _has_unknown(value)
+        case Struct(members):
+            return any(_has_unknown(member.type) for member in members)
+        case _:
+            return isinstance(type, Unknown)
 
 
 def _same_types(state: State) -> bool:
