@@ -80,7 +80,8 @@ def separate_dotted_names(node: exp.Expr, text: str, own: Dialect) -> None:
     """
     if _meaning(own, "`") == "name":
         return
-    for each in list(node.find_all(exp.Table, exp.Column)):
+    tables: list[exp.Table | exp.Column] = [*node.find_all(exp.Table)]
+    for each in [*tables, *node.find_all(exp.Column)]:
         is_table = isinstance(each, exp.Table)
         keys = ("this", "db", "catalog") if is_table else ("table", "db", "catalog")
         names = each.parts if is_table else each.parts[:-1]
