@@ -514,7 +514,7 @@ class _Analysis:
         text = self._written(tokens)
         # A dialect that does not know the escape takes the rest of the literal for words.
         if names_secret(text) or _ESCAPED_QUOTE.search(text):
-            return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may hold a secret)"
+            return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may hold a password)"
         return _reason(problem)
 
     def _written(self, tokens: Sequence[Token]) -> str:
